@@ -1,0 +1,45 @@
+# Two commands: `make demo` and `make test`. Both do the whole set-up first; doing it again is a no-op.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+
+.PHONY: demo test check setup lock docs bench clean help
+.DEFAULT_GOAL := help
+
+help:  ## show the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: $(READY)  ## make the virtual environment from the pinned, hashed versions
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(0 if sys.version_info >= (3, 11) else f"Rheostat needs Python 3.11 or newer, $(PYTHON) is {v}: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(READY)  ## compare the policies on a simulated job and write out/demo.html
+	@mkdir -p out
+	$(BIN)/rheostat compare --job wordcount --load permutation --policy static,hpa,dhalion,ds2,clairvoyant --seeds 4 --html out/demo.html
+
+check: $(READY)  ## linter and type checker
+	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests
+	$(BIN)/mypy
+
+test: check  ## linter, type checker and all tests
+	$(BIN)/python -m pytest
+
+bench: $(READY)  ## print what DESIGN promises about speed and fidelity
+	$(BIN)/rheostat bench all
+
+docs: $(READY)  ## write the reference pages that are generated from the code
+	$(BIN)/python -m rheostat.cli.reference docs/configuration.md
+
+lock:  ## pin every dependency again, with hashes and without addresses (needs uv)
+	uv pip compile pyproject.toml --extra dev --extra postgres --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-header --upgrade -q -o requirements.lock
+
+clean:  ## remove everything that set-up and tests made
+	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis

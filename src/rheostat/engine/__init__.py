@@ -1,0 +1,1 @@
+"""Engines: running jobs behind the Engine port."""

@@ -1,0 +1,41 @@
+"""Every error that Rheostat raises on purpose; a message says what was wrong, with the value, and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class RheostatError(Exception):
+    """The root: catch this to catch everything Rheostat raises on purpose."""
+
+    exit_code = 1
+
+
+class InvalidValue(RheostatError, ValueError):  # noqa: N818 - it is a value that is wrong, not a failure
+    """A value that was given cannot be right: the caller's mistake, reported before anything runs."""
+
+    exit_code = 2
+
+
+class EngineError(RheostatError):
+    """An engine could not observe or apply; the loop holds and tries again."""
+
+
+class EngineLate(EngineError):  # noqa: N818
+    """An engine did not answer within its deadline."""
+
+
+class JournalError(RheostatError):
+    """The journal cannot be used: another version, a full disk, a lost connection."""
+
+
+class LeaseRefused(JournalError):  # noqa: N818
+    """Another controller holds this job, or this one's lease was taken over."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return `, did you mean 'x'?` for a misspelt word, else the list of what is known."""
+    names = sorted(known)
+    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"

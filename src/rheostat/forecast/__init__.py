@@ -1,0 +1,1 @@
+"""Forecasters: from the rates so far to quantiles of the rates to come."""

@@ -1,0 +1,1 @@
+"""Limits before a decision, guards after it: a guard stops or cuts, and says so in the decision."""

@@ -1,0 +1,182 @@
+"""Decisions, what they expect, what came of them, and the trials they ask for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from rheostat.errors import InvalidValue
+from rheostat.job.allocation import Allocation
+from rheostat.job.frozen import FrozenMap, check_number, freeze, put
+from rheostat.job.observation import Observation
+
+
+class Reason(StrEnum):
+    """Why a decision is what it is; the decision's sentence says it in words, with numbers."""
+
+    STEADY = "steady"
+    UNDER_PROVISIONED = "under-provisioned"
+    OVER_PROVISIONED = "over-provisioned"
+    MIXED = "mixed"
+    """Some operators are too small, others too big."""
+    WAITING = "waiting"
+    """The policy wants to see more windows first."""
+    EXPLORE = "explore"
+    """A move on the live job that is made to learn."""
+    TRIAL = "trial"
+    """A measurement on a testbed is needed first."""
+    UNDO = "undo"
+    """A change made things worse and is taken back."""
+    UNUSABLE = "unusable window"
+    CHANGING = "change under way"
+    DOWN = "job is down"
+    NO_POLICY = "policy failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A value with the range in which it is expected; `high` may be infinite."""
+
+    low: float
+    middle: float
+    high: float
+
+    def __post_init__(self) -> None:
+        for what in ("low", "middle", "high"):
+            check_number(f"{what} of an interval", getattr(self, what), least=-math.inf, infinite=True)
+        if not self.low <= self.middle <= self.high:
+            raise InvalidValue(f"an interval must be ordered, not {self.low}, {self.middle}, {self.high}")
+
+    def holds(self, value: float) -> bool:
+        """Whether the value lies inside."""
+        return self.low <= value <= self.high
+
+    @staticmethod
+    def at_least(value: float) -> Interval:
+        """Everything from the value upwards."""
+        return Interval(value, value, math.inf)
+
+    @staticmethod
+    def at_most(value: float) -> Interval:
+        """Everything from zero up to the value."""
+        return Interval(0.0, value, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What a decision expects once it is in force, as long as the load stays at most `load_per_s`."""
+
+    load_per_s: float | None = None
+    throughput_per_s: Interval | None = None
+    latency_s: Interval | None = None
+    recovery_s: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A stretch of a trial at one rate per source; only observed phases enter the measurement."""
+
+    seconds: float
+    rates_per_s: Mapping[str, float]
+    observed: bool = False
+
+    def __post_init__(self) -> None:
+        check_number("seconds of a phase", self.seconds, least=1e-9)
+        for source, rate in self.rates_per_s.items():
+            check_number(f"rate of source {source}", rate)
+        put(self, rates_per_s=FrozenMap(self.rates_per_s))
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A question to a testbed: what does this allocation do in these phases?"""
+
+    name: str
+    allocation: Allocation
+    phases: tuple[Phase, ...]
+
+    def __post_init__(self) -> None:
+        if not any(phase.observed for phase in self.phases):
+            raise InvalidValue(f"trial {self.name!r} observes nothing: mark at least one phase as observed")
+
+    @property
+    def seconds(self) -> float:
+        """How long the trial runs."""
+        return sum(phase.seconds for phase in self.phases)
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A testbed's answer. `observation` covers the observed phases; `problem` says why there is none."""
+
+    trial: Trial
+    observation: Observation | None
+    seconds: float
+    slot_seconds: float
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GuardNote:
+    """A guard stopped or cut a decision: which one, what it asked for, and why it did not get it."""
+
+    guard: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What should run, why, and what is expected of it. `target` None means hold."""
+
+    target: Allocation | None
+    reason: Reason
+    sentence: str
+    evidence: Mapping[str, float] = field(default_factory=FrozenMap)
+    expects: Expectation = Expectation()
+    memo: Mapping[str, Any] = field(default_factory=FrozenMap)
+    """What the policy wants to be handed back in the next step: JSON values, kept small."""
+    trials: tuple[Trial, ...] = ()
+    asked: Allocation | None = None
+    """What the policy asked for, where a guard made it something else."""
+    guards: tuple[GuardNote, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, value in self.evidence.items():
+            check_number(f"evidence {name!r}", value, least=-math.inf, infinite=True)
+        put(
+            self,
+            evidence=FrozenMap({name: float(value) for name, value in self.evidence.items()}),
+            memo=freeze(self.memo),
+        )
+
+    @staticmethod
+    def hold(reason: Reason, sentence: str, **rest: Any) -> Decision:
+        """Return the decision to leave everything as it is."""
+        return Decision(None, reason, sentence, **rest)
+
+
+class Verdict(StrEnum):
+    """What judge says about an applied decision."""
+
+    KEPT = "kept"
+    MISSED = "missed"
+    LOAD_CHANGED = "load changed"
+    UNJUDGED = "unjudged"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of an applied decision, compared with what it expected."""
+
+    step: int
+    """The step whose decision is judged."""
+    verdict: Verdict
+    sentence: str
+    observed: Mapping[str, float] = field(default_factory=FrozenMap)
+    downtime_s: float | None = None
+
+    def __post_init__(self) -> None:
+        put(self, observed=FrozenMap(self.observed))

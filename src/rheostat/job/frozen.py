@@ -1,0 +1,88 @@
+"""Frozen mappings, and the checks and JSON that every word of the vocabulary shares.
+
+JSON round trips are exact. Infinity has one encoding, the string "Infinity"; NaN is never a value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from functools import lru_cache
+from typing import Any, NoReturn, TypeVar, cast
+
+from rheostat.errors import InvalidValue
+
+K = TypeVar("K")
+V = TypeVar("V")
+T = TypeVar("T")
+
+
+class FrozenMap(dict[K, V]):
+    """A dictionary that cannot change, so that a frozen dataclass that holds one really is frozen."""
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("this mapping is frozen: make a new one")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> tuple[type[FrozenMap[K, V]], tuple[dict[K, V]]]:
+        return type(self), (dict(self),)
+
+
+def freeze(value: Any) -> Any:
+    """Turn dictionaries and lists, however deep, into frozen maps and tuples (JSON gives back lists)."""
+    if isinstance(value, Mapping):
+        return FrozenMap({key: freeze(item) for key, item in value.items()})
+    if isinstance(value, list | tuple):
+        return tuple(freeze(item) for item in value)
+    return value
+
+
+def put(instance: object, **values: object) -> None:
+    """Set fields of a frozen dataclass from its own `__post_init__`."""
+    for name, value in values.items():
+        object.__setattr__(instance, name, value)
+
+
+def check_number(
+    what: str, value: float | None, *, least: float = 0.0, most: float = math.inf, infinite: bool = False
+) -> None:
+    """Refuse NaN, values outside [least, most] and, unless allowed, infinity; None means not given."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidValue(f"{what} must be a number, not {value!r}")
+    if math.isnan(value) or not least <= value <= most or (math.isinf(value) and not infinite):
+        span = f"at least {least:g}" if math.isinf(most) else f"between {least:g} and {most:g}"
+        raise InvalidValue(f"{what} must be a finite number, {span}; it is {value!r}")
+
+
+@lru_cache(maxsize=256)
+def _adapter(kind: Any) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+def to_json(value: object) -> str:
+    """Encode any word of the vocabulary as strict JSON."""
+    from pydantic_core import to_json as encode
+
+    return encode(value, inf_nan_mode="strings").decode()
+
+
+def from_json(kind: type[T], text: str | bytes) -> T:
+    """Decode what `to_json` wrote; the result equals the original."""
+    from pydantic import ValidationError
+
+    try:
+        result: T = _adapter(cast(Hashable, kind)).validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or kind.__name__
+        raise InvalidValue(f"cannot read {kind.__name__}: {place}: {first['msg']}") from error
+    return result

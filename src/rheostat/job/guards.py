@@ -1,0 +1,81 @@
+"""Settings of the guards that stand between a decision and the running job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from rheostat.errors import InvalidValue
+from rheostat.job.frozen import check_number
+
+DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenPeriod:
+    """A stretch of time in which nothing is changed: once, or every day (`every_s` = 86400)."""
+
+    start_s: float
+    end_s: float
+    every_s: float | None = None
+
+    def __post_init__(self) -> None:
+        check_number("start of a frozen period", self.start_s)
+        check_number("end of a frozen period", self.end_s)
+        if self.every_s is None and self.end_s <= self.start_s:
+            raise InvalidValue(f"a frozen period must end after it starts, not {self.start_s:g} to {self.end_s:g}")
+
+    def covers(self, at_s: float) -> bool:
+        """Whether the moment lies inside."""
+        if self.every_s is None:
+            return self.start_s <= at_s < self.end_s
+        length = (self.end_s - self.start_s) % self.every_s or self.every_s
+        return (at_s - self.start_s) % self.every_s < length
+
+    @staticmethod
+    def parse(text: str) -> FrozenPeriod:
+        """Read `22:00-06:00` (every day, UTC) or `2026-12-24T00:00/2026-12-27T00:00` (once, UTC)."""
+        try:
+            if "/" in text:
+                start, end = (datetime.fromisoformat(part) for part in text.split("/"))
+                stamps = [(t if t.tzinfo else t.replace(tzinfo=UTC)).timestamp() for t in (start, end)]
+                return FrozenPeriod(*stamps)
+            start_s, end_s = (_seconds_of_day(part) for part in text.split("-"))
+        except InvalidValue:
+            raise
+        except ValueError as error:
+            raise InvalidValue(
+                f"cannot read frozen period {text!r}: write 22:00-06:00 or 2026-12-24T00:00/2026-12-27T00:00 (UTC)"
+            ) from error
+        return FrozenPeriod(start_s, end_s, DAY_S)
+
+
+def _seconds_of_day(text: str) -> float:
+    hours, minutes = (int(part) for part in text.strip().split(":"))
+    if not (0 <= hours <= 24 and 0 <= minutes < 60):
+        raise ValueError(text)
+    return hours * 3600.0 + minutes * 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """Which guards are on. The default holds only where acting would be blind; bounds always hold."""
+
+    max_step_up: float | None = None
+    """Largest growth of one operator in one step, as a ratio (2.0 = at most double; always at least one task)."""
+    max_step_down: float | None = None
+    """Largest cut of one operator in one step, as a ratio (0.5 = at most half; always at least one task)."""
+    cooldown_up_s: float = 0.0
+    """Seconds after a change before the job may grow."""
+    cooldown_down_s: float = 0.0
+    """Seconds after a change before the job may shrink."""
+    frozen: tuple[FrozenPeriod, ...] = ()
+    """Periods in which nothing is changed."""
+    shrink_while_recovering: bool = False
+    """Whether the job may shrink before a failure's backlog is worked off."""
+
+    def __post_init__(self) -> None:
+        check_number("guards.max_step_up", self.max_step_up, least=1.0)
+        check_number("guards.max_step_down", self.max_step_down, most=1.0)
+        check_number("guards.cooldown_up_s", self.cooldown_up_s)
+        check_number("guards.cooldown_down_s", self.cooldown_down_s)

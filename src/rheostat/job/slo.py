@@ -1,0 +1,100 @@
+"""What the user promises (Slo), and what follows from it for one job (Limits)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rheostat.errors import InvalidValue
+from rheostat.job.frozen import FrozenMap, check_number, put
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A smallest and a largest number of tasks or slots; no maximum means only the engine's own."""
+
+    min: int = 1
+    max: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.min < 1:
+            raise InvalidValue(f"min must be at least 1, not {self.min}")
+        if self.max is not None and self.max < self.min:
+            raise InvalidValue(f"min {self.min} is above max {self.max}")
+
+    def clip(self, value: int) -> int:
+        """Return the nearest value inside."""
+        return max(self.min, value if self.max is None else min(value, self.max))
+
+    def within(self, other: Bounds) -> Bounds:
+        """Return what both allow; an error when that is nothing."""
+        tops = [b.max for b in (self, other) if b.max is not None]
+        return Bounds(max(self.min, other.min), min(tops) if tops else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The most that a job may use: slots, or money per hour at a price per slot and hour."""
+
+    slots: int | None = None
+    cost_per_hour: float | None = None
+    price_per_slot_hour: float | None = None
+
+    def __post_init__(self) -> None:
+        check_number("budget.slots", self.slots, least=1)
+        check_number("budget.cost_per_hour", self.cost_per_hour)
+        check_number("budget.price_per_slot_hour", self.price_per_slot_hour, least=1e-12)
+        if (self.cost_per_hour is None) != (self.price_per_slot_hour is None):
+            raise InvalidValue("a budget in money needs both cost_per_hour and price_per_slot_hour")
+        if self.max_slots == 0:
+            raise InvalidValue(
+                f"cost_per_hour {self.cost_per_hour} does not pay for one slot at {self.price_per_slot_hour}"
+            )
+
+    @property
+    def max_slots(self) -> int | None:
+        """Slots that the budget pays for; None when it sets no limit."""
+        tops = [] if self.slots is None else [self.slots]
+        if self.cost_per_hour is not None and self.price_per_slot_hour is not None:
+            # The small term keeps 1.6 / 0.1 at 16 slots, whatever binary fractions make of it.
+            tops.append(math.floor(self.cost_per_hour / self.price_per_slot_hour + 1e-9))
+        return min(tops) if tops else None
+
+
+@dataclass(frozen=True, slots=True)
+class Slo:
+    """What the user promises. Everything left out is not promised and never acted upon."""
+
+    max_latency_s: float | None = None
+    """Largest end-to-end latency, in seconds."""
+    max_lag_s: float | None = None
+    """Largest age of the oldest waiting record, in seconds."""
+    max_recovery_s: float | None = None
+    """Longest time from a failure until the backlog is back to normal, in seconds."""
+    headroom: float | None = None
+    """Spare ability as a share of the demand (0.2 = 20 %); replaces a policy's own factor."""
+    budget: Budget | None = None
+    """The most that the job may use."""
+    job: Bounds = Bounds()
+    """Fewest and most slots of the whole job."""
+    operators: Mapping[str, Bounds] = field(default_factory=FrozenMap)
+    """Fewest and most tasks of single operators."""
+
+    def __post_init__(self) -> None:
+        for name in ("max_latency_s", "max_lag_s", "max_recovery_s"):
+            check_number(f"slo.{name}", getattr(self, name), least=1e-9)
+        check_number("slo.headroom", self.headroom, most=10.0)
+        put(self, operators=FrozenMap(self.operators))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bounds, quota and budget leave to a decision: tasks per operator and slots of the job."""
+
+    operators: Mapping[str, Bounds]
+    slots: Bounds
+    quantum: Mapping[str, int] = field(default_factory=FrozenMap)
+
+    def __post_init__(self) -> None:
+        put(self, operators=FrozenMap(self.operators), quantum=FrozenMap(self.quantum))

@@ -1,0 +1,1 @@
+"""The journal: append-only memory of every job, in a SQLite file or a PostgreSQL database."""

@@ -1,0 +1,174 @@
+"""The ports: the few small interfaces through which the loop knows the world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Decision, Measurement, Trial
+from rheostat.job.graph import JobSpec
+from rheostat.job.observation import Observation
+from rheostat.job.record import Intent, Record
+from rheostat.job.slo import Limits, Slo
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+K = TypeVar("K")
+
+Note = Callable[[str], None]
+"""Journals the name of a sub-step; called before the sub-step is done."""
+
+
+class Clock(Protocol):
+    """Time, passed in: seconds since some fixed moment."""
+
+    def now(self) -> float:
+        """Return the present moment."""
+
+    def sleep_until(self, moment_s: float) -> None:
+        """Return at that moment, at once if it has passed."""
+
+
+class Engine(Protocol):
+    """A running job, level-triggered like a thermostat: say what is wanted, look at what is."""
+
+    def describe(self) -> JobSpec:
+        """Say what can be tuned, what is pinned and why."""
+
+    def observe(self) -> Observation:
+        """Return the last window; never advances time, never changes anything."""
+
+    def apply(self, intent: Intent, note: Note) -> None:
+        """Make `intent.target` the wanted allocation; doing it again with the same id changes nothing.
+
+        `note(step)` is called before each sub-step. Returning means accepted: `observe` tells when it runs.
+        """
+
+
+class Testbed(Protocol):
+    """A place where an allocation can be tried without touching the running job."""
+
+    def measure(self, trial: Trial) -> Measurement:
+        """Run the trial; a trial that cannot be run gives a measurement with a problem."""
+
+
+class Forecaster(Protocol):
+    """Learns from a regular series of rates, oldest first, and says what comes next."""
+
+    def fit(self, values: Sequence[float]) -> None:
+        """Learn; gaps are NaN."""
+
+    def predict(self, steps: int, quantiles: Sequence[float]) -> NDArray[np.float64]:
+        """Return steps x quantiles; never negative, never NaN, rising with the quantile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation(Generic[K]):
+    """Everything that a decision may depend on, and nothing else."""
+
+    spec: JobSpec
+    slo: Slo
+    limits: Limits
+    window: Observation
+    knowledge: K
+    step: int
+    seed: int
+    memo: Mapping[str, Any]
+    """The memo of the last decision."""
+    asked: Allocation | None = None
+    """What the policy asked for last."""
+    applied: Allocation | None = None
+    """What was really applied last."""
+    changed_at_s: float | None = None
+    """When the last change ended."""
+
+    @property
+    def running(self) -> Allocation:
+        """The allocation that runs now. Policies are only asked when it is known."""
+        assert self.window.running is not None
+        return self.window.running
+
+    def headroom(self, own: float | None = None, default: float = 0.0) -> float:
+        """Return the one over-provisioning factor: the policy's own where it is set, else the Slo's."""
+        if own is not None:
+            return own
+        return default if self.slo.headroom is None else self.slo.headroom
+
+    def rng(self) -> np.random.Generator:
+        """Return this step's generator: the only randomness a policy may use."""
+        import numpy as np
+
+        return np.random.default_rng([self.seed, self.step])
+
+
+class Policy(Protocol[K]):
+    """Decides. Pure: same records, same decisions. See `policy/base.py` for the defaults."""
+
+    name: str
+    reads_partial_windows: bool
+    """Whether it wants to be asked even when the window is unusable (it must then look at `problem`)."""
+
+    def options(self) -> Mapping[str, Any]:
+        """Return the options it was made with, as JSON values."""
+
+    def factor(self) -> tuple[str, float | None]:
+        """Return the name and value of its own over-provisioning option ("" where it has none)."""
+
+    def initial(self) -> K:
+        """Return the knowledge before the first record."""
+
+    def learn(self, knowledge: K, record: Record) -> K:
+        """Fold one record into the knowledge, in constant time."""
+
+    def decide(self, situation: Situation[K]) -> Decision:
+        """Say what should run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record with its place in the journal."""
+
+    number: int
+    step: int
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to write one job's records. A higher token has taken over from a lower one."""
+
+    job: str
+    holder: str
+    token: int
+
+
+class Journal(Protocol):
+    """Append-only memory of every job. Only the holder of a job's lease may write about it."""
+
+    def acquire(self, job: str, holder: str, ttl_s: float) -> Lease:
+        """Take the job's lease for `ttl_s` of wall-clock time, or raise LeaseRefused; an expired one is taken over."""
+
+    def append(self, lease: Lease, step: int, records: Sequence[Record]) -> int:
+        """Write all records or none, extend the lease, return the last number. LeaseRefused once taken over."""
+
+    def release(self, lease: Lease) -> None:
+        """Give the lease back; doing it again, or after it was taken over, changes nothing."""
+
+    def read(self, job: str, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Entry]:
+        """Return records in order, from a number on, of some kinds or all."""
+
+    def latest(self, job: str, kind: str) -> Entry | None:
+        """Return the newest record of a kind."""
+
+    def prune(self, lease: Lease, before_s: float) -> int:
+        """Delete what lies behind the newest snapshot that is older than a moment; runs stay. Return how many."""
+
+    def jobs(self) -> tuple[str, ...]:
+        """Return the names of all jobs with records."""
+
+    def close(self) -> None:
+        """Let go of files and connections."""

@@ -34,6 +34,7 @@ class Reason(StrEnum):
     CHANGING = "change under way"
     DOWN = "job is down"
     NO_POLICY = "policy failed"
+    UNJOURNALED = "not journaled"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Literal
 
 from rheostat.errors import InvalidValue
 from rheostat.job.frozen import check_number
@@ -73,9 +74,16 @@ class Guards:
     """Periods in which nothing is changed."""
     shrink_while_recovering: bool = False
     """Whether the job may shrink before a failure's backlog is worked off."""
+    change_patience_s: float = 300.0
+    """A change that does not show after this many seconds has failed, and is undone."""
+    explore: Literal["testbed", "live", "never"] = "testbed"
+    """Where a policy may experiment: on a testbed, also on the live job, or nowhere."""
 
     def __post_init__(self) -> None:
         check_number("guards.max_step_up", self.max_step_up, least=1.0)
         check_number("guards.max_step_down", self.max_step_down, most=1.0)
         check_number("guards.cooldown_up_s", self.cooldown_up_s)
         check_number("guards.cooldown_down_s", self.cooldown_down_s)
+        check_number("guards.change_patience_s", self.change_patience_s, least=1.0)
+        if self.explore not in ("testbed", "live", "never"):
+            raise InvalidValue(f"guards.explore must be testbed, live or never, not {self.explore!r}")

@@ -105,6 +105,8 @@ class Observation:
     """Seconds that a running batch is past its time."""
     latency: Latency | None = None
     uptime_s: float = 0.0
+    downtime_s: float | None = None
+    """Seconds without output in the last change or failure, as far as the engine saw it."""
     problem: str | None = None
 
     @property

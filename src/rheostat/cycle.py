@@ -1,0 +1,273 @@
+"""The pure half of the loop: what follows from the records, and nothing else.
+
+    observation -> inspect -> settle -> judge -> decide -> guard      = think
+
+The controller in `loop.py` thinks about a live engine, `replay.py` about a journal; both come to the same
+decisions because everything that a decision depends on is in the arguments.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+from rheostat.errors import InvalidValue
+from rheostat.guard.chain import Scene, guarded
+from rheostat.guard.limits import limits
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Decision, Interval, Outcome, Reason, Verdict
+from rheostat.job.frozen import FrozenMap, to_json
+from rheostat.job.graph import JobSpec
+from rheostat.job.guards import Guards
+from rheostat.job.observation import Change, Observation, Status, checked
+from rheostat.job.record import Ending, Intent, IntentEnd, Record, Run
+from rheostat.job.slo import Limits, Slo
+from rheostat.ports import Policy, Situation
+
+K = TypeVar("K")
+
+LOAD_TOLERANCE = 1.05
+"""A load up to 5 % above the expected one does not excuse a missed expectation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Awaiting:
+    """An applied decision that has not been judged yet."""
+
+    step: int
+    decision: Decision
+    since_s: float
+    downtime_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What the loop must remember between two steps; a fold over the journal."""
+
+    step: int = 0
+    memo: Mapping[str, Any] = field(default_factory=FrozenMap)
+    asked: Allocation | None = None
+    applied: Allocation | None = None
+    changed_at_s: float | None = None
+    last_end_s: float = -math.inf
+    """End of the last window that was not blind: an older one is stale."""
+    open: Intent | None = None
+    decided: Decision | None = None
+    """The decision behind the open intent."""
+    awaiting: Awaiting | None = None
+    policy: str = ""
+
+
+def identity(policy: str, options: Mapping[str, Any]) -> str:
+    """Return what tells two policies apart: memo and knowledge of one mean nothing to another."""
+    return f"{policy} {to_json(options)}"
+
+
+def advance(state: State, record: Record) -> State:
+    """Fold one record into the state."""
+    match record:
+        case Run():
+            policy = identity(record.policy, record.options)
+            return replace(state, policy=policy, memo=state.memo if policy == state.policy else FrozenMap())
+        case Observation() if record.running is not None:
+            return replace(state, last_end_s=max(state.last_end_s, record.end_s))
+        case Decision():
+            asked = record.asked or record.target or state.asked
+            decided = record if record.target is not None else state.decided
+            return replace(state, step=state.step + 1, memo=record.memo, asked=asked, decided=decided)
+        case Intent():
+            return replace(state, open=record, decided=None if record.undoes else state.decided)
+        case IntentEnd():
+            awaiting = None
+            if state.open and state.decided and record.ending in (Ending.DONE, Ending.PARTIAL):
+                awaiting = Awaiting(state.open.step, state.decided, record.at_s, record.downtime_s)
+            return replace(
+                state, open=None, decided=None, awaiting=awaiting, applied=record.running, changed_at_s=record.at_s
+            )
+        case Outcome():
+            return replace(state, awaiting=None)
+    return state
+
+
+@dataclass(frozen=True)
+class Mind(Generic[K]):
+    """What decides: a policy with the promises and guards it works under, for one job."""
+
+    policy: Policy[K]
+    spec: JobSpec
+    slo: Slo
+    guards: Guards
+    seed: int
+    limits: Limits = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limits", limits(self.spec, self.slo))
+        name, own = self.policy.factor()
+        if own is not None and self.slo.headroom is not None:
+            raise InvalidValue(
+                f"both slo.headroom ({self.slo.headroom:g}) and {self.policy.name}'s {name} ({own:g}) are set: "
+                "they are the same factor, keep one"
+            )
+
+
+def inspect(state: State, spec: JobSpec, window: Observation) -> Observation:
+    """Return the window with `problem` set when it is stale, incomplete or absurd."""
+    if window.running is not None and window.problem is None and window.end_s <= state.last_end_s:
+        return replace(window, problem=f"stale: this window ended at {window.end_s:g} s and was seen before")
+    return checked(window, spec)
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What becomes of the open intent: it ended, it is to be applied again, or it is to be undone."""
+
+    end: IntentEnd | None = None
+    again: Intent | None = None
+    undo: Intent | None = None
+
+
+def settle(state: State, window: Observation, patience_s: float) -> Settlement:
+    """Compare what is wanted with what runs. This is also how a change is finished after a crash."""
+    intent = state.open
+    if intent is None or window.running is None or window.change is Change.UNDER_WAY:
+        return Settlement()
+
+    def end(ending: Ending, why: str = "") -> IntentEnd:
+        return IntentEnd(intent.id, window.at_s, ending, window.running, why, window.downtime_s)
+
+    if window.running == intent.target:
+        return Settlement(end(Ending.UNDONE if intent.undoes else Ending.DONE))
+    if window.change is Change.PARTIAL:
+        return Settlement(end(Ending.PARTIAL, f"wanted {intent.target}, got {window.running}"))
+    if window.change is Change.NONE and window.at_s - intent.at_s < patience_s:
+        return Settlement(again=intent)
+    failed = end(Ending.FAILED, f"wanted {intent.target}, runs {window.running}")
+    if intent.undoes or intent.previous is None or intent.previous == window.running:
+        return Settlement(failed)
+    undo = Intent(f"{intent.id}-undo", state.step, window.at_s, intent.previous, window.running, undoes=intent.id)
+    return Settlement(failed, undo=undo)
+
+
+def judge(awaiting: Awaiting, window: Observation) -> Outcome | None:
+    """Compare what an applied decision expected with the first clean window after it; None while there is none."""
+    if not window.usable or window.start_s < awaiting.since_s or window.status is not Status.RUNNING:
+        return None
+    expects = awaiting.decision.expects
+    latency = window.latency.event_p99_s if window.latency else None
+    pairs: dict[str, tuple[Interval | None, float | None]] = {
+        "throughput_per_s": (expects.throughput_per_s, window.throughput_per_s),
+        "latency_s": (expects.latency_s, latency),
+    }
+    compared = {name: (i, v) for name, (i, v) in pairs.items() if i is not None and v is not None}
+    observed = {name: value for name, (_, value) in compared.items()}
+    load = window.load_per_s
+    if expects.load_per_s is not None and load is not None:
+        observed["load_per_s"] = load
+        if load > expects.load_per_s * LOAD_TOLERANCE:
+            sentence = f"load {load:g}/s is above the expected {expects.load_per_s:g}/s"
+            return Outcome(awaiting.step, Verdict.LOAD_CHANGED, sentence, observed, awaiting.downtime_s)
+    missed = [f"{n} {v:g}, expected {i.low:g} to {i.high:g}" for n, (i, v) in compared.items() if not i.holds(v)]
+    verdict = Verdict.MISSED if missed else Verdict.KEPT if compared else Verdict.UNJUDGED
+    sentence = "; ".join(missed) or ("as expected" if compared else "nothing was expected that this window shows")
+    return Outcome(awaiting.step, verdict, sentence, observed, awaiting.downtime_s)
+
+
+def decide(mind: Mind[K], state: State, knowledge: K, window: Observation) -> Decision:
+    """Ask the policy, unless looking at this window would be blind, and let the guards have their say."""
+    if blind := _blind(mind, state, window):
+        return blind
+    situation = Situation(
+        mind.spec,
+        mind.slo,
+        mind.limits,
+        window,
+        knowledge,
+        state.step,
+        mind.seed,
+        state.memo,
+        state.asked,
+        state.applied,
+        state.changed_at_s,
+    )
+    try:
+        decision = mind.policy.decide(situation)
+        if not isinstance(decision, Decision):
+            raise TypeError(f"decide returned {type(decision).__name__}, not a Decision")
+        if decision.target is not None and set(decision.target.tasks) != set(mind.spec.tunable_names):
+            raise ValueError(f"the target names {sorted(decision.target.tasks)}, not the job's tunable operators")
+    except Exception as error:  # noqa: BLE001 - a policy's bug must not stop the loop that guards the job
+        sentence = f"{mind.policy.name} failed: {type(error).__name__}: {error}"
+        return Decision.hold(Reason.NO_POLICY, sentence, memo=state.memo)
+    scene = Scene(situation.running, window, mind.limits, mind.guards, decision.reason, state.changed_at_s)
+    return guarded(decision, scene)
+
+
+def _blind(mind: Mind[K], state: State, window: Observation) -> Decision | None:
+    """Hold before the policy is asked: nothing is known, the job is down, or a change is under way."""
+    unusable = window.problem if not mind.policy.reads_partial_windows else None
+    if window.running is None or unusable is not None:
+        why = window.problem or "nothing was seen"
+        return Decision.hold(Reason.UNUSABLE, why, memo=state.memo)
+    if window.status is Status.DOWN:
+        return Decision.hold(Reason.DOWN, "the job gives no output", memo=state.memo)
+    if state.open is not None or window.change is Change.UNDER_WAY:
+        return Decision.hold(Reason.CHANGING, "the last change is not finished", memo=state.memo)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Thought(Generic[K]):
+    """One step's thinking: the records to write, in order, and what to do."""
+
+    records: tuple[Record, ...]
+    state: State
+    knowledge: K
+    window: Observation
+    decision: Decision
+    outcome: Outcome | None
+    intent: Intent | None
+    """The change to make now: a new one, one that is applied again, or an undo."""
+
+
+def think(mind: Mind[K], state: State, knowledge: K, window: Observation) -> Thought[K]:
+    """Go once through the cycle, from a window to what is to be done about it."""
+    number = state.step
+    records: list[Record] = []
+    broken = ""
+
+    def fold(record: Record) -> None:
+        nonlocal state, knowledge, broken
+        records.append(record)
+        state = advance(state, record)
+        try:
+            knowledge = mind.policy.learn(knowledge, record)
+        except Exception as error:  # noqa: BLE001 - as in decide: a policy's bug must not stop the loop
+            broken = f"{mind.policy.name} could not learn: {type(error).__name__}: {error}"
+
+    window = inspect(state, mind.spec, window)
+    fold(window)
+    settled = settle(state, window, mind.guards.change_patience_s)
+    if settled.end:
+        fold(settled.end)
+    outcome = judge(state.awaiting, window) if state.awaiting else None
+    if outcome:
+        fold(outcome)
+    if settled.undo and settled.end:
+        decision = Decision.hold(Reason.UNDO, f"the last change failed: {settled.end.why}", memo=state.memo)
+    elif broken:
+        decision = Decision.hold(Reason.NO_POLICY, broken, memo=state.memo)
+    else:
+        decision = decide(mind, state, knowledge, window)
+    if decision.target is not None and state.awaiting:
+        why = f"replaced in step {number} before it could be judged"
+        outcome = Outcome(state.awaiting.step, Verdict.UNJUDGED, why, {}, state.awaiting.downtime_s)
+        fold(outcome)
+    fold(decision)
+    intent = settled.undo
+    if decision.target is not None:
+        intent = Intent(f"{number}@{window.at_s:.3f}", number, window.at_s, decision.target, window.running)
+    if intent:
+        fold(intent)
+    return Thought(tuple(records), state, knowledge, window, decision, outcome, intent or settled.again)

@@ -1,0 +1,106 @@
+"""One second of fluid flow with bounded buffers and back pressure, as the papers' Flink has it.
+
+Backwards through the graph: how much could every operator take in this second, given its ability and the
+room in front of its downstreams? Forwards: how much does it take? Records pass through several operators
+within one second, so buffers need not hold a second's worth of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rheostat.engine.simulated.plant import Plant
+
+Floats = NDArray[np.float64]
+
+
+class BackPressure:
+    """Queues and windows of all replicas; arrays are operators x replicas."""
+
+    def __init__(self, plant: Plant, replicas: int) -> None:
+        graph = plant.graph
+        index = {name: i for i, name in enumerate(graph.operators)}
+        shape = (len(index), replicas)
+        self.queue, self.processed, self.emitted, self.left = (np.zeros(shape) for _ in range(4))
+        self.pane, self.held = np.zeros(shape), np.zeros(shape)
+        self._could, self._accepts, self._inflow = (np.zeros(shape) for _ in range(3))
+        self._gate, self._spare = np.zeros(shape), np.zeros(replicas)
+        self._order = [index[name] for name in graph.order]
+        self._source = {index[name]: s for s, name in enumerate(graph.sources)}
+        self._downs = [
+            [(index[e.downstream], e.selectivity) for e in graph.outputs[name] if e.selectivity > 0]
+            for name in graph.operators
+        ]
+        self._shares = [1.0 / max(1, len(graph.inputs[name])) for name in graph.operators]
+        by_name = {o.name: o for o in plant.operators}
+        self._window = [
+            int(by_name[name].emits_every_s or 0) if self._downs[index[name]] else 0 for name in graph.operators
+        ]
+
+    def tick(self, second: int, waiting: Floats, ability: Floats, room: Floats) -> None:
+        """Move records for one second: `waiting` at the sources, given abilities and buffer sizes."""
+        could, accepts, queue, spare = self._could, self._accepts, self.queue, self._spare
+        for i in reversed(self._order):
+            limit = could[i]
+            if self._window[i]:
+                # Firing a window blocks its task: while results wait to leave, nothing is taken in.
+                limit = self._gate[i]
+                limit.fill(np.inf)
+                np.multiply(ability[i], self.held[i] == 0.0, out=could[i])
+            else:
+                limit[:] = ability[i]
+            for j, selectivity in self._downs[i]:
+                if selectivity == 1.0:
+                    np.minimum(limit, accepts[j], out=limit)
+                else:
+                    np.divide(accepts[j], selectivity, out=spare)
+                    np.minimum(limit, spare, out=limit)
+            if i not in self._source:
+                # Each upstream gets its share of the free room, so that several of them settle without swinging.
+                np.subtract(room[i], queue[i], out=spare)
+                if self._shares[i] != 1.0:
+                    spare *= self._shares[i]
+                spare += could[i]
+                np.maximum(spare, 0.0, out=accepts[i])
+
+        inflow = self._inflow
+        inflow.fill(0.0)
+        for i in self._order:
+            source = self._source.get(i)
+            taken, left = self.processed[i], self.left[i]
+            if source is not None:
+                present = waiting[source]
+            else:
+                present = inflow[i]
+                present += queue[i]
+            np.minimum(present, could[i], out=taken)
+            np.subtract(present, taken, out=left)
+            out = taken
+            if self._window[i]:
+                out = self._fire(i, second)
+            self.emitted[i] = out
+            for j, selectivity in self._downs[i]:
+                if selectivity == 1.0:
+                    inflow[j] += out
+                else:
+                    np.multiply(out, selectivity, out=spare)
+                    inflow[j] += spare
+            if source is None:
+                queue[i] = left
+
+    def _fire(self, i: int, second: int) -> Floats:
+        """Collect results in the window's pane; at its end they leave as fast as the downstreams take them."""
+        pane, held = self.pane[i], self.held[i]
+        pane += self.processed[i]
+        if (second + 1) % self._window[i] == 0:
+            held += pane
+            pane.fill(0.0)
+        out: Floats = np.minimum(held, self._gate[i])
+        held -= out
+        return out
+
+    def lose(self, replica: int) -> None:
+        """Drop everything in flight: after a failure it is read again."""
+        for kept in (self.queue, self.pane, self.held):
+            kept[:, replica] = 0.0

@@ -1,0 +1,24 @@
+"""The papers' jobs as plants: one file per paper whose comparison the parameters reproduce."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from rheostat.engine.simulated.jobs import autrascale, conttune, dragster, phoebe, streambed
+from rheostat.engine.simulated.plant import Plant
+from rheostat.errors import InvalidValue, nearest
+
+JOBS: Mapping[str, Callable[[], Plant]] = {
+    **conttune.JOBS,
+    **streambed.JOBS,
+    **phoebe.JOBS,
+    **dragster.JOBS,
+    **autrascale.JOBS,
+}
+
+
+def job(name: str) -> Plant:
+    """Return a job by name."""
+    if name not in JOBS:
+        raise InvalidValue(f"unknown job {name!r}, {nearest(name, JOBS)}")
+    return JOBS[name]()

@@ -1,0 +1,230 @@
+"""The plant: everything that is true of a simulated job, most of which its engine never shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rheostat.engine.simulated.curves import UNLIMITED, Curve
+from rheostat.errors import InvalidValue
+from rheostat.job.allocation import Allocation
+from rheostat.job.frozen import FrozenMap, check_number, put
+from rheostat.job.graph import Graph, JobSpec, Pinned, Tunable
+from rheostat.job.slo import Bounds
+
+GB = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class PlantOperator:
+    """One operator as it really is."""
+
+    name: str
+    curve: Curve = UNLIMITED
+    noise: float = 0.0
+    """Log standard deviation of the ability, drawn anew every `Plant.noise_period_s`."""
+    skew: float = 0.0
+    """How much more than its share the hottest task gets (0.5 = half as much again)."""
+    limit_per_s: float | None = None
+    """An outside limit, such as a slow database: waiting for it looks like useful time."""
+    emits_every_s: float | None = None
+    """A window: results leave in a burst at the end of every such span."""
+    queueing_records: float = 0.0
+    """b of the latency law: how much it queues as it fills up."""
+    state_bytes_per_record: float = 0.0
+    state_retention_s: float = 60.0
+    max_tasks: int = 90
+    pinned_tasks: int | None = None
+    pinned_why: str = "a source is not tuned"
+
+    def __post_init__(self) -> None:
+        for what in ("noise", "skew", "queueing_records", "state_bytes_per_record"):
+            check_number(f"{what} of {self.name}", getattr(self, what))
+        check_number(f"limit_per_s of {self.name}", self.limit_per_s, least=1e-12)
+        check_number(f"emits_every_s of {self.name}", self.emits_every_s, least=1.0)
+        check_number(f"state_retention_s of {self.name}", self.state_retention_s, least=1.0)
+
+    def evenness(self, tasks: int) -> float:
+        """Return the share of the ability that is left when the hottest task is full."""
+        return 1 / (1 + self.skew * (1 - 1 / tasks))
+
+
+@dataclass(frozen=True, slots=True)
+class Interference:
+    """Job-level interference: every operator gets eta(slots) of its ability, and none of its metrics tells."""
+
+    scale: float = 1.0
+    per_slot: float = 0.0
+    exponent: float = 0.0
+    reference_slots: float = 9.0
+
+    def share(self, slots: float) -> float:
+        """Return eta = scale (slots / ref) ** exponent / (1 + per_slot (slots - ref))."""
+        ratio = math.pow(slots / self.reference_slots, self.exponent)
+        return self.scale * ratio / max(1 + self.per_slot * (slots - self.reference_slots), 1e-3)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """How ability depends on the memory profile: a gain per doubling, and a collapse below a minimum."""
+
+    reference_mb: int
+    choices_mb: tuple[int, ...]
+    gain_per_doubling: float = 0.0
+    collapse: Mapping[int, float] = field(default_factory=FrozenMap)
+    """Memory in MB -> factor; holds up to that size."""
+
+    def __post_init__(self) -> None:
+        put(self, collapse=FrozenMap(self.collapse))
+
+    def factor(self, memory_mb: int | None) -> float:
+        """Return what a memory profile makes of every ability."""
+        memory = memory_mb or self.reference_mb
+        grown = math.pow(1 + self.gain_per_doubling, math.log2(memory / self.reference_mb))
+        small = [size for size in self.collapse if memory <= size]
+        return grown * (self.collapse[min(small)] if small else 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyLaw:
+    """Latency that falls with tasks and then rises again (CALIBRATION.md, after AuTraScale+'s Figure 5).
+
+    base + sum over operators min(cap, b / rate_per_task * rho / (1 - rho))
+         + sum over edges min(timeout, buffer * p_up * p_down / rate) / 2, plus what waits in buffers.
+    """
+
+    base_s: float = 0.05
+    cap_s: float = 5.0
+    buffer_records: float = 0.0
+    timeout_s: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A reconfiguration stops output for a random time that grows with the state."""
+
+    mean_s: float = 20.0
+    sd_s: float = 2.0
+    per_gb_s: float = 0.0
+
+    def draw_s(self, rng: np.random.Generator, state_bytes: float) -> float:
+        """Return one downtime, at least a second."""
+        return max(1.0, self.mean_s + self.per_gb_s * state_bytes / GB + self.sd_s * float(rng.standard_normal()))
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A worker is lost: output goes on until it is noticed, stops, resumes, and records are read again."""
+
+    detected_after_s: float = 20.0
+    resumed_after_s: float = 65.0
+    resumed_sd_s: float = 8.0
+    replay_s: float | None = None
+    """Seconds of records that are read again; None: everything since the last checkpoint."""
+
+    def draw_downtime_s(self, rng: np.random.Generator) -> float:
+        """Return the seconds from the stop to the resumption, at least one."""
+        mean = self.resumed_after_s - self.detected_after_s
+        return max(1.0, mean + self.resumed_sd_s * float(rng.standard_normal()))
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """What the engine shows of it: the window, and everything that is wrong with real metrics."""
+
+    window_s: float = 60.0
+    min_window_s: float = 20.0
+    """A window cut shorter than this by a change is not usable."""
+    settle_s: float = 10.0
+    """Seconds after a change that are left out of a window."""
+    display_lag_s: float = 0.0
+    noise: float = 0.0
+    """Log standard deviation of a measured true rate."""
+    missing: float = 0.0
+    """Probability that an operator's metrics are missing from a window."""
+    stale: float = 0.0
+    """Probability that the last window is shown again."""
+
+    def __post_init__(self) -> None:
+        check_number("metrics.window_s", self.window_s, least=1.0)
+        check_number("metrics.min_window_s", self.min_window_s, least=1.0, most=self.window_s)
+        for what in ("settle_s", "display_lag_s", "noise"):
+            check_number(f"metrics.{what}", getattr(self, what))
+        for what in ("missing", "stale"):
+            check_number(f"metrics.{what}", getattr(self, what), most=1.0)
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A simulated job with its curves, its restarts, its failures and its metrics."""
+
+    name: str
+    graph: Graph
+    operators: tuple[PlantOperator, ...]
+    unit_per_s: Mapping[str, float]
+    """Records/s at each source when the load's level is 1."""
+    origin: str = ""
+    """Where the parameters come from."""
+    interference: Interference = Interference()
+    memory: Memory | None = None
+    latency: LatencyLaw = LatencyLaw()
+    restart: Restart = Restart()
+    failure: Failure = Failure()
+    metrics: Metrics = Metrics()
+    buffer_s: float = 2.0
+    """Seconds of an operator's own ability that fit into the buffers in front of it."""
+    cpu_gain: float = 1.0
+    """CPU share at full useful time; recorded jobs show far less than 1."""
+    noise_period_s: int = 60
+    checkpoint_interval_s: float = 10.0
+    slots_available: int | None = None
+    start_tasks: int = 1
+    """Tasks of every tunable operator at the start, unless told otherwise."""
+
+    def __post_init__(self) -> None:
+        names = [operator.name for operator in self.operators]
+        if sorted(names) != sorted(self.graph.operators):
+            raise InvalidValue(f"plant {self.name!r}: operators {names} do not match the graph {self.graph.operators}")
+        if set(self.unit_per_s) != set(self.graph.sources):
+            raise InvalidValue(f"plant {self.name!r}: unit_per_s must name the sources {self.graph.sources}")
+        for source, unit in self.unit_per_s.items():
+            check_number(f"unit_per_s of {source}", unit, least=1e-12)
+        check_number("buffer_s", self.buffer_s, least=1e-3)
+        check_number("noise_period_s", self.noise_period_s, least=1)
+        check_number("checkpoint_interval_s", self.checkpoint_interval_s, least=1.0)
+        put(self, unit_per_s=FrozenMap(self.unit_per_s))
+
+    def operator(self, name: str) -> PlantOperator:
+        """Return one operator."""
+        return next(operator for operator in self.operators if operator.name == name)
+
+    def spec(self) -> JobSpec:
+        """Return what an engine may say about this job."""
+        return JobSpec(
+            self.name,
+            self.graph,
+            tuple(Tunable(o.name, Bounds(1, o.max_tasks)) for o in self.operators if o.pinned_tasks is None),
+            tuple(Pinned(o.name, o.pinned_tasks, o.pinned_why) for o in self.operators if o.pinned_tasks is not None),
+            self.checkpoint_interval_s,
+            self.slots_available,
+            self.memory.choices_mb if self.memory else (),
+        )
+
+    def start(self) -> Allocation:
+        """Return the allocation with which a run begins."""
+        memory = self.memory.reference_mb if self.memory else None
+        return Allocation({o.name: self.start_tasks for o in self.operators if o.pinned_tasks is None}, memory)
+
+    def nominal_per_s(self, operator: PlantOperator, tasks: int, memory_mb: int | None) -> float:
+        """Return the ability that metrics would show: curve and memory, without interference, skew and limit."""
+        return operator.curve.ability_per_s(tasks) * (self.memory.factor(memory_mb) if self.memory else 1.0)
+
+    def ability_per_s(self, name: str, tasks: int, allocation: Allocation) -> float:
+        """Return what the operator can really do at p tasks, noise apart, while the job has this allocation."""
+        operator = self.operator(name)
+        even = self.nominal_per_s(operator, tasks, allocation.memory_mb) * operator.evenness(tasks)
+        limited = even if operator.limit_per_s is None else min(even, operator.limit_per_s)
+        return limited * self.interference.share(allocation.slots)

@@ -1,0 +1,54 @@
+"""What went wrong in a database, in sentences: no caller ever sees an error of SQLAlchemy or of a driver."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from rheostat.errors import JournalError
+
+SQLITE_SENTENCES = {
+    sqlite3.SQLITE_FULL: "the disk is full: make room; nothing of this batch was written",
+    sqlite3.SQLITE_NOTADB: "this file is not a SQLite database: give another path",
+    sqlite3.SQLITE_CORRUPT: "this SQLite file is damaged: restore it from a copy, or give another path",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened or created: check the path and its permissions",
+    sqlite3.SQLITE_READONLY: "the file cannot be written: check the permissions of the file and of its folder",
+    sqlite3.SQLITE_PERM: "access is denied: check the permissions of the file and of its folder",
+    sqlite3.SQLITE_BUSY: "another process has been writing for too long: nothing was written, try again",
+    sqlite3.SQLITE_IOERR: "the disk failed: check it; nothing of this batch was written",
+}
+
+
+@contextmanager
+def explained(place: str) -> Iterator[None]:
+    """Turn a database's error into a JournalError that names the place and says what to do."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        raise JournalError(f"journal {place}: {sentence(error)}") from error
+
+
+def sentence(error: SQLAlchemyError) -> str:
+    """Say what happened; where it is not known, in the driver's own first line."""
+    if not isinstance(error, DBAPIError) or error.orig is None:
+        return _first_line(error)
+    cause = error.orig
+    if isinstance(cause, sqlite3.Error):
+        code = getattr(cause, "sqlite_errorcode", 0) & 0xFF  # the higher bits say which variety
+        return SQLITE_SENTENCES.get(code, _first_line(cause))
+    if error.connection_invalidated:
+        # A connection can break while COMMIT is under way; then only the database knows.
+        return (
+            "the connection to the database was lost: the batch was written whole or not at all; "
+            "the next call connects again"
+        )
+    if getattr(cause, "sqlstate", None) is None:
+        return f"the database cannot be reached: {_first_line(cause)}"
+    return _first_line(cause)
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,0 +1,294 @@
+"""The control loop: observe, learn, decide, guard, apply, judge, and journal every step.
+
+`Controller.step` is one turn of the cycle; `Controller.run` repeats it on a clock. The thinking is in
+`cycle.py`; here is what touches the world. Three rules: nothing is done before it is journaled; whatever
+the engine does (raise, hang, return rubbish) the loop goes on; and no controller means no change.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+import structlog
+
+from rheostat import __version__
+from rheostat.cycle import Mind, State, advance, identity, think
+from rheostat.deadline import Deadline
+from rheostat.errors import JournalError, LeaseRefused, RheostatError
+from rheostat.job.decision import Decision, Measurement, Outcome, Reason, Trial
+from rheostat.job.frozen import from_json, to_json
+from rheostat.job.graph import JobSpec
+from rheostat.job.guards import Guards
+from rheostat.job.observation import Observation
+from rheostat.job.record import Intent, IntentStep, Record, Run, Snapshot
+from rheostat.job.slo import Slo
+from rheostat.ports import Clock, Engine, Journal, Lease, Policy, Testbed
+
+K = TypeVar("K")
+
+log = structlog.get_logger("rheostat.loop")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one turn of the cycle saw, decided and did."""
+
+    number: int
+    observation: Observation
+    decision: Decision
+    outcome: Outcome | None = None
+    intent: Intent | None = None
+    measurements: tuple[Measurement, ...] = ()
+    problem: str | None = None
+    """Why the step could not be finished: the engine refused, or the journal could not be written."""
+    decision_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long the loop waits for others."""
+
+    observe_deadline_s: float | None = 10.0
+    apply_deadline_s: float | None = 120.0
+    lease_s: float = 60.0
+    """A controller that is silent for this long is taken for dead."""
+    snapshot_every: int = 100
+    """Steps between two snapshots of state and knowledge."""
+    retention_s: float | None = None
+    """How long records are kept behind a snapshot; None keeps them for ever."""
+
+
+IMMEDIATE = Pace(observe_deadline_s=None, apply_deadline_s=None)
+"""For engines that live in this process and cannot hang, such as the simulator."""
+
+
+class Controller(Generic[K]):
+    """Keeps one job at the size that its policy decides."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        policy: Policy[K],
+        journal: Journal,
+        clock: Clock,
+        *,
+        slo: Slo | None = None,
+        guards: Guards | None = None,
+        testbed: Testbed | None = None,
+        seed: int = 0,
+        pace: Pace | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.engine = engine
+        self.journal = journal
+        self.clock = clock
+        self.testbed = testbed
+        self.pace = pace or Pace()
+        self._settings = settings or {}
+        self._observing = Deadline(self.pace.observe_deadline_s)
+        self._applying = Deadline(self.pace.apply_deadline_s)
+        self._stopping = False
+        # Here an engine that cannot describe its job is an error for the caller: there is nothing to guard yet.
+        spec = self._observing.call("describe", engine.describe)
+        self.mind = Mind(policy, spec, slo or Slo(), guards or Guards(), seed)
+        self.state = State()
+        self.knowledge = policy.initial()
+        self._lease: Lease | None = None
+
+    # -- life -----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Take the job's lease, remember what the journal knows, and note that this controller runs."""
+        holder = f"{socket.gethostname()}:{os.getpid()}:{id(self):x}"
+        self._lease = self.journal.acquire(self.mind.spec.name, holder, self.pace.lease_s)
+        self.state, self.knowledge = remember(self.journal, self.mind)
+        self._write(self._run_record(self.mind))
+
+    def stop(self) -> None:
+        """Keep a snapshot and give the lease back."""
+        if self._lease is None:
+            return
+        try:
+            self._write(snapshot(self.state, self.knowledge, self.clock.now()))
+        except JournalError as error:
+            log.warning("no last snapshot", error=str(error))
+        self.journal.release(self._lease)
+        self._lease = None
+
+    def __enter__(self) -> Controller[K]:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def run(self, interval_s: float, until_s: float | None = None) -> None:
+        """Step every `interval_s` on the clock until a moment, or until `halt` is called."""
+        next_s = self.clock.now()
+        while not self._stopping and (until_s is None or next_s <= until_s):
+            self.clock.sleep_until(next_s)
+            if self._stopping:
+                break
+            self.step()
+            # After a step that took long, the missed turns are skipped, not made up for.
+            next_s += interval_s * max(1, int((self.clock.now() - next_s) // interval_s) + 1)
+
+    def halt(self) -> None:
+        """Make `run` return after the present step; safe to call from a signal handler."""
+        self._stopping = True
+
+    # -- one turn of the cycle --------------------------------------------------------------------------------
+
+    def step(self) -> Step:
+        """Observe, think, journal, apply. Raises only when the lease is lost."""
+        number = self.state.step
+        window = self._observe()
+        started = time.perf_counter()
+        thought = think(self.mind, self.state, self.knowledge, window)
+        decision_ms = (time.perf_counter() - started) * 1e3
+        records = list(thought.records)
+        if thought.state.step % self.pace.snapshot_every == 0:
+            records.append(snapshot(thought.state, thought.knowledge, window.at_s))
+        try:
+            self._append(number, records)
+        except LeaseRefused:
+            raise
+        except JournalError as error:
+            # What could not be written down must not be done; nothing of this step is remembered either.
+            log.warning("step not journaled, so nothing is applied", error=str(error))
+            held = Decision.hold(Reason.UNJOURNALED, f"the journal cannot be written: {error}")
+            return Step(number, thought.window, held, problem=str(error), decision_ms=decision_ms)
+        self.state, self.knowledge = thought.state, thought.knowledge
+        problem = self._apply(thought.intent) if thought.intent else None
+        measurements = self._try(thought.decision)
+        self._retain(number, window.at_s)
+        return Step(
+            number,
+            thought.window,
+            thought.decision,
+            thought.outcome,
+            thought.intent,
+            measurements,
+            problem,
+            decision_ms,
+        )
+
+    def _observe(self) -> Observation:
+        """Look at the job; whatever goes wrong becomes a blind window that says so."""
+        try:
+            spec = self._observing.call("describe", self.engine.describe)
+            if isinstance(spec, JobSpec) and spec != self.mind.spec:
+                mind = replace(self.mind, spec=spec)
+                self._write(self._run_record(mind))
+                self.mind = mind
+            window = self._observing.call("observe", self.engine.observe)
+        except LeaseRefused:
+            raise
+        except Exception as error:  # noqa: BLE001 - an engine may raise anything; the job goes on without us
+            log.warning("engine could not be observed", error=str(error))
+            return Observation.blind(self.clock.now(), f"{type(error).__name__}: {error}")
+        if not isinstance(window, Observation):
+            return Observation.blind(self.clock.now(), f"the engine returned a {type(window).__name__}")
+        return window
+
+    def _apply(self, intent: Intent) -> str | None:
+        """Hand the intent to the engine. A refusal stays open: the next windows tell what became of it."""
+
+        def note(name: str) -> None:
+            self._write(IntentStep(intent.id, name, self.clock.now()))
+
+        try:
+            self._applying.call("apply", lambda: self.engine.apply(intent, note))
+        except LeaseRefused:
+            raise
+        except Exception as error:  # noqa: BLE001 - an engine may raise anything
+            log.warning("change refused", intent=intent.id, error=str(error))
+            return f"{type(error).__name__}: {error}"
+        return None
+
+    def _try(self, decision: Decision) -> tuple[Measurement, ...]:
+        """Run the decision's trials on the testbed, where there is one and experiments are allowed."""
+        found = []
+        for trial in decision.trials:
+            measurement = self._measure(trial)
+            try:
+                self._write(measurement)
+            except LeaseRefused:
+                raise
+            except JournalError as error:
+                log.warning("measurement not journaled, so nothing is learned from it", error=str(error))
+            found.append(measurement)
+        return tuple(found)
+
+    def _measure(self, trial: Trial) -> Measurement:
+        if self.testbed is None or self.mind.guards.explore == "never":
+            why = "there is no testbed" if self.testbed is None else "explore = never"
+            return Measurement(trial, None, 0.0, 0.0, f"not run: {why}")
+        try:
+            return self.testbed.measure(trial)
+        except Exception as error:  # noqa: BLE001 - a trial that breaks is a result, not a crash
+            return Measurement(trial, None, 0.0, 0.0, f"{type(error).__name__}: {error}")
+
+    # -- the journal -----------------------------------------------------------------------------------------
+
+    def _append(self, number: int, records: list[Record]) -> None:
+        if self._lease is None:
+            raise RheostatError("the controller is not started: call start(), or use it in a with statement")
+        self.journal.append(self._lease, number, records)
+
+    def _write(self, record: Record) -> None:
+        """Append a single record outside the batch of a step, and fold it."""
+        self._append(self.state.step, [record])
+        self.state = advance(self.state, record)
+        self.knowledge = self.mind.policy.learn(self.knowledge, record)
+
+    def _run_record(self, mind: Mind[K]) -> Run:
+        return Run(
+            mind.spec.name,
+            self.clock.now(),
+            __version__,
+            mind.seed,
+            mind.spec,
+            mind.slo,
+            mind.guards,
+            mind.policy.name,
+            mind.policy.options(),
+            self._settings,
+        )
+
+    def _retain(self, number: int, now_s: float) -> None:
+        if self.pace.retention_s is None or self._lease is None or (number + 1) % self.pace.snapshot_every:
+            return
+        try:
+            self.journal.prune(self._lease, now_s - self.pace.retention_s)
+        except LeaseRefused:
+            raise
+        except JournalError as error:
+            log.warning("old records not deleted", error=str(error))
+
+
+def snapshot(state: State, knowledge: object, at_s: float) -> Snapshot:
+    """Write down what all records so far came to."""
+    return Snapshot(at_s, state.step, to_json(state), to_json(knowledge))
+
+
+def remember(journal: Journal, mind: Mind[K]) -> tuple[State, K]:
+    """Fold the journal into state and knowledge, starting at the newest snapshot of the same policy."""
+    job, policy = mind.spec.name, mind.policy
+    state, knowledge, after = State(), policy.initial(), 0
+    latest = journal.latest(job, "snapshot")
+    if latest is not None and isinstance(latest.record, Snapshot):
+        kept = from_json(State, latest.record.state)
+        if kept.policy == identity(policy.name, policy.options()):
+            state, after = kept, latest.number
+            if knowledge is not None:
+                knowledge = from_json(type(knowledge), latest.record.knowledge)
+    for entry in journal.read(job, after):
+        state = advance(state, entry.record)
+        knowledge = policy.learn(knowledge, entry.record)
+    return state, knowledge

@@ -1,0 +1,57 @@
+"""Static: the size that a person chose, applied once and then kept. The baseline of every comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rheostat.errors import InvalidValue, nearest
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Decision, Expectation, Reason
+from rheostat.job.frozen import FrozenMap, put
+from rheostat.policy.base import BasePolicy
+from rheostat.policy.explain import changes, direction
+from rheostat.policy.fit import fit_allocation
+from rheostat.ports import Situation
+
+
+@dataclass(frozen=True)
+class Static(BasePolicy[None]):
+    """Keeps the given tasks, whatever the load does; operators that are not named keep what they run with."""
+
+    name: ClassVar[str] = "static"
+
+    tasks: Mapping[str, int] | None = None
+    """Tasks per operator; left out, the job stays as it was found."""
+
+    def __post_init__(self) -> None:
+        if self.tasks is not None:
+            try:
+                Allocation(self.tasks)
+            except InvalidValue as error:
+                raise InvalidValue(f"option tasks of policy 'static': {error}") from error
+            put(self, tasks=FrozenMap(self.tasks))
+
+    def decide(self, situation: Situation[None]) -> Decision:
+        """Ask for the chosen tasks until they run."""
+        chosen = self.tasks or {}
+        tunable = situation.spec.tunable_names
+        for operator in chosen:
+            if operator not in tunable:
+                raise InvalidValue(
+                    f"option tasks of policy 'static' names {operator!r}, which cannot be tuned, "
+                    f"{nearest(operator, tunable)}"
+                )
+        expects = Expectation(load_per_s=situation.window.load_per_s)
+        if not chosen:
+            return Decision.hold(Reason.STEADY, f"static: keeps what runs, {situation.running}", expects=expects)
+        target = fit_allocation(situation, chosen)
+        cut = [f"{name} {count}" for name, count in chosen.items() if target.tasks[name] != count]
+        note = f"; the limits do not allow {', '.join(cut)}" if cut else ""
+        evidence = {f"{name}.chosen_tasks": float(count) for name, count in chosen.items()}
+        if target == situation.running:
+            sentence = f"static: {target} is what was chosen{note}"
+            return Decision.hold(Reason.STEADY, sentence, evidence=evidence, expects=expects)
+        sentence = f"static: {changes(situation.running, target)}, as chosen{note}"
+        return Decision(target, direction(situation.running, target), sentence, evidence, expects)

@@ -1,0 +1,94 @@
+"""Replay: decide again from a journal and compare with what was decided then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rheostat.cycle import Mind, State, advance, identity, think
+from rheostat.errors import InvalidValue
+from rheostat.job.decision import Decision, Outcome
+from rheostat.job.frozen import from_json
+from rheostat.job.observation import Observation
+from rheostat.job.record import Intent, IntentEnd, Record, Run, Snapshot
+from rheostat.ports import Entry, Journal, Policy
+
+THOUGHT = (IntentEnd, Outcome, Decision, Intent)
+"""Records that thinking produces: these must come out again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A step in which thinking again came to something else."""
+
+    step: int
+    recorded: tuple[Record, ...]
+    again: tuple[Record, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What replaying one job came to."""
+
+    job: str
+    steps: int
+    differences: tuple[Difference, ...]
+
+
+def replay(journal: Journal, job: str, make_policy: Callable[[Run], Policy[Any]]) -> Replayed:
+    """Think again about every journaled window, from the first run record or snapshot on."""
+    first = next(iter(journal.read(job, kinds=("run",))), None)
+    if first is None or not isinstance(first.record, Run):
+        raise InvalidValue(f"the journal has no run of job {job!r}; it has: {', '.join(journal.jobs()) or 'none'}")
+    mind = _mind(first.record, make_policy)
+    state, knowledge = State(), mind.policy.initial()
+    steps, differences = 0, []
+    for batch in _batches(journal, job):
+        head = batch[0]
+        if isinstance(head.record, Observation):
+            again = think(mind, state, knowledge, head.record)
+            recorded = tuple(e.record for e in batch if isinstance(e.record, THOUGHT))
+            came = tuple(r for r in again.records if isinstance(r, THOUGHT))
+            steps += 1
+            if came != recorded:
+                differences.append(Difference(head.step, recorded, came))
+        elif isinstance(head.record, Run):
+            mind = _mind(head.record, make_policy)
+            if identity(head.record.policy, head.record.options) != state.policy:
+                # Another policy takes over: it learned from all that came before, so it must again.
+                knowledge = _learned(mind.policy, journal, job, head.number)
+        elif isinstance(head.record, Snapshot) and steps == 0:
+            # What lay before this snapshot was deleted.
+            state = from_json(State, head.record.state)
+            if knowledge is not None:
+                knowledge = from_json(type(knowledge), head.record.knowledge)
+        for entry in batch:
+            state = advance(state, entry.record)
+            knowledge = mind.policy.learn(knowledge, entry.record)
+    return Replayed(job, steps, tuple(differences))
+
+
+def _learned(policy: Policy[Any], journal: Journal, job: str, before: int) -> Any:
+    knowledge = policy.initial()
+    for entry in journal.read(job):
+        if entry.number >= before:
+            break
+        knowledge = policy.learn(knowledge, entry.record)
+    return knowledge
+
+
+def _mind(run: Run, make_policy: Callable[[Run], Policy[Any]]) -> Mind[Any]:
+    return Mind(make_policy(run), run.spec, run.slo, run.guards, run.seed)
+
+
+def _batches(journal: Journal, job: str) -> Iterator[list[Entry]]:
+    """Group the records of one turn: a window with all that followed from it; everything else stands alone."""
+    batch: list[Entry] = []
+    for entry in journal.read(job):
+        if batch and not (isinstance(entry.record, THOUGHT) and entry.step == batch[0].step):
+            yield batch
+            batch = []
+        batch.append(entry)
+    if batch:
+        yield batch

@@ -1,0 +1,424 @@
+"""What every journal must keep: subclass `JournalConformance`, say how a journal is made, and run it with pytest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from threading import Barrier
+from typing import Any, cast
+
+import pytest
+
+from rheostat.errors import InvalidValue, LeaseRefused
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import (
+    Decision,
+    Expectation,
+    GuardNote,
+    Interval,
+    Measurement,
+    Outcome,
+    Phase,
+    Reason,
+    Trial,
+    Verdict,
+)
+from rheostat.job.graph import Edge, Graph, JobSpec, Pinned, Tunable
+from rheostat.job.guards import FrozenPeriod, Guards
+from rheostat.job.observation import (
+    Change,
+    EdgeReading,
+    Latency,
+    Observation,
+    OperatorReading,
+    SourceReading,
+    Status,
+)
+from rheostat.job.record import KIND_OF, KINDS, Ending, Intent, IntentEnd, IntentStep, Record, Run, Snapshot
+from rheostat.job.slo import Bounds, Budget, Slo
+from rheostat.ports import Journal, Lease
+
+JOB = "Klicks-Zählung 点击 'x'"
+TTL_S = 30.0
+
+_SMALL = Allocation({"lesen 读": 1, "zählen": 3})
+_LARGE = Allocation({"lesen 读": 2, "zählen": 8}, memory_mb=2048)
+_OBSERVATION = Observation(
+    at_s=1_700_000_060.125,
+    start_s=1_700_000_000.1,
+    end_s=1_700_000_060.0,
+    running=_SMALL,
+    wanted=_LARGE,
+    change=Change.UNDER_WAY,
+    status=Status.RECOVERING,
+    sources=(SourceReading("lesen 读", 0.1 + 0.2, backlog=1e15, lag_s=None),),
+    operators=(
+        OperatorReading("lesen 读", 1, 1 / 3, 0.25, 4 / 3, 0.5, 0.0, 12.0, 1e9, 2e9, 5e-324),
+        OperatorReading("zählen", 3),
+    ),
+    edges=(EdgeReading("lesen 读", "zählen", 2 / 3),),
+    overloaded=("zählen",),
+    overdue_s=1.5,
+    latency=Latency(0.1, 0.2, 0.3, 1.1, 1.2, 1.3),
+    uptime_s=86_400.0,
+)
+_TRIAL = Trial("größer?", _LARGE, (Phase(30.0, {"lesen 读": 10.0}), Phase(60.0, {"lesen 读": 1e6}, observed=True)))
+
+EXAMPLES: tuple[Record, ...] = (
+    Run(
+        job=JOB,
+        at_s=1_700_000_000.0,
+        version="0.1.0",
+        seed=2**63 - 1,
+        spec=JobSpec(
+            name=JOB,
+            graph=Graph(
+                ("lesen 读", "zählen", "sink"), (Edge("lesen 读", "zählen", 0.1), Edge("zählen", "sink")), ("lesen 读",)
+            ),
+            tunable=(Tunable("lesen 读", Bounds(1, 4)), Tunable("zählen", Bounds(2), quantum=2)),
+            pinned=(Pinned("sink", 1, "it writes one file"),),
+            checkpoint_interval_s=10.0,
+            slots_available=64,
+            memory_choices_mb=(1024, 2048),
+        ),
+        slo=Slo(
+            max_latency_s=0.5,
+            headroom=0.2,
+            budget=Budget(cost_per_hour=1.6, price_per_slot_hour=0.1),
+            job=Bounds(1, 16),
+            operators={"zählen": Bounds(1, 8)},
+        ),
+        guards=Guards(max_step_up=2.0, frozen=(FrozenPeriod.parse("22:00-06:00"),)),
+        policy="conttune",
+        options={"alpha": 0.3, "levels": [1, [2, 3]], "deep": {"er": {"est": None}}},
+        settings={"engine": "simulated"},
+    ),
+    _OBSERVATION,
+    Observation.blind(1_700_000_120.0, 'the engine said "no"\n\tand \\ nothing else'),
+    Decision(
+        target=_LARGE,
+        reason=Reason.UNDER_PROVISIONED,
+        sentence="zählen schafft 3.3 von 10 records/s",
+        evidence={"recovery_s": math.inf, "slack": -math.inf, "zählen/ability_per_s": 10 / 3, "zero": -0.0},
+        expects=Expectation(1e4, Interval.at_least(9e3), Interval.at_most(0.5), Interval(1.0, 2.0, math.inf)),
+        memo={"phase": "big", "tried": [1, 2, [3, {"p": 4}]], "best": {"at": None, "ok": True, "score": 0.1}, "": "😀"},
+        trials=(_TRIAL,),
+        asked=_SMALL,
+        guards=(GuardNote("cooldown", "a change ended 3 s ago"),),
+    ),
+    Decision.hold(Reason.STEADY, ""),
+    Intent("a-1", 7, 1_700_000_061.0, _LARGE, _SMALL, undoes="a-0"),
+    IntentStep("a-1", "stop", 1_700_000_061.5),
+    IntentEnd("a-1", 1_700_000_070.0, Ending.PARTIAL, _SMALL, "2 of 8 executors came", downtime_s=4.5),
+    Outcome(7, Verdict.MISSED, "recovery never ended", {"recovery_s": math.inf}, downtime_s=4.5),
+    Measurement(_TRIAL, _OBSERVATION, 90.0, 900.0),
+    Measurement(_TRIAL, None, 0.0, 0.0, problem="the testbed is gone"),
+    Snapshot(1_700_000_080.0, 7, state='{"a": [1, "\\u0000"]}', knowledge="x" * 100_000),
+)
+"""At least one of every kind, with what is hard to store: infinity, nesting, other scripts, quotes, thirds."""
+
+
+@dataclass
+class Wall:
+    """A wall clock that only moves when it is told to."""
+
+    now_s: float = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        """Return the present moment."""
+        return self.now_s
+
+
+def snapshot(at_s: float) -> Snapshot:
+    """Return a small snapshot."""
+    return Snapshot(at_s, 0, "{}", "{}")
+
+
+def intent_step(name: str) -> IntentStep:
+    """Return a small record that is no snapshot and no run."""
+    return IntentStep("a-1", name, 0.0)
+
+
+class JournalConformance:
+    """The promises of the `Journal` port, one test each."""
+
+    def make_journal(self, tmp_path: Path, wall: Callable[[], float]) -> Journal:
+        """Return a new, empty journal that takes the time from `wall`."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def wall(self) -> Wall:
+        """The clock that the journal uses."""
+        return Wall()
+
+    @pytest.fixture
+    def journal(self, tmp_path: Path, wall: Wall) -> Iterator[Journal]:
+        """The journal under test."""
+        journal = self.make_journal(tmp_path, wall)
+        yield journal
+        journal.close()
+
+    @pytest.fixture
+    def lease(self, journal: Journal) -> Lease:
+        """The first lease of a job without records."""
+        return journal.acquire(JOB, "first", TTL_S)
+
+    # Records
+
+    def test_examples_cover_every_kind(self) -> None:
+        """The examples below are worth something."""
+        assert {KIND_OF[type(record)] for record in EXAMPLES} == set(KINDS)
+
+    @pytest.mark.parametrize("record", EXAMPLES, ids=lambda record: KIND_OF[type(record)])
+    def test_gives_back_exactly_what_was_written(self, journal: Journal, lease: Lease, record: Record) -> None:
+        """A record comes back equal, of the same type, with every float the same to the last bit."""
+        number = journal.append(lease, 12, [record])
+        [entry] = journal.read(JOB)
+        assert entry.record == record
+        assert type(entry.record) is type(record)
+        assert repr(entry.record) == repr(record)  # tells 1 from 1.0, -0.0 from 0.0, a list from a tuple
+        assert (entry.number, entry.step) == (number, 12)
+        assert journal.latest(JOB, KIND_OF[type(record)]) == entry
+
+    def test_reads_in_the_order_of_writing(self, journal: Journal, lease: Lease) -> None:
+        """Numbers rise, within a batch and between batches, and `append` returns the last one."""
+        last = [journal.append(lease, step, [intent_step(f"{step}.{i}") for i in range(3)]) for step in range(4)]
+        entries = list(journal.read(JOB))
+        assert [e.step for e in entries] == [step for step in range(4) for _ in range(3)]
+        assert [cast(IntentStep, e.record).name for e in entries] == [f"{s}.{i}" for s in range(4) for i in range(3)]
+        assert all(a.number < b.number for a, b in pairwise(entries))
+        assert last == [e.number for e in entries[2::3]]
+
+    def test_reads_long_journals_whole(self, journal: Journal, lease: Lease) -> None:
+        """Whatever a journal reads at a time, nothing is lost or repeated at the seams."""
+        for step in range(4):
+            journal.append(lease, step, [intent_step(str(i)) for i in range(256)])
+        numbers = [e.number for e in journal.read(JOB)]
+        assert len(numbers) == len(set(numbers)) == 1024
+        assert numbers == sorted(numbers)
+
+    def test_reads_from_a_number_on(self, journal: Journal, lease: Lease) -> None:
+        """`after` is the last number already seen."""
+        first, second, third = (journal.append(lease, step, [intent_step("x")]) for step in range(3))
+        assert [e.number for e in journal.read(JOB, after=first)] == [second, third]
+        assert list(journal.read(JOB, after=third)) == []
+
+    def test_reads_only_the_kinds_that_were_asked_for(self, journal: Journal, lease: Lease) -> None:
+        """Several kinds come in the order of writing."""
+        journal.append(lease, 0, EXAMPLES)
+        wanted = [record for record in EXAMPLES if isinstance(record, Decision | Snapshot)]
+        assert [e.record for e in journal.read(JOB, kinds=("snapshot", "decision"))] == wanted
+
+    def test_writing_while_reading_is_possible(self, journal: Journal, lease: Lease) -> None:
+        """A reader that stops half way does not hold up the writer."""
+        journal.append(lease, 0, [intent_step(str(i)) for i in range(600)])
+        reader = journal.read(JOB)
+        first = next(reader)
+        last = journal.append(lease, 1, [intent_step("late")])
+        assert first.number < last
+        assert len(list(reader)) >= 599
+
+    def test_refuses_unknown_kinds(self, journal: Journal) -> None:
+        """A misspelt kind is an error at once, not an empty answer."""
+        with pytest.raises(InvalidValue, match="did you mean 'snapshot'"):
+            journal.read(JOB, kinds=("snapshoot",))
+        with pytest.raises(InvalidValue, match="did you mean 'decision'"):
+            journal.latest(JOB, "decisions")
+
+    def test_latest_is_the_newest_of_its_kind(self, journal: Journal, lease: Lease) -> None:
+        """Records of other kinds do not matter; none is None."""
+        assert journal.latest(JOB, "snapshot") is None
+        journal.append(lease, 0, [snapshot(1.0), snapshot(2.0)])
+        journal.append(lease, 1, [intent_step("x")])
+        latest = journal.latest(JOB, "snapshot")
+        assert latest is not None
+        assert latest.record == snapshot(2.0)
+
+    @pytest.mark.parametrize("place", [0, 1, 2])
+    def test_writes_nothing_of_a_batch_with_a_bad_record(self, journal: Journal, lease: Lease, place: int) -> None:
+        """All or none, wherever in the batch the thing stands that is no record."""
+        journal.append(lease, 0, [intent_step("before")])
+        batch: list[Any] = [intent_step("good"), intent_step("good")]
+        batch.insert(place, object())
+        with pytest.raises(InvalidValue, match="object is no record"):
+            journal.append(lease, 1, batch)
+        assert [e.step for e in journal.read(JOB)] == [0]
+        journal.append(lease, 2, [intent_step("after")])
+        assert [e.step for e in journal.read(JOB)] == [0, 2]
+
+    def test_an_empty_batch_only_extends_the_lease(self, journal: Journal, lease: Lease, wall: Wall) -> None:
+        """It is the heartbeat of a controller with nothing to say; it returns the job's last number."""
+        assert journal.append(lease, 0, []) == 0
+        last = journal.append(lease, 0, [intent_step("x")])
+        wall.now_s += TTL_S - 1
+        assert journal.append(lease, 1, []) == last
+        wall.now_s += TTL_S - 1
+        with pytest.raises(LeaseRefused):
+            journal.acquire(JOB, "second", TTL_S)
+
+    def test_jobs_do_not_see_each_other(self, journal: Journal, lease: Lease) -> None:
+        """Records, the newest one, and leases are of one job."""
+        other = journal.acquire("other", "first", TTL_S)
+        journal.append(lease, 1, [intent_step("mine")])
+        journal.append(other, 2, [snapshot(9.0), intent_step("theirs")])
+        assert [e.step for e in journal.read(JOB)] == [1]
+        assert [e.step for e in journal.read("other")] == [2, 2]
+        assert journal.latest(JOB, "snapshot") is None
+        assert journal.prune(lease, math.inf) == 0
+        assert list(journal.read("unknown")) == []
+
+    def test_jobs_are_those_with_records(self, journal: Journal, lease: Lease) -> None:
+        """In alphabetical order; a lease alone is not a job yet."""
+        assert journal.jobs() == ()
+        for name in ("b", "ä", "B", "a"):
+            journal.append(journal.acquire(name, "first", TTL_S), 0, [intent_step("x")])
+        assert journal.jobs() == ("B", "a", "b", "ä")
+
+    # Leases
+
+    @pytest.mark.parametrize("holder", ["second", "first"])
+    def test_refuses_a_lease_that_is_held(self, journal: Journal, lease: Lease, wall: Wall, holder: str) -> None:
+        """Also to a second controller of the same name; the message says who has it and for how long."""
+        wall.now_s += 10.0
+        with pytest.raises(LeaseRefused, match=r"held by 'first' for another 20\.0 s"):
+            journal.acquire(JOB, holder, TTL_S)
+        journal.append(lease, 0, [intent_step("still mine")])
+
+    def test_an_expired_lease_is_taken_over_and_the_old_one_fenced(
+        self, journal: Journal, lease: Lease, wall: Wall
+    ) -> None:
+        """The token rises; the overtaken holder can neither write nor prune nor release."""
+        journal.append(lease, 0, [intent_step("old"), snapshot(1.0)])
+        wall.now_s += TTL_S
+        second = journal.acquire(JOB, "second", TTL_S)
+        assert second.token > lease.token
+        for write in (
+            lambda: journal.append(lease, 1, [intent_step("late")]),
+            lambda: journal.append(lease, 1, []),
+            lambda: journal.prune(lease, math.inf),
+        ):
+            with pytest.raises(LeaseRefused, match="taken over by 'second'"):
+                write()  # type: ignore[no-untyped-call]
+        journal.release(lease)
+        with pytest.raises(LeaseRefused, match="held by 'second'"):
+            journal.acquire(JOB, "third", TTL_S)
+        journal.append(second, 2, [intent_step("new")])
+        assert [e.step for e in journal.read(JOB)] == [0, 0, 2]
+
+    def test_a_new_lease_of_the_same_name_fences_the_old_one(self, journal: Journal, lease: Lease, wall: Wall) -> None:
+        """A restarted controller has its predecessor's name; the token tells them apart."""
+        wall.now_s += TTL_S + 1
+        again = journal.acquire(JOB, "first", TTL_S)
+        with pytest.raises(LeaseRefused, match="taken over"):
+            journal.append(lease, 0, [intent_step("ghost")])
+        journal.append(again, 0, [intent_step("alive")])
+
+    def test_an_expired_lease_that_nobody_took_is_still_good(self, journal: Journal, lease: Lease, wall: Wall) -> None:
+        """A controller that slept goes on, and its lease lasts again from then."""
+        wall.now_s += 10 * TTL_S
+        journal.append(lease, 0, [intent_step("late, but nobody came")])
+        wall.now_s += TTL_S - 1
+        with pytest.raises(LeaseRefused, match=r"another 1\.0 s"):
+            journal.acquire(JOB, "second", TTL_S)
+
+    def test_a_released_lease_is_free_at_once(self, journal: Journal, lease: Lease) -> None:
+        """Its token is not given out again, and it cannot write any more."""
+        journal.release(lease)
+        journal.release(lease)
+        with pytest.raises(LeaseRefused, match="has given job"):
+            journal.append(lease, 0, [intent_step("x")])
+        assert journal.acquire(JOB, "second", TTL_S).token > lease.token
+
+    def test_refuses_a_lease_that_was_never_given(self, journal: Journal, lease: Lease) -> None:
+        """Neither for an unknown job, nor with a made-up token or name."""
+        for fake in (Lease("unknown", "x", 1), Lease(JOB, "first", lease.token + 1), Lease(JOB, "x", lease.token)):
+            journal.release(fake)
+            with pytest.raises(LeaseRefused):
+                journal.append(fake, 0, [intent_step("x")])
+        assert journal.jobs() == ()
+        journal.append(lease, 0, [intent_step("x")])
+
+    @pytest.mark.parametrize(
+        ("job", "holder", "ttl_s"), [("", "x", 1.0), ("x", "", 1.0), ("x", "x", 0.0), ("x", "x", math.nan)]
+    )
+    def test_refuses_a_lease_without_sense(self, journal: Journal, job: str, holder: str, ttl_s: float) -> None:
+        """Without names, or without time."""
+        with pytest.raises(InvalidValue, match="lease"):
+            journal.acquire(job, holder, ttl_s)
+
+    def test_of_many_at_once_exactly_one_gets_the_lease(self, journal: Journal) -> None:
+        """Controllers that start together do not both believe that they are alone."""
+        together = Barrier(6)
+
+        def attempt(number: int) -> Lease | None:
+            together.wait()
+            try:
+                return journal.acquire(JOB, f"holder {number}", TTL_S)
+            except LeaseRefused:
+                return None
+
+        with ThreadPoolExecutor(6) as pool:
+            got = [lease for lease in pool.map(attempt, range(6)) if lease is not None]
+        assert len(got) == 1
+        journal.append(got[0], 0, [intent_step("x")])
+
+    def test_batches_written_at_once_do_not_mix(self, journal: Journal) -> None:
+        """Controllers of several jobs share a journal; every job's batches stay whole and in order."""
+        together = Barrier(4)
+
+        def write(name: str) -> None:
+            lease = journal.acquire(name, "first", TTL_S)
+            together.wait()
+            for step in range(20):
+                journal.append(lease, step, [intent_step(str(i)) for i in range(3)])
+
+        names = [f"job {i}" for i in range(4)]
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(write, names))
+        for name in names:
+            assert [e.step for e in journal.read(name)] == [step for step in range(20) for _ in range(3)]
+
+    # Retention
+
+    def test_prunes_behind_the_newest_old_snapshot(self, journal: Journal, lease: Lease) -> None:
+        """What lies before it goes, except runs; it and all that follows stays."""
+        run = EXAMPLES[0]
+        assert isinstance(run, Run)
+        journal.append(lease, 0, [run, intent_step("a"), snapshot(10.0), intent_step("b")])
+        journal.append(lease, 1, [snapshot(20.0), run, intent_step("c"), snapshot(30.0), intent_step("d")])
+        before = list(journal.read(JOB))
+        assert journal.prune(lease, 9.9) == 0
+        assert list(journal.read(JOB)) == before
+        assert journal.prune(lease, 29.9) == 3
+        assert list(journal.read(JOB)) == [before[0], *before[4:]]
+        assert journal.prune(lease, 29.9) == 0
+        assert journal.prune(lease, 30.0) == 2
+        assert list(journal.read(JOB)) == [before[0], before[5], *before[7:]]
+
+    def test_prunes_no_other_job(self, journal: Journal, lease: Lease) -> None:
+        """Retention is a job's own."""
+        other = journal.acquire("other", "first", TTL_S)
+        journal.append(other, 0, [intent_step("theirs"), snapshot(1.0)])
+        journal.append(lease, 0, [intent_step("mine"), snapshot(1.0)])
+        assert journal.prune(lease, 1.0) == 1
+        assert len(list(journal.read("other"))) == 2
+
+    def test_prunes_long_journals_whole(self, journal: Journal, lease: Lease) -> None:
+        """However a journal goes about it, the count is the whole count."""
+        journal.append(lease, 0, [intent_step("x")] * 4_500)
+        journal.append(lease, 1, [snapshot(1.0)])
+        assert journal.prune(lease, 1.0) == 4_500
+        assert [e.step for e in journal.read(JOB)] == [1]
+
+    def test_pruned_records_are_no_longer_the_newest(self, journal: Journal, lease: Lease) -> None:
+        """And numbers go on rising afterwards."""
+        journal.append(lease, 0, [intent_step("x")])
+        last = journal.append(lease, 1, [snapshot(1.0)])
+        journal.prune(lease, 1.0)
+        assert journal.latest(JOB, "intent_step") is None
+        assert journal.latest(JOB, "snapshot") is not None
+        assert journal.append(lease, 2, [intent_step("y")]) > last

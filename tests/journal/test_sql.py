@@ -1,0 +1,255 @@
+"""What is special about journals in databases: files, URLs, versions, transactions, and errors in sentences."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, event
+
+from rheostat.errors import InvalidValue, JournalError, LeaseRefused, RheostatError
+from rheostat.job.decision import Decision, Reason
+from rheostat.journal import open_journal
+from rheostat.journal.memory import MemoryJournal
+from rheostat.journal.sql import SqlJournal
+from rheostat.testing.journal import EXAMPLES, Wall, intent_step, snapshot
+
+
+@pytest.fixture
+def statements() -> Iterator[list[tuple[str, Any]]]:
+    """Everything that SQLAlchemy sends to a database."""
+    sent: list[tuple[str, Any]] = []
+
+    def note(_: object, __: object, statement: str, parameters: Any, *___: object) -> None:
+        sent.append((statement, parameters))
+
+    event.listen(Engine, "before_cursor_execute", note)
+    yield sent
+    event.remove(Engine, "before_cursor_execute", note)
+
+
+# Opening
+
+
+@pytest.mark.parametrize("form", ["{}", "sqlite:///{}", "sqlite+pysqlite:///{}"])
+def test_a_file_is_found_again_under_every_form_of_its_name(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "my journal ä?.db" if form == "{}" else tmp_path / "journal.db"
+    first = open_journal(form.format(path))
+    lease = first.acquire("job", "first", 10.0)
+    first.append(lease, 3, EXAMPLES)
+    first.close()
+    again = SqlJournal(path)
+    assert [e.record for e in again.read("job")] == list(EXAMPLES)
+    again.append(lease, 4, [intent_step("x")])
+    again.close()
+    assert path.exists()
+
+
+def test_a_postgres_database_is_found_again(postgres_url: str) -> None:
+    first = open_journal(postgres_url)
+    first.append(first.acquire("job", "first", 10.0), 3, EXAMPLES)
+    first.close()
+    again = open_journal(postgres_url.replace("postgresql:", "postgresql+psycopg:"))
+    assert [e.record for e in again.read("job")] == list(EXAMPLES)
+    again.close()
+
+
+def test_memory_is_a_memory_journal() -> None:
+    assert isinstance(open_journal(":memory:"), MemoryJournal)
+    assert isinstance(open_journal("sqlite:///:memory:"), MemoryJournal)
+
+
+def test_two_processes_see_each_others_leases(tmp_path: Path) -> None:
+    wall = Wall()
+    one, two = SqlJournal(tmp_path / "j.db", wall=wall), SqlJournal(tmp_path / "j.db", wall=wall)
+    lease = one.acquire("job", "one", 10.0)
+    with pytest.raises(LeaseRefused, match="held by 'one'"):
+        two.acquire("job", "two", 10.0)
+    wall.now_s += 10.0
+    two.acquire("job", "two", 10.0)
+    with pytest.raises(LeaseRefused, match="taken over by 'two'"):
+        one.append(lease, 0, [intent_step("x")])
+    one.close()
+    two.close()
+
+
+def make_text_file(folder: Path) -> Path:
+    (folder / "notes.txt").write_text("this is not a database\n" * 100)
+    return folder / "notes.txt"
+
+
+def make_read_only(folder: Path) -> str:
+    sqlite3.connect(folder / "empty.db").close()
+    return f"sqlite:///file:{folder}/empty.db?mode=ro&uri=true"
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (make_text_file, "not a SQLite database: give another path"),
+        (lambda folder: folder, "this is a folder: give the path of a file in it"),
+        (lambda folder: folder / "none" / "j.db", "none does not exist: create it first"),
+        (lambda _: "/proc/journal.db", "cannot be opened or created: check the path"),
+        (make_read_only, "cannot be written: check the permissions"),
+    ],
+    ids=["text file", "folder", "no folder", "unwritable folder", "read-only file"],
+)
+def test_a_place_that_cannot_be_used_is_named_in_a_sentence(
+    tmp_path: Path, make: Callable[[Path], str | Path], sentence: str
+) -> None:
+    with pytest.raises(JournalError, match=sentence):
+        SqlJournal(make(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("mysql://user:secret@host/db", "mysql"),
+        ("postgres://user:secret@host/db", "postgresql://host/database"),
+        ("postgresql://user:secret@host:port/db", "cannot read the journal's URL"),
+        ("postgresql://user:se@cret@host/db", "%40"),
+        ("sqlite:///:memory:", "MemoryJournal"),
+        ("sqlite://", "MemoryJournal"),
+    ],
+)
+def test_a_url_that_cannot_be_right_is_refused_without_repeating_it(url: str, sentence: str) -> None:
+    with pytest.raises(InvalidValue, match=sentence) as caught:
+        SqlJournal(url)
+    assert "cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://user:secret@127.0.0.1:1/db",
+        "postgresql://user@127.0.0.1:1/db?password=secret",
+        "postgresql://user:secret@host.invalid/db",
+        "postgresql://user:secret@127.0.0.1:1/db?nonsense=secret",
+    ],
+)
+def test_an_unreachable_database_is_a_sentence_without_the_password(url: str) -> None:
+    with pytest.raises(JournalError, match="the database cannot be reached") as caught:
+        SqlJournal(url)
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert "secret" not in str(error)
+        error = error.__cause__
+
+
+def test_postgres_without_psycopg_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(JournalError, match=r"pip install 'rheostat\[postgres\]'"):
+        SqlJournal("postgresql://host/db")
+
+
+def test_another_schema_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "j.db"
+    SqlJournal(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.executescript("UPDATE schema_version SET version = 7; DROP TABLE lease")
+    with pytest.raises(JournalError, match=r"schema version 7, this Rheostat writes version 1: use the Rheostat that"):
+        SqlJournal(path)
+    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    connection.close()
+    assert "lease" not in tables
+
+
+# Writing and reading
+
+
+def test_a_record_that_is_not_json_leaves_nothing(tmp_path: Path) -> None:
+    journal = SqlJournal(tmp_path / "j.db")
+    lease = journal.acquire("job", "first", 10.0)
+    bad = Decision.hold(Reason.STEADY, "", memo={"thing": object()})
+    with pytest.raises(InvalidValue, match="'decision' cannot be written as JSON"):
+        journal.append(lease, 0, [intent_step("x"), bad])
+    assert list(journal.read("job")) == []
+    journal.close()
+
+
+def test_every_sqlite_write_begins_at_once_and_reads_begin_nothing(
+    tmp_path: Path, statements: list[tuple[str, Any]]
+) -> None:
+    journal = SqlJournal(tmp_path / "j.db")
+    lease = journal.acquire("job", "first", 10.0)
+    for write in (
+        lambda: journal.append(lease, 0, [intent_step("x"), snapshot(1.0)]),
+        lambda: journal.prune(lease, 1.0),
+        lambda: journal.release(lease),
+    ):
+        statements.clear()
+        write()
+        assert [text for text, _ in statements if "BEGIN" in text] == ["BEGIN IMMEDIATE"]
+        assert statements[0][0] == "BEGIN IMMEDIATE"
+    statements.clear()
+    list(journal.read("job"))
+    journal.latest("job", "snapshot")
+    assert not [text for text, _ in statements if "BEGIN" in text]
+    journal.close()
+
+
+def test_sqlite_settings_survive_a_power_cut(tmp_path: Path) -> None:
+    journal = SqlJournal(tmp_path / "j.db")
+    with journal._reading() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
+    journal.close()
+
+
+def test_a_lock_held_elsewhere_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rheostat.journal.database.BUSY_S", 0)
+    journal = SqlJournal(tmp_path / "j.db")
+    other = sqlite3.connect(tmp_path / "j.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(JournalError, match="another process has been writing for too long"):
+        journal.acquire("job", "first", 10.0)
+    assert journal.jobs() == ()  # reading goes on
+    other.close()
+    journal.acquire("job", "first", 10.0)
+    journal.close()
+
+
+def test_cost_does_not_grow_with_the_journal(tmp_path: Path, statements: list[tuple[str, Any]]) -> None:
+    """Every statement about records finds them through an index."""
+    journal = SqlJournal(tmp_path / "j.db")
+    lease = journal.acquire("job", "first", 10.0)
+    statements.clear()
+    journal.append(lease, 0, [intent_step("x"), snapshot(1.0)])
+    list(journal.read("job"))
+    list(journal.read("job", after=1, kinds=("snapshot", "run")))
+    journal.latest("job", "snapshot")
+    journal.jobs()
+    journal.prune(lease, 1.0)
+    connection = sqlite3.connect(tmp_path / "j.db")
+    plans = [
+        str(step[-1])
+        for text, parameters in statements
+        if text.startswith(("SELECT", "UPDATE", "DELETE"))
+        for step in connection.execute(f"EXPLAIN QUERY PLAN {text}", parameters)
+    ]
+    connection.close()
+    journal.close()
+    about_records = [plan for plan in plans if "record" in plan]
+    assert len(about_records) >= 6
+    assert all(plan.startswith("SEARCH record USING") for plan in about_records), about_records
+    assert not [plan for plan in plans if "TEMP B-TREE" in plan], plans
+
+
+@pytest.mark.parametrize("change", ["kind = 'telegram'", "body = '{}'", "body = 'x'"])
+def test_a_record_of_another_version_is_named(tmp_path: Path, change: str) -> None:
+    journal = SqlJournal(tmp_path / "j.db")
+    journal.append(journal.acquire("job", "first", 10.0), 0, [intent_step("x")])
+    with sqlite3.connect(tmp_path / "j.db") as connection:
+        connection.execute(f"UPDATE record SET {change}")
+    connection.close()
+    with pytest.raises(JournalError, match="record 1 of kind .* cannot be read"):
+        list(journal.read("job"))
+    journal.close()
+
+
+def test_every_journal_error_is_caught_by_the_root() -> None:
+    assert issubclass(JournalError, RheostatError)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from typing import Any
+
+from rheostat.job.graph import JobSpec
+from rheostat.policy.base import BasePolicy
+from rheostat.policy.dhalion import Dhalion
+from rheostat.policy.ds2 import DS2
+from rheostat.policy.hpa import HPA
+from rheostat.policy.static import Static
+from rheostat.testing.policy import PolicyConformance
+from rheostat.testing.situations import word_count
+
+
+class TestStatic(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return Static()
+
+
+class TestStaticWithTasks(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return Static({"split": 6, "count": 300})
+
+    def jobs(self) -> tuple[JobSpec, ...]:
+        return (word_count(), word_count(quantum=4))
+
+
+class TestDS2(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return DS2()
+
+
+class TestDS2WithEveryOption(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return DS2(
+            activation_windows=2,
+            warm_up_windows=1,
+            target_rate_ratio=1.01,
+            scaling_factor=0.2,
+            ignore_single_decrease=False,
+        )
+
+
+class TestDhalion(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return Dhalion()
+
+
+class TestDhalionAsPublished(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return Dhalion(idle_below=None)
+
+
+class TestHPA(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return HPA()
+
+
+class TestHPAWithoutStabilisation(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return HPA(target_cpu=0.35, stabilise_down_s=0.0, tolerance=0.0)

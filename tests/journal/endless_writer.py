@@ -31,7 +31,7 @@ def batch(step: int) -> list[Observation]:
 
 def main() -> None:
     """Write, and say so, for ever."""
-    url, wall_s, last = sys.argv[1], float(sys.argv[2]), int([*sys.argv, 0][3])
+    url, wall_s, last = sys.argv[1], float(sys.argv[2]), int([*sys.argv, "0"][3])
     journal = SqlJournal(url, wall=lambda: wall_s)
     lease = journal.acquire("job", "doomed", TTL_S)
     print(lease.token, flush=True)

@@ -87,17 +87,19 @@ class HPA(BasePolicy[None]):
             recommended[name] = now if now > tasks else min(tasks, max(count for _, count in history[name]))
 
         target = fit_allocation(situation, recommended)
+        enough = all(target.tasks[name] >= count for name, count in recommended.items())
         evidence = {f"{name}.{metric}": value for name, value in values.items()} | {"target_cpu": target_share}
         missing = [name for name in running.tasks if name not in values]
         notes = f"; no {metric} of {', '.join(missing)}, which stay" if missing else ""
+        notes += "" if enough else "; the limits allow no more"
         notes += "" if window.usable else f"; partial window ({window.problem}), nothing shrinks"
         shares = ", ".join(f"{name} {value:.0%}" for name, value in values.items())
         because = f"{metric} is {shares} for a target of {target_share:.0%}{notes}"
-        enough = all(target.tasks[name] >= count for name, count in recommended.items())
         expects = sustains(window.load_per_s) if enough else Expectation()
         after = {"recommended": history}
         if target == running:
-            return Decision.hold(Reason.STEADY, f"hpa: {because}", evidence=evidence, expects=expects, memo=after)
+            reason = Reason.STEADY if enough else Reason.UNDER_PROVISIONED
+            return Decision.hold(reason, f"hpa: {because}", evidence=evidence, expects=expects, memo=after)
         sentence = f"hpa: {changes(running, target)}, because {because}"
         return Decision(target, direction(running, target), sentence, evidence, expects, after)
 
@@ -113,7 +115,8 @@ class HPA(BasePolicy[None]):
         if share is None:
             return tasks
         ratio = share / target_share
-        if abs(ratio - 1) <= self.tolerance or (ratio < 1 and not may_shrink):
+        # The small term keeps 0.72 / 0.8 within a tenth of 1, whatever binary fractions make of it.
+        if abs(ratio - 1) <= self.tolerance + 1e-9 or (ratio < 1 and not may_shrink):
             return tasks
         most = max(math.floor(tasks * self.max_scale_up_ratio), tasks + self.max_scale_up_tasks)
         return min(round_up(tasks * ratio), most)

@@ -143,6 +143,24 @@ class PolicyConformance(ABC):
             assert at.memo == memo, name
             assert at.knowledge == knowledge, name
 
+    def test_partial_windows_are_no_surprise_to_a_policy_that_reads_them(self) -> None:
+        """Operators, running allocation or sense may be missing: it holds or decides, and never raises."""
+        policy = self.make_policy()
+        if not policy.reads_partial_windows:
+            return
+        for spec in self.jobs():
+            full = replace(window(spec, 1000.0, 4, 300.0), problem="a part of it is missing")
+            torn = tuple(replace(o, cpu_share=math.nan, useful_share=None) for o in full.operators)
+            for seen in (
+                full,
+                replace(full, operators=full.operators[:1], sources=()),
+                replace(full, operators=torn),
+                replace(full, operators=(), edges=(), sources=()),
+                replace(full, running=None),
+                Observation.blind(60.0, "the engine did not answer"),
+            ):
+                assert policy.decide(self._situation(spec, seen)).sentence
+
     def test_learning_is_a_fold(self) -> None:
         """Same records, same knowledge; what was known before stays as it was; knowledge survives JSON."""
         policy = self.make_policy()

@@ -22,7 +22,9 @@ from rheostat.job.record import Intent
 from rheostat.ports import Note
 
 OVERLOADED_SHARE = 0.1
-"""Back pressure in more than a tenth of the window is overload (Flink calls it low above 10 %, high above 50 %)."""
+"""Back pressure in more than a tenth of the window is a symptom (Flink calls it low above 10 %, high above 50 %)."""
+FALLING = 0.98
+"""While the backlog falls faster than this per window the job catches up: it is busy, not overloaded."""
 
 
 class FleetClock:
@@ -116,12 +118,22 @@ class SimulatedEngine:
                 EdgeReading(e.upstream, e.downstream, float(emitted[e.upstream] * e.selectivity))
                 for e in fleet.plant.graph.edges
             ),
-            overloaded=tuple(o.name for o in operators if (o.blocking_share or 0.0) > OVERLOADED_SHARE),
+            overloaded=self._overloaded(start, end, operators),
             latency=self._latency(start, end),
             uptime_s=float(fleet.now - fleet.resumed_at[i]) if fleet.up[i] else 0.0,
             downtime_s=None if math.isnan(fleet.downtime_s[i]) else float(fleet.downtime_s[i]),
             problem=problem,
         )
+
+    def _overloaded(self, start: float, end: float, operators: tuple[OperatorReading, ...]) -> tuple[str, ...]:
+        """Back pressure, seen at its root, while the backlog does not fall."""
+        before, after = (
+            float((row[self.fleet.rows["arrived"]] - row[self.fleet.rows["taken"]]).sum())
+            for row in (self.fleet.at(start, self.replica), self.fleet.at(end, self.replica))
+        )
+        if after < before * FALLING:
+            return ()
+        return tuple(o.name for o in operators if (o.blocking_share or 0.0) > OVERLOADED_SHARE)
 
     def _rows(self, row: Floats, seconds: float) -> dict[str, Floats]:
         return {name: row[where] / seconds for name, where in self.fleet.rows.items()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import pairwise
 
 from rheostat.engine.simulated.curves import Usl
 from rheostat.engine.simulated.jobs.conttune import source
@@ -44,7 +45,7 @@ def chain(
     )
     return Plant(
         name,
-        Graph(names, tuple(Edge(a, b) for a, b in zip(names, names[1:], strict=False)), ("events",)),
+        Graph(names, tuple(Edge(a, b) for a, b in pairwise(names)), ("events",)),
         (source("events"), *operators),
         {"events": 1e3},
         origin,

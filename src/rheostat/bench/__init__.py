@@ -1,0 +1,1 @@
+"""What is measured: policies against each other, and Rheostat against what DESIGN.md promises."""

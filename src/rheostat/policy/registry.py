@@ -1,0 +1,62 @@
+"""Policies by name: the built-in ones, and any file that holds a policy of your own."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rheostat.errors import InvalidValue, nearest
+from rheostat.policy.base import BasePolicy
+
+POLICIES: Mapping[str, str] = {
+    "static": "rheostat.policy.static:Static",
+    "ds2": "rheostat.policy.ds2:DS2",
+    "dhalion": "rheostat.policy.dhalion:Dhalion",
+    "hpa": "rheostat.policy.hpa:HPA",
+}
+"""Name -> module:class, imported only when asked for. The clairvoyant is made where the truth is known."""
+
+
+def policy_class(name: str) -> type[BasePolicy[Any]]:
+    """Return the class of a built-in policy, or of the one in a Python file (`steady.py`)."""
+    if name.endswith(".py"):
+        return _from_file(Path(name))
+    if name not in POLICIES:
+        raise InvalidValue(f"unknown policy {name!r}, {nearest(name, [*POLICIES, 'clairvoyant'])}")
+    module, _, cls = POLICIES[name].partition(":")
+    found: type[BasePolicy[Any]] = getattr(importlib.import_module(module), cls)
+    return found
+
+
+def make_policy(name: str, options: Mapping[str, Any] | None = None) -> BasePolicy[Any]:
+    """Make a policy with options; an unknown option or an impossible value is an error that names it."""
+    from rheostat.config import build
+
+    return build(policy_class(name), options or {}, where=f"policy {name}")
+
+
+def _from_file(path: Path) -> type[BasePolicy[Any]]:
+    if not path.is_file():
+        raise InvalidValue(f"there is no policy file {str(path)!r}")
+    spec = importlib.util.spec_from_file_location(f"rheostat_user_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InvalidValue(f"policy file {str(path)!r} cannot be imported: {type(error).__name__}: {error}") from error
+    found = [
+        member
+        for _, member in inspect.getmembers(module, inspect.isclass)
+        if issubclass(member, BasePolicy) and member.__module__ == module.__name__ and member.name
+    ]
+    if len(found) != 1:
+        raise InvalidValue(
+            f"policy file {str(path)!r} must hold exactly one policy class with a name, not {len(found)}"
+        )
+    return found[0]

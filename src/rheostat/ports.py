@@ -108,9 +108,13 @@ class Situation(Generic[K]):
 class Policy(Protocol[K]):
     """Decides. Pure: same records, same decisions. See `policy/base.py` for the defaults."""
 
-    name: str
-    reads_partial_windows: bool
-    """Whether it wants to be asked even when the window is unusable (it must then look at `problem`)."""
+    @property
+    def name(self) -> str:
+        """Return the name under which it is known."""
+
+    @property
+    def reads_partial_windows(self) -> bool:
+        """Whether it wants to be asked even when the window is unusable (it must then look at `problem`)."""
 
     def options(self) -> Mapping[str, Any]:
         """Return the options it was made with, as JSON values."""

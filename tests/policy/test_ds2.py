@@ -99,6 +99,14 @@ def test_an_operator_that_processed_nothing_keeps_its_tasks_while_it_is_wanted(
     assert asked(DS2().decide(situation(WORDS, seen, None))) == expected
 
 
+def test_at_its_limits_it_holds_and_says_so() -> None:
+    spec = word_count(Bounds(1, 4))
+    decision = DS2().decide(situation(spec, window(spec, 1000.0, 4, RATES), None))
+    assert decision.target is None
+    assert decision.reason is Reason.UNDER_PROVISIONED
+    assert "the limits allow no more" in decision.sentence
+
+
 def test_it_expects_to_keep_up_and_says_how_much_where_limits_forbid_it() -> None:
     enough = DS2().decide(at(1000.0)).expects
     assert enough.load_per_s == 1000.0

@@ -11,10 +11,10 @@ from rheostat.errors import InvalidValue
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.observation import Observation, Status
-from rheostat.job.slo import Slo
+from rheostat.job.slo import Bounds, Slo
 from rheostat.policy.hpa import HPA
 from rheostat.ports import Situation
-from rheostat.testing.situations import read, situation, window, word_count
+from rheostat.testing.situations import limits_of, read, situation, window, word_count
 
 WORDS = word_count()
 
@@ -58,6 +58,13 @@ def test_decisions(split: float, count: float | None, target: tuple[int, int] | 
 
 def test_few_tasks_may_grow_by_four() -> None:
     assert asked(HPA().decide(at(seen(8.0, 0.8, tasks=1)))) == (5, 1)
+
+
+def test_at_its_limits_it_holds_and_says_so() -> None:
+    decision = HPA().decide(at(seen(1.0, 1.0), limits=limits_of(word_count(Bounds(1, 10)))))
+    assert decision.target is None
+    assert decision.reason is Reason.UNDER_PROVISIONED
+    assert "the limits allow no more" in decision.sentence
 
 
 @pytest.mark.parametrize(

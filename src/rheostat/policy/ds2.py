@@ -85,12 +85,13 @@ class DS2(BasePolicy[None]):
 
         median = {name: median_high(tasks[name] for tasks in seen) for name in wanted}
         target = fit_allocation(situation, median)
-        needs = ", ".join(f"{name} {tasks:.3g}" for name, tasks in optimal.items())
-        because = f"{rate(load_per_s)} arrive and need {needs} tasks"
+        because = _because(load_per_s, optimal, target, median)
         if target == running or (self.ignore_single_decrease and not self._matters(situation, target)):
-            kept = "" if target == running else f"; {changes(running, target)} is too small a change"
-            expects = sustains(load_per_s, _served(running, optimal))
-            return Decision.hold(Reason.STEADY, f"ds2: {because}{kept}", evidence=evidence, expects=expects, memo=memo)
+            because += "" if target == running else f"; {changes(running, target)} is too small a change"
+            served = _served(running, optimal)
+            reason = Reason.STEADY if served > 1 - 1e-9 else Reason.UNDER_PROVISIONED
+            expects = sustains(load_per_s, served)
+            return Decision.hold(reason, f"ds2: {because}", evidence=evidence, expects=expects, memo=memo)
         sentence = f"ds2: {changes(running, target)}, because {because}"
         expects = sustains(load_per_s, _served(target, optimal))
         return Decision(target, direction(running, target), sentence, evidence, expects, memo)
@@ -135,6 +136,18 @@ def _behind(window: Observation, source: str) -> float:
     arriving = next((reading.rate_per_s for reading in window.sources if reading.name == source), None)
     processed = window.operator(source).records_in_per_s
     return arriving / processed if arriving and processed else 0.0
+
+
+def _because(
+    load_per_s: float | None, optimal: Mapping[str, float], target: Allocation, wanted: Mapping[str, int]
+) -> str:
+    needs = ", ".join(f"{name} {tasks:.3g}" for name, tasks in optimal.items())
+    text = f"{rate(load_per_s)} arrive and need {needs or 'an unknown number of'} tasks"
+    if silent := [name for name in wanted if name not in optimal]:
+        text += f"; {', '.join(silent)} processed nothing and stays"
+    if any(target.tasks[name] < count for name, count in wanted.items()):
+        text += "; the limits allow no more"
+    return text
 
 
 def _served(allocation: Allocation, optimal: Mapping[str, float]) -> float:

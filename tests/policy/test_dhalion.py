@@ -183,6 +183,7 @@ class TestUndo:
         pressed = replace(seen(195.0, 3, 5), overloaded=("split",))
         decision = Dhalion().decide(at(pressed, memo=self.after(self.shrunk())))
         assert decision.reason is Reason.UNDER_PROVISIONED
+        assert decision.memo["barred"] == ()
 
 
 def test_it_comes_to_rest_on_a_steady_load() -> None:

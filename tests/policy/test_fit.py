@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rheostat.job.fit import MOST_TASKS, fit_tasks, round_up
 from rheostat.job.slo import Bounds, Limits
-from rheostat.policy.fit import MOST_TASKS, fit_allocation, fit_one, fit_tasks, round_up
+from rheostat.policy.fit import fit_allocation, fit_one
 from rheostat.testing.situations import limits_of, situation, window, word_count
 
 

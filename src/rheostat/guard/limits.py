@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.allocation import Allocation
+from rheostat.job.fit import fit_wishes
 from rheostat.job.graph import JobSpec
 from rheostat.job.slo import Bounds, Limits, Slo
 
@@ -48,39 +47,9 @@ def _whole_quanta(bounds: Bounds, quantum: int) -> Bounds:
 
 def clip(target: Allocation, limits: Limits) -> tuple[Allocation, str]:
     """Return the nearest allocation that the limits allow, and why it is another ("" when it is not)."""
-    tasks = {}
-    for name, count in target.tasks.items():
-        quantum = limits.quantum.get(name, 1)
-        tasks[name] = limits.operators[name].clip(-(-count // quantum) * quantum)
-    why = [f"{name} {target.tasks[name]} -> {tasks[name]}" for name in tasks if tasks[name] != target.tasks[name]]
-    before = sum(tasks.values())
-    _cut_to(limits, tasks, target.tasks)
-    _fill_to(limits, tasks, target.tasks)
-    if sum(tasks.values()) != before:
-        why.append(f"{before} slots -> {sum(tasks.values())}, allowed are {_span(limits.slots)}")
-    return Allocation(tasks, target.memory_mb), ", ".join(why)
-
-
-def _cut_to(limits: Limits, tasks: dict[str, int], asked: Mapping[str, int]) -> None:
-    """Take quanta away, always where most of what was asked is still granted, so that proportions stay."""
-    while limits.slots.max is not None and sum(tasks.values()) > limits.slots.max:
-        able = [n for n in tasks if tasks[n] - limits.quantum.get(n, 1) >= limits.operators[n].min]
-        if not able:
-            return
-        name = max(able, key=lambda n: tasks[n] / asked[n])
-        tasks[name] -= limits.quantum.get(name, 1)
-
-
-def _fill_to(limits: Limits, tasks: dict[str, int], asked: Mapping[str, int]) -> None:
-    """Add quanta up to the job's minimum, always where least of what was asked is granted."""
-    while sum(tasks.values()) < limits.slots.min:
-        tops = {n: limits.operators[n].max for n in tasks}
-        able = [n for n, top in tops.items() if top is None or tasks[n] + limits.quantum.get(n, 1) <= top]
-        if not able:
-            return
-        name = min(able, key=lambda n: tasks[n] / asked[n])
-        tasks[name] += limits.quantum.get(name, 1)
-
-
-def _span(bounds: Bounds) -> str:
-    return f"at least {bounds.min}" if bounds.max is None else f"{bounds.min} to {bounds.max}"
+    tasks = fit_wishes(limits, target.tasks)
+    cut = [f"{name} {count} -> {tasks[name]}" for name, count in target.tasks.items() if tasks[name] != count]
+    if not cut:
+        return target, ""
+    top = "" if limits.slots.max is None else f" (at most {limits.slots.max} slots)"
+    return target.with_tasks(tasks), f"the limits allow {', '.join(cut)}{top}"

@@ -23,7 +23,7 @@ record = Table(
     Column("kind", Text, nullable=False),
     Column("at_s", Double),
     Column("body", Text, nullable=False),
-    sqlite_autoincrement=True,  # else the number of a pruned last record would be given out again
+    sqlite_autoincrement=True,  # a number is never given out twice, whatever somebody deletes by hand
 )
 Index("record_job_number", record.c.job, record.c.number)
 Index("record_job_kind_number", record.c.job, record.c.kind, record.c.number)

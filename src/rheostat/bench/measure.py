@@ -1,0 +1,45 @@
+"""What a bench prints, under stable names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from rheostat.errors import InvalidValue
+
+Progress = Callable[[str], None]
+"""Told what is being measured now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One measured number beside what was promised."""
+
+    bench: str
+    measure: str
+    value: float
+    unit: str
+    goal: str
+    better: Literal["higher", "lower"]
+    note: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row for a JSON file."""
+        return {name: getattr(self, name) for name in ("bench", "measure", "value", "unit", "goal", "better")}
+
+
+def data_folder() -> Path:
+    """Return the folder with the papers' measured data: $RHEOSTAT_DATA, or `shared/data` beside the project."""
+    told = os.environ.get("RHEOSTAT_DATA")
+    places = [Path(told)] if told else [Path.cwd().parent, Path(__file__).resolve().parents[4]]
+    for place in places:
+        folder = place if told else place / "shared" / "data"
+        if folder.is_dir():
+            return folder
+    raise InvalidValue(
+        "the papers' measured data are not here: this bench reads them in place from `../shared/data`, "
+        "or from the folder that $RHEOSTAT_DATA names"
+    )

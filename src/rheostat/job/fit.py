@@ -1,0 +1,55 @@
+"""Making a wish fit what is allowed: whole tasks, in steps of the quantum, within bounds and slots.
+
+Every policy and the guard behind it end here, so that a limit means the same to all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from rheostat.job.slo import Limits
+
+MOST_TASKS = 1_000_000
+"""More tasks than any cluster has: what an absurd or infinite wish becomes where no bound stops it."""
+
+
+def round_up(count: float) -> int:
+    """Round up to whole tasks; binary fractions do not make 2.0000000001 a 3."""
+    return math.ceil(min(count, MOST_TASKS) * (1 - 1e-9))
+
+
+def fit_tasks(limits: Limits, operator: str, wanted: float) -> int:
+    """Round up to whole tasks and to a multiple of the quantum, then clip to the operator's bounds."""
+    bounds, quantum = limits.operators[operator], limits.quantum.get(operator, 1)
+    steps = -(-max(round_up(wanted), bounds.min) // quantum)
+    if bounds.max is not None:
+        steps = min(steps, bounds.max // quantum)
+    # Where no multiple lies between the bounds, the bounds win.
+    return bounds.clip(steps * quantum)
+
+
+def fit_wishes(limits: Limits, wanted: Mapping[str, float]) -> dict[str, int]:
+    """Return the tasks that come closest to these wishes.
+
+    When the job may not have so many slots, every operator gets the largest common share of its wish that
+    fits: cutting all by the same ratio keeps them in balance. Too few slots are filled up the same way.
+    """
+    wishes = {name: max(wish, limits.operators[name].min) for name, wish in wanted.items()}
+
+    def tasks_at(share: float) -> dict[str, int]:
+        return {name: fit_tasks(limits, name, wish * share) for name, wish in wishes.items()}
+
+    tasks = tasks_at(1.0)
+    slots = sum(tasks.values())
+    if limits.slots.clip(slots) == slots:
+        return tasks
+    too_many, allowed = slots > limits.slots.min, limits.slots.clip(slots)
+    low, high = (0.0, 1.0) if too_many else (1.0, float(allowed))
+    for _ in range(40):  # bisection; it rarely takes ten steps to meet the allowed slots exactly
+        share = (low + high) / 2
+        slots = sum(tasks_at(share).values())
+        if slots == allowed:
+            return tasks_at(share)
+        low, high = (share, high) if slots < allowed else (low, share)
+    return tasks_at(low if too_many else high)

@@ -1,0 +1,62 @@
+"""Series fit to be drawn: thin enough for a page, with their extremes and their gaps. NaN is a gap."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+MAX_POINTS = 2000
+"""Points of one drawn line: more than a screen has pixels for."""
+
+
+def thin(x: Floats, y: Floats, most: int = MAX_POINTS) -> tuple[Floats, Floats]:
+    """Return at most `most` points: of every bucket its least, its greatest and its first gap, in their order."""
+    if len(x) <= most:
+        return x, y
+    # Three points per bucket; first and last are added to them.
+    buckets = max((most - 2) // 3, 1)
+    width = -(-len(x) // buckets)
+    rows = -(-len(x) // width)
+    padded = np.full(rows * width, np.nan)
+    padded[: len(y)] = y
+    grid = padded.reshape(rows, width)
+    gaps = np.isnan(grid)
+    starts = np.arange(rows) * width
+    least = starts + np.where(gaps, np.inf, grid).argmin(axis=1)
+    greatest = starts + np.where(gaps, -np.inf, grid).argmax(axis=1)
+    # The padding of the last bucket is not a gap.
+    first_gap = (starts + gaps.argmax(axis=1))[gaps.any(axis=1)]
+    keep = np.unique(np.concatenate([[0, len(x) - 1], least, greatest, first_gap]))
+    keep = keep[keep < len(x)]
+    return x[keep], y[keep]
+
+
+def corners(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Drop the points of a step line that change nothing: those between two equal neighbours."""
+    if len(x) < 3:
+        return x, y
+    same = (y[1:] == y[:-1]) | (np.isnan(y[1:]) & np.isnan(y[:-1]))
+    keep = np.ones(len(x), dtype=bool)
+    keep[1:-1] = ~(same[:-1] & same[1:])
+    return x[keep], y[keep]
+
+
+def torn(x: Floats, columns: dict[str, Floats], breaks: Floats) -> tuple[Floats, dict[str, Floats]]:
+    """Put a gap into every column at the moments where nobody looked."""
+    if not len(breaks):
+        return x, columns
+    at = np.searchsorted(x, breaks)
+    return np.insert(x, at, breaks), {name: np.insert(y, at, np.nan) for name, y in columns.items()}
+
+
+def stretches(starts: Floats, ends: Floats, finest: float) -> list[tuple[float, float]]:
+    """Join spans of time that touch, or that lie closer together than can be seen."""
+    joined: list[tuple[float, float]] = []
+    for start, end in sorted(zip(starts.tolist(), ends.tolist(), strict=True)):
+        if joined and start <= joined[-1][1] + finest:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((start, end))
+    return joined

@@ -25,6 +25,10 @@ def postgres_server() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="rheostat-") as folder:
         server = get_server(Path(folder) / "data", cleanup_mode="stop")
         try:
+            with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+                # The tests kill clients, never the machine; a database per test is then made in no time.
+                connection.execute("ALTER SYSTEM SET fsync = off")
+                connection.execute("SELECT pg_reload_conf()")
             yield server.get_uri()
         finally:
             server.cleanup()

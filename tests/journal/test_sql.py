@@ -5,7 +5,9 @@ from __future__ import annotations
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -75,6 +77,26 @@ def test_two_processes_see_each_others_leases(tmp_path: Path) -> None:
         one.append(lease, 0, [intent_step("x")])
     one.close()
     two.close()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_many_may_open_a_new_journal_at_once(tmp_path: Path, request: pytest.FixtureRequest, kind: str) -> None:
+    rounds = range(20 if kind == "sqlite" else 1)
+    together = Barrier(6)
+
+    def start(number: int, url: str) -> None:
+        together.wait()
+        journal = SqlJournal(url)
+        journal.append(journal.acquire(f"job {number}", "first", 10.0), 0, [intent_step("x")])
+        journal.close()
+
+    with ThreadPoolExecutor(6) as pool:
+        for i in rounds:
+            url = str(tmp_path / f"{i}.db") if kind == "sqlite" else request.getfixturevalue("postgres_url")
+            list(pool.map(start, range(6), [url] * 6))
+            journal = SqlJournal(url)
+            assert len(journal.jobs()) == 6
+            journal.close()
 
 
 def make_text_file(folder: Path) -> Path:

@@ -18,6 +18,18 @@ from rheostat.job.guards import FrozenPeriod, Guards
 
 T = TypeVar("T")
 
+WORDS = {
+    "Input should be": "must be",
+    "a valid integer": "a whole number",
+    "a valid dictionary": "a mapping",
+    "an object": "a mapping",
+    "a valid array": "a list",
+    "a valid list": "a list",
+    "a valid string": "text",
+    "a valid boolean": "true or false",
+    "a valid": "a",
+}
+"""What pydantic says -> what a reader of the file would say; the last ones are the most general."""
 UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 
 
@@ -75,8 +87,14 @@ def sentence(cls: Any, where: str, error: Mapping[str, Any], held_in: int = 1) -
         return f"{key} is missing"
     if kind == "value_error":
         return refused(key, str(error["ctx"]["error"]))
-    said = error["msg"].replace("Input should be", "must be").replace("a valid", "a").replace("an object", "a mapping")
-    return f"{key} {said}, not {value!r}"
+    return f"{key} {worded(error['msg'])}, not {value!r}"
+
+
+def worded(message: str) -> str:
+    """Say pydantic's words in those of a YAML file."""
+    for theirs, ours in WORDS.items():
+        message = message.replace(theirs, ours)
+    return message
 
 
 def refused(key: str, why: str) -> str:

@@ -50,7 +50,7 @@ def _value(text: str) -> Any:
     whole = scalar(text)
     if not isinstance(whole, str) or "+" not in whole:
         return whole
-    parts = [scalar(part) for part in whole.split("+")]
+    parts = [scalar(part) for part in whole.rstrip("+").split("+")]  # `5+` is a list of one
     # `c++` or `a+b` is a text with a plus in it; only numbers make a list.
     return parts if all(isinstance(part, int | float) for part in parts) else whole
 

@@ -31,9 +31,11 @@ class Loader(yaml.SafeLoader):
         """Refuse a key that is there twice: PyYAML would silently take the last one."""
         seen: set[Any] = set()
         for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+            key = self.construct_object(key_node, deep=True)
             if isinstance(key, Hashable) and key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is there twice", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} is there twice", key_node.start_mark
+                )
             seen.add(key if isinstance(key, Hashable) else id(key))
         return super().construct_mapping(node, deep)
 
@@ -56,7 +58,7 @@ Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(node.value.r
 def scalar(text: str) -> Any:
     """Read one value as YAML would: `3`, `0.1`, `true`, `none`, or text."""
     try:
-        return yaml.load(text, Loader)  # noqa: S506 - the loader is a safe one
+        return yaml.load(text, Loader)
     except yaml.YAMLError as error:
         raise InvalidValue(f"cannot read the value {text!r}: {_explained(error)}") from error
 
@@ -69,7 +71,7 @@ def read_yaml(file: str | Path) -> dict[str, Any]:
         why = error.strerror if isinstance(error, OSError) else "it is not a text in UTF-8"
         raise InvalidValue(f"cannot read {str(file)!r}: {why}") from error
     try:
-        values = yaml.load(text, Loader)  # noqa: S506 - the loader is a safe one
+        values = yaml.load(text, Loader)
     except yaml.YAMLError as error:
         raise InvalidValue(f"{str(file)!r} is no valid YAML: {_explained(error)}") from error
     if values is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -42,13 +43,17 @@ def make_policy(name: str, options: Mapping[str, Any] | None = None) -> BasePoli
 def _from_file(path: Path) -> type[BasePolicy[Any]]:
     if not path.is_file():
         raise InvalidValue(f"there is no policy file {str(path)!r}")
-    spec = importlib.util.spec_from_file_location(f"rheostat_user_{path.stem}", path)
+    # The whole path, so that two files of one name in different folders do not mix.
+    spec = importlib.util.spec_from_file_location(f"rheostat_user:{path.resolve()}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    # Dataclasses and pydantic look for a class's module there when its annotations are text.
+    sys.modules[module.__name__] = module
     try:
         spec.loader.exec_module(module)
     except Exception as error:
+        del sys.modules[module.__name__]
         raise InvalidValue(f"policy file {str(path)!r} cannot be imported: {type(error).__name__}: {error}") from error
     found = [
         member

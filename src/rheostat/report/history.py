@@ -9,7 +9,6 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,7 +49,7 @@ class Told:
         """What the guards left of it."""
         if self.decision.target is None:
             return "stopped"
-        return "cut" if self.decision.asked else "applied"
+        return "applied" if self.decision.asked in (None, self.decision.target) else "cut"
 
 
 @dataclass(slots=True)
@@ -234,8 +233,3 @@ def _append_operators(history: History, window: Observation, stale: bool) -> Non
 def _number(value: float | None) -> float:
     """Return NaN, a gap, for what was not measured and for what no plot can show."""
     return math.nan if value is None or not math.isfinite(value) else float(value)
-
-
-def first_and_last(rows: Sequence[Told], most: int) -> tuple[Sequence[Told], int]:
-    """Return the newest rows and how many older ones are left out."""
-    return rows[-most:], max(len(rows) - most, 0)

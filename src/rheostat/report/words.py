@@ -12,7 +12,7 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Expectation, Interval
 from rheostat.job.slo import Bounds
 
-NONE = "–"
+NONE = "\u2013"
 """Written where there is no value; zero is a value."""
 EPOCH_FROM_S = 1e9
 """Clocks past this moment (September 2001) count seconds since 1970; simulated ones start at zero."""
@@ -49,7 +49,9 @@ def seconds(value: float | None) -> str:
     if value < 7200:
         return f"{value / 60:.3g} min"
     minutes = round(value / 60)
-    big, small, names = (minutes // 60, minutes % 60, ("h", "min")) if minutes < 2880 else (*divmod(minutes // 60, 24), ("d", "h"))
+    big, small, names = (
+        (minutes // 60, minutes % 60, ("h", "min")) if minutes < 2880 else (*divmod(minutes // 60, 24), ("d", "h"))
+    )
     return f"{big} {names[0]}" + (f" {small} {names[1]}" if small else "")
 
 
@@ -72,7 +74,11 @@ def change(before: Allocation | None, after: Allocation | None) -> str:
         return NONE
     if before is None:
         return str(after)
-    told = [f"{name} {before.tasks.get(name, NONE)} → {tasks}" for name, tasks in after.tasks.items() if before.tasks.get(name) != tasks]
+    told = [
+        f"{name} {before.tasks.get(name, NONE)} → {tasks}"
+        for name, tasks in after.tasks.items()
+        if before.tasks.get(name) != tasks
+    ]
     if before.memory_mb != after.memory_mb:
         told.append(f"memory {before.memory_mb or NONE} → {after.memory_mb or NONE} MB")
     return ", ".join(told) or "no change"
@@ -80,7 +86,11 @@ def change(before: Allocation | None, after: Allocation | None) -> str:
 
 def expectation(expects: Expectation) -> str:
     """Write what a decision expects."""
-    parts = [("throughput", expects.throughput_per_s, rate), ("latency", expects.latency_s, seconds), ("recovery", expects.recovery_s, seconds)]
+    parts = [
+        ("throughput", expects.throughput_per_s, rate),
+        ("latency", expects.latency_s, seconds),
+        ("recovery", expects.recovery_s, seconds),
+    ]
     told = [f"{name} {_interval(interval, write)}" for name, interval, write in parts if interval is not None]
     if expects.load_per_s is not None:
         told.append(f"while load ≤ {rate(expects.load_per_s)}")

@@ -1,0 +1,60 @@
+"""`rheostat bench`: what DESIGN promises about speed and fidelity, measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rheostat.cli import options
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from rheostat.bench.measure import Measure
+
+
+def bench(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A bench, or `all`.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer repeats, smaller sizes.")] = False,
+    json_file: options.JsonFile = None,
+    verbose: options.Verbose = False,
+) -> None:
+    """Measure speed and fidelity, each beside its goal."""
+    from rheostat.bench.registry import BENCHES
+    from rheostat.cli import logs
+    from rheostat.cli.output import check_writable, console, write_json
+    from rheostat.errors import InvalidValue, nearest
+
+    logs.configure(verbose)
+    check_writable(json=json_file)
+    if name != "all" and name not in BENCHES:
+        raise InvalidValue(f"unknown bench {name!r}, {nearest(name, [*BENCHES, 'all'])}")
+    out = console(json_file)
+    measures: list[Measure] = []
+    for each in BENCHES if name == "all" else (name,):
+        with out.status(each) as status:
+
+            def tell(what: str, each: str = each) -> None:
+                status.update(f"{each}: {what}")
+                if not out.is_terminal:
+                    out.print(f"{each}: {what}", style="dim", markup=False, soft_wrap=True)
+
+            measures += BENCHES[each](quick, tell)
+    out.print(_table(measures))
+    if json_file is not None:
+        keys = ("bench", "measure", "value", "unit", "goal", "better")
+        write_json(json_file, [{key: getattr(measure, key) for key in keys} for measure in measures])
+
+
+def _table(measures: list[Measure]) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(header_style="bold")
+    for heading in ("bench", "measure", "value", "unit", "goal", "better", "note"):
+        table.add_column(heading, justify="right" if heading == "value" else "left")
+    for m in measures:
+        cells = (m.bench, m.measure, f"{m.value:,.4g}", m.unit, m.goal, m.better, m.note)
+        table.add_row(*map(escape, cells))
+    return table

@@ -1,0 +1,56 @@
+"""`rheostat compare`: several policies on the same job, loads and seeds."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rheostat.cli import options
+
+POLICIES = "static,hpa,dhalion,ds2,clairvoyant"
+
+
+def compare(
+    file: options.File = None,
+    job: options.Job = None,
+    load: options.Load = None,
+    policy: options.Policies = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, counted up from --seed.")] = 4,
+    seed: options.Seed = None,
+    duration: options.Duration = None,
+    interval: options.Interval = None,
+    headroom: options.Headroom = None,
+    max_latency: options.MaxLatency = None,
+    max_lag: options.MaxLag = None,
+    start: options.Start = None,
+    journal: options.JournalUrl = None,
+    json_file: options.JsonFile = None,
+    html_file: options.HtmlFile = None,
+    verbose: options.Verbose = False,
+) -> None:
+    """Run several policies on the same simulated job.
+
+    Without --policy: the file's policy beside static, hpa, dhalion, ds2 and the clairvoyant.
+    A journal holds the first policy's first seed.
+    """
+    from rheostat.cli import logs, tables
+    from rheostat.cli.output import check_writable, console, write_json
+    from rheostat.cli.progress import bar
+    from rheostat.cli.run import run_policies, write_page
+
+    logs.configure(verbose)
+    check_writable(json=json_file, html=html_file)
+    values = {"job": job, "load": load, "seed": seed, "duration_s": duration, "interval_s": interval}
+    values |= {"start": start, "journal": journal}
+    promises = {"headroom": headroom, "max_latency_s": max_latency, "max_lag_s": max_lag}
+    chosen = options.choose(file, policy, values, promises, beside=POLICIES)
+    every = [chosen.config.seed + k for k in range(seeds)]
+    out = console(json_file)
+    with bar(out, f"{len(chosen.policies)} policies, {seeds} seeds") as progress:
+        comparison = run_policies(chosen, every, progress)
+    out.print(tables.comparison_table(comparison.rows))
+    out.print(tables.conditions(comparison.scenario, every, chosen.notes), style="dim", markup=False)
+    if json_file is not None:
+        write_json(json_file, [row.as_dict() for row in comparison.rows])
+    write_page(comparison, html_file)

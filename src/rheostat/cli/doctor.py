@@ -1,0 +1,135 @@
+"""`rheostat doctor`: is everything here that Rheostat needs, and what would more need?"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+import typer
+
+from rheostat.errors import RheostatError
+
+CORE = ("numpy", "pydantic", "pyyaml", "sqlalchemy", "structlog", "rich", "typer", "jinja2", "plotly")
+EXTRAS = {
+    "spark": ("pyspark", "pandas", "pyarrow"),
+    "forecast": ("statsforecast", "pandas"),
+    "dashboard": ("fastapi", "uvicorn", "prometheus_client"),
+    "kafka": ("confluent_kafka",),
+    "postgres": ("psycopg",),
+}
+"""Extra -> the modules that it brings."""
+JAVA_NEEDED = 17
+State = Literal["ok", "optional", "missing"]
+STYLES: dict[State, str] = {"ok": "green", "optional": "yellow", "missing": "bold red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at. Only `missing` keeps the core from working."""
+
+    what: str
+    state: State
+    found: str
+
+
+def doctor() -> None:
+    """Check this machine.
+
+    Exits with 1 when the core cannot work.
+    """
+    from rich.table import Table
+
+    from rheostat.cli.output import console
+
+    out = console()
+    table = Table(header_style="bold")
+    for heading in ("check", "state", "found"):
+        table.add_column(heading, no_wrap=heading != "found")
+    every = list(checks())
+    for check in every:
+        table.add_row(check.what, f"[{STYLES[check.state]}]{check.state}[/]", check.found.replace("[", "\\["))
+    out.print(table)
+    if any(check.state == "missing" for check in every):
+        raise typer.Exit(1)
+
+
+def checks() -> Iterator[Check]:
+    """Look at everything, the needed things first."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Check("Python", "ok" if sys.version_info >= (3, 11) else "missing", f"{version} (3.11 or newer is needed)")
+    for package in CORE:
+        yield _package(package)
+    yield _journal()
+    yield _machine()
+    yield _java()
+    for extra, modules in EXTRAS.items():
+        lacking = [module for module in modules if importlib.util.find_spec(module) is None]
+        hint = f"{', '.join(lacking)} not installed: pip install 'rheostat[{extra}]'"
+        yield Check(f"extra {extra}", "optional" if lacking else "ok", hint if lacking else ", ".join(modules))
+
+
+def _package(name: str) -> Check:
+    try:
+        return Check(name, "ok", metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return Check(name, "missing", f"not installed: pip install {name}")
+
+
+def _journal() -> Check:
+    """Write a journal into a temporary folder, with the write-ahead log that real ones use."""
+    import sqlite3
+
+    what = "journal (SQLite)"
+    try:
+        from rheostat.journal import open_journal
+
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / "journal.db"
+            journal = open_journal(file)
+            journal.release(journal.acquire("doctor", "doctor", 1.0))
+            journal.close()
+            connection = sqlite3.connect(file)
+            mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+            connection.close()
+    except (RheostatError, OSError, ImportError, sqlite3.Error) as error:
+        return Check(what, "missing", f"cannot be written: {error}")
+    if mode != "wal":
+        return Check(what, "missing", f"the file system allows no write-ahead log (mode {mode})")
+    return Check(what, "ok", f"written and read, SQLite {sqlite3.sqlite_version}, write-ahead log")
+
+
+def _machine() -> Check:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        memory = f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.1f} GB memory"
+    except (AttributeError, ValueError, OSError):
+        memory = "memory not known"
+    return Check("machine", "ok", f"{cores} cores, {memory}")
+
+
+def _java() -> Check:
+    """Only Spark needs it."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if not java or not Path(java).exists():
+        return Check("Java", "optional", f"not found: Spark needs {JAVA_NEEDED} or newer")
+    try:
+        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=20, check=False).stderr
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Check("Java", "optional", f"does not start: {error}")
+    found = re.search(r'version "(?:1\.)?(\d+)([^"]*)"', told)
+    if not found:
+        return Check("Java", "optional", f"version not known: {told.partition(os.linesep)[0]}")
+    enough = int(found[1]) >= JAVA_NEEDED
+    need = "" if enough else f": Spark needs {JAVA_NEEDED} or newer"
+    return Check("Java", "ok" if enough else "optional", f"{found[1]}{found[2]}{need}")

@@ -1,0 +1,43 @@
+"""`rheostat jobs`, `policies` and `loads`: what there is, a line each."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+
+import typer
+
+
+def jobs() -> None:
+    """List the built-in simulated jobs."""
+    from rheostat.engine.simulated.jobs import JOBS
+
+    plants = {name: make() for name, make in JOBS.items()}
+    _print((name, f"{', '.join(plant.graph.operators)} ({plant.origin})") for name, plant in plants.items())
+
+
+def policies() -> None:
+    """List the policies."""
+    from rheostat.policy.clairvoyant import Clairvoyant
+    from rheostat.policy.registry import POLICIES, policy_class
+
+    classes = {**{name: policy_class(name) for name in POLICIES}, "clairvoyant": Clairvoyant}
+    _print((name, _first_line(cls)) for name, cls in classes.items())
+
+
+def loads() -> None:
+    """List the load shapes."""
+    from rheostat.workload.loads import LOADS
+
+    _print((name, _first_line(cls)) for name, cls in LOADS.items())
+
+
+def _first_line(cls: type) -> str:
+    return (inspect.getdoc(cls) or "").partition("\n")[0]
+
+
+def _print(lines: Iterable[tuple[str, str]]) -> None:
+    known = list(lines)
+    width = max(len(name) for name, _ in known)
+    for name, sentence in known:
+        typer.echo(f"{name:{width}}  {sentence}")

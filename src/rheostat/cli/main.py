@@ -1,0 +1,66 @@
+"""The entry point: which commands there are, and what becomes of errors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from rheostat import __version__
+from rheostat.cli.bench import bench
+from rheostat.cli.compare import compare
+from rheostat.cli.doctor import doctor
+from rheostat.cli.lists import jobs, loads, policies
+from rheostat.cli.replay import replay
+from rheostat.cli.report import report
+from rheostat.cli.simulate import simulate
+from rheostat.errors import RheostatError
+
+# Plain help: typer's rich help alone would take longer to import than everything else together.
+app = typer.Typer(
+    name="rheostat",
+    help="Keeps a streaming job at the smallest size that still meets its promises, and says why.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (simulate, compare, replay, report, bench, doctor, jobs, policies, loads):
+    app.command()(command)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"rheostat {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code; what Rheostat raises on purpose becomes one sentence."""
+    try:
+        app(args=arguments, prog_name="rheostat")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except RheostatError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    sys.exit(run())

@@ -1,0 +1,91 @@
+"""The options that several commands share, and what they make of a YAML file's values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rheostat.config.named import Named
+    from rheostat.config.run import Config
+
+File = Annotated[Path | None, typer.Argument(metavar="CONFIG.yaml", help="A file that describes the run.")]
+Job = Annotated[str | None, typer.Option(metavar="NAME", help="Built-in job (see `rheostat jobs`).")]
+Load = Annotated[str | None, typer.Option(metavar="SHAPE[:KEY=VALUE]", help="Load (see `rheostat loads`).")]
+Policy = Annotated[
+    str | None, typer.Option(metavar="NAME[:KEY=VALUE]", help="Policy (see `rheostat policies`), or a .py file.")
+]
+Policies = Annotated[
+    str | None, typer.Option("--policy", metavar="A,B,C", help="Policies, separated by commas, as in `simulate`.")
+]
+Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
+Duration = Annotated[float | None, typer.Option(help="Simulated seconds (default: the load's own length).")]
+Interval = Annotated[float | None, typer.Option(help="Simulated seconds between decisions (default: 60).")]
+Headroom = Annotated[float | None, typer.Option(help="Spare ability as a share of the demand (default: 0.2).")]
+MaxLatency = Annotated[float | None, typer.Option(help="Largest latency in seconds (default: 10).")]
+MaxLag = Annotated[float | None, typer.Option(help="Largest age of a waiting record in seconds.")]
+Start = Annotated[
+    str | None, typer.Option(metavar="peak|min|OPERATOR=TASKS,...", help="Tasks at the start (default: peak).")
+]
+JournalUrl = Annotated[str | None, typer.Option("--journal", metavar="URL", help="Write every step down there.")]
+JsonFile = Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON; - is stdout.")]
+HtmlFile = Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write a report to look at.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show everything that is logged, not only warnings.")]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What a file and the options above it come to."""
+
+    config: Config
+    policies: Mapping[str, Named]
+    """Short form -> name and options, in the order in which they were asked for."""
+    notes: tuple[str, ...]
+    """What was decided for the user."""
+
+
+def choose(
+    file: Path | None,
+    policies: str | None,
+    values: Mapping[str, Any],
+    promises: Mapping[str, Any],
+    beside: str = "",
+) -> Chosen:
+    """Put the options above the file's values; where no policies are asked for, the file's own runs `beside` others."""
+    from rheostat.config.named import label, named, parse_named
+    from rheostat.config.reader import read_yaml
+    from rheostat.config.run import make_config, own_factor
+    from rheostat.errors import InvalidValue
+
+    base = read_yaml(file) if file is not None else {}
+    merged = {**base, **{key: value for key, value in values.items() if value is not None}}
+    if isinstance(merged.get("start"), str):
+        merged["start"] = _start(merged["start"])
+    if policies is not None:
+        asked = [parse_named(text) for text in policies.split(",")]
+    else:
+        others = [parse_named(text) for text in beside.split(",")] if beside else []
+        own = [named(merged.get("policy", "ds2"), "name", "policy")] if "policy" in merged or not others else []
+        asked = own + [one for one in others if one not in own]
+    labels = [label(*one) for one in asked]
+    if twice := sorted({text for text in labels if labels.count(text) > 1}):
+        raise InvalidValue(f"policy {twice[0]!r} is there twice")
+    merged["policy"] = {"name": asked[0][0], **asked[0][1]}
+    given = {key: value for key, value in promises.items() if value is not None}
+    config = make_config(merged, given, asked)
+    factor = own_factor(asked) if config.slo.headroom is None and "slo" not in base else ""
+    notes = (f"no default headroom, because {factor} sets its own factor",) if factor else ()
+    return Chosen(config, dict(zip(labels, asked, strict=True)), notes)
+
+
+def _start(text: str) -> str | dict[str, int]:
+    """Read `splitter=3,count=2`; words are left to the config's own check."""
+    if "=" not in text:
+        return text
+    from rheostat.config.named import parse_named
+
+    return parse_named(f"start:{text.replace(',', ':')}")[1]

@@ -1,0 +1,99 @@
+"""`rheostat replay`: decide again from a journal, and compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rheostat.cli import options
+
+if TYPE_CHECKING:
+    from rheostat.job.decision import Decision
+    from rheostat.job.record import Record, Run
+    from rheostat.ports import Policy
+    from rheostat.replay import Difference
+
+JournalArgument = Annotated[str, typer.Argument(metavar="JOURNAL", help="A journal: a path or a URL.")]
+JobInJournal = Annotated[str | None, typer.Option(metavar="NAME", help="Only this job.")]
+
+
+def replay(journal: JournalArgument, job: JobInJournal = None, json_file: options.JsonFile = None) -> None:
+    """Decide again from a journal, and compare.
+
+    Exits with 1 when anything comes out differently.
+    """
+    from rheostat.cli.journals import journaled_jobs, old_journal
+    from rheostat.cli.output import check_writable, console, write_json
+    from rheostat.replay import replay as decide_again
+
+    check_writable(json=json_file)
+    out = console(json_file)
+    found = []
+    opened = old_journal(journal)
+    try:
+        for name in journaled_jobs(opened, job):
+            replayed = decide_again(opened, name, policy_of)
+            found.append(replayed)
+            out.print(f"{name}: {replayed.steps} steps, {len(replayed.differences)} differences", markup=False)
+            for difference in replayed.differences:
+                out.print(_shown(difference), markup=False)
+    finally:
+        opened.close()
+    if json_file is not None:
+        rows = [{"job": r.job, "steps": r.steps, "differences": [_as_dict(d) for d in r.differences]} for r in found]
+        write_json(json_file, rows)
+    if any(replayed.differences for replayed in found):
+        raise typer.Exit(1)
+
+
+def policy_of(run: Run) -> Policy[Any]:
+    """Make a run's policy again: by name, from its file, or, for the clairvoyant, with all that the run knew."""
+    from rheostat.config.job import policy_maker
+    from rheostat.config.named import named
+    from rheostat.config.run import make_config
+    from rheostat.errors import InvalidValue
+    from rheostat.policy.registry import make_policy
+
+    settings = {key: value for key, value in run.settings.items() if key != "engine"}
+    if run.policy == "clairvoyant":
+        if not settings:
+            raise InvalidValue(f"the run of {run.job!r} has no settings, so what its clairvoyant knew is lost")
+        return policy_maker("clairvoyant", run.options)(make_config(settings).scenario(), run.seed)
+    written = named(settings["policy"], "name", "policy")[0] if "policy" in settings else run.policy
+    return make_policy(written if written.endswith(".py") else run.policy, run.options)
+
+
+def _shown(difference: Difference) -> str:
+    recorded, again = difference.recorded, difference.again
+    lines = [f"  step {difference.step}", f"    recorded: {_said(recorded)}", f"    again:    {_said(again)}"]
+    if _decision(recorded) == _decision(again):
+        other = {type(one).__name__ for one in (*recorded, *again) if (one in recorded) != (one in again)}
+        lines.append(f"    the decision is the same, but not: {', '.join(sorted(other))}")
+    return "\n".join(lines)
+
+
+def _said(records: Iterable[Record]) -> str:
+    decision = _decision(records)
+    if decision is None:
+        return "no decision"
+    return f"{decision.target or 'hold'} ({decision.reason}): {decision.sentence}"
+
+
+def _as_dict(difference: Difference) -> dict[str, Any]:
+    return {
+        "step": difference.step,
+        **{
+            side: None
+            if (decision := _decision(getattr(difference, side))) is None
+            else {"target": decision.target, "reason": decision.reason, "sentence": decision.sentence}
+            for side in ("recorded", "again")
+        },
+    }
+
+
+def _decision(records: Iterable[Record]) -> Decision | None:
+    from rheostat.job.decision import Decision
+
+    return next((record for record in records if isinstance(record, Decision)), None)

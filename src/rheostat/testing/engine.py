@@ -1,0 +1,257 @@
+"""What every engine must do, and engines that do not: late, partial, failing and lying ones."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rheostat.errors import EngineError
+from rheostat.job.allocation import Allocation
+from rheostat.job.frozen import from_json, to_json
+from rheostat.job.graph import JobSpec
+from rheostat.job.observation import Change, Observation, checked
+from rheostat.job.record import Intent
+from rheostat.ports import Clock, Engine, Note
+
+
+def silent(step: str) -> None:
+    """Note nothing."""
+
+
+def intent_to(target: Allocation, name: str = "1", at_s: float = 0.0) -> Intent:
+    """Return an intent to have this allocation."""
+    return Intent(name, 0, at_s, target, None)
+
+
+class EngineConformance(ABC):
+    """Subclass it, say how an engine is made, and run it with pytest."""
+
+    settle_s: float = 300.0
+    """Time after which a change must have shown."""
+
+    @abstractmethod
+    def make_engine(self) -> tuple[Engine, Clock]:
+        """Return an engine whose job runs under load, and the clock it lives by."""
+
+    @pytest.fixture
+    def world(self) -> tuple[Engine, Clock]:
+        """Return a warm engine: it has run long enough to show a whole window."""
+        engine, clock = self.make_engine()
+        clock.sleep_until(clock.now() + self.settle_s)
+        return engine, clock
+
+    def another(self, engine: Engine) -> Allocation:
+        """Return an allocation that differs from the running one."""
+        running = engine.observe().running
+        assert running is not None
+        first = engine.describe().tunable[0]
+        count = running.tasks[first.operator]
+        more = count + first.quantum
+        fits = first.bounds.max is None or more <= first.bounds.max
+        return running.with_tasks({first.operator: more if fits else count - first.quantum})
+
+    def test_describes_the_same_job_every_time(self, world: tuple[Engine, Clock]) -> None:
+        """A description is data: equal every time, and it survives JSON."""
+        engine, _ = world
+        spec = engine.describe()
+        assert spec == engine.describe()
+        assert from_json(JobSpec, to_json(spec)) == spec
+
+    def test_shows_a_complete_usable_window(self, world: tuple[Engine, Clock]) -> None:
+        """A warm, undisturbed job has a window that decisions can rest on."""
+        engine, clock = world
+        window = engine.observe()
+        assert checked(window, engine.describe()).problem is None
+        assert window.at_s == pytest.approx(clock.now(), abs=5.0)
+        assert window.change is Change.NONE
+        assert window.running == window.wanted
+
+    def test_observing_changes_nothing(self, world: tuple[Engine, Clock]) -> None:
+        """Looking twice is the same as looking once, and takes no time of the job's."""
+        engine, clock = world
+        before = clock.now()
+        first, second = engine.observe(), engine.observe()
+        assert (first.running, first.wanted, first.change) == (second.running, second.wanted, second.change)
+        assert clock.now() - before < 5.0
+
+    def test_observation_survives_json(self, world: tuple[Engine, Clock]) -> None:
+        """What is journaled is what was seen."""
+        window = world[0].observe()
+        assert from_json(Observation, to_json(window)) == window
+
+    def test_reaches_what_is_wanted(self, world: tuple[Engine, Clock]) -> None:
+        """After a while the wanted allocation runs, and the window after that is clean again."""
+        engine, clock = world
+        target = self.another(engine)
+        engine.apply(intent_to(target, at_s=clock.now()), silent)
+        assert engine.observe().wanted == target
+        clock.sleep_until(clock.now() + self.settle_s)
+        window = engine.observe()
+        assert (window.running, window.change) == (target, Change.NONE)
+        assert window.problem is None
+
+    def test_the_window_of_a_change_is_not_usable(self, world: tuple[Engine, Clock]) -> None:
+        """Right after a change there is nothing to learn from."""
+        engine, clock = world
+        engine.apply(intent_to(self.another(engine), at_s=clock.now()), silent)
+        window = engine.observe()
+        assert window.problem is not None or window.change is Change.UNDER_WAY
+
+    def test_the_same_intent_again_changes_nothing(self, world: tuple[Engine, Clock]) -> None:
+        """Crash recovery applies an intent again: that must not restart the job."""
+        engine, clock = world
+        intent = intent_to(self.another(engine), at_s=clock.now())
+        engine.apply(intent, silent)
+        clock.sleep_until(clock.now() + self.settle_s)
+        before = engine.observe()
+        engine.apply(intent, silent)
+        after = engine.observe()
+        assert (after.change, after.running) == (Change.NONE, before.running)
+        assert after.uptime_s >= before.uptime_s
+
+    def test_notes_every_step_before_it_is_done(self, world: tuple[Engine, Clock]) -> None:
+        """When the first note cannot be written, nothing has happened yet."""
+        engine, clock = world
+
+        def refuse(step: str) -> None:
+            raise OSError("disk full")
+
+        before = engine.observe()
+        with pytest.raises(OSError, match="disk full"):
+            engine.apply(intent_to(self.another(engine), at_s=clock.now()), refuse)
+        after = engine.observe()
+        assert (after.running, after.wanted, after.change) == (before.running, before.wanted, Change.NONE)
+
+    def test_refuses_operators_it_does_not_have(self, world: tuple[Engine, Clock]) -> None:
+        """A wrong name is an error, and the job stays as it is."""
+        engine, clock = world
+        before = engine.observe()
+        with pytest.raises(EngineError):
+            engine.apply(intent_to(Allocation({"no such operator": 1}), at_s=clock.now()), silent)
+        assert engine.observe().wanted == before.wanted
+
+
+class Wrapped:
+    """An engine that behaves, for others to spoil."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    def describe(self) -> JobSpec:
+        """Pass on."""
+        return self.engine.describe()
+
+    def observe(self) -> Observation:
+        """Pass on."""
+        return self.engine.observe()
+
+    def apply(self, intent: Intent, note: Note) -> None:
+        """Pass on."""
+        self.engine.apply(intent, note)
+
+
+class Late(Wrapped):
+    """Hangs in `observe` or `apply` until it is let go."""
+
+    def __init__(self, engine: Engine, hang: str) -> None:
+        super().__init__(engine)
+        self.hang, self.let_go = hang, threading.Event()
+
+    def observe(self) -> Observation:
+        """Hang, then pass on."""
+        if self.hang == "observe":
+            self.let_go.wait()
+        return super().observe()
+
+    def apply(self, intent: Intent, note: Note) -> None:
+        """Hang, then pass on."""
+        if self.hang == "apply":
+            self.let_go.wait()
+        super().apply(intent, note)
+
+
+class Failing(Wrapped):
+    """Raises in the named calls, as often as told."""
+
+    def __init__(self, engine: Engine, times: dict[str, int], error: Callable[[], Exception] | None = None) -> None:
+        super().__init__(engine)
+        self.times, self.error = dict(times), error or (lambda: RuntimeError("connection refused"))
+
+    def _maybe(self, call: str) -> None:
+        if self.times.get(call, 0) > 0:
+            self.times[call] -= 1
+            raise self.error()
+
+    def describe(self) -> JobSpec:
+        """Raise, or pass on."""
+        self._maybe("describe")
+        return super().describe()
+
+    def observe(self) -> Observation:
+        """Raise, or pass on."""
+        self._maybe("observe")
+        return super().observe()
+
+    def apply(self, intent: Intent, note: Note) -> None:
+        """Raise, or pass on."""
+        self._maybe("apply")
+        super().apply(intent, note)
+
+
+class Partial(Wrapped):
+    """Grants only some of what is asked for, and says so."""
+
+    def __init__(self, engine: Engine, most: int) -> None:
+        super().__init__(engine)
+        self.most, self.asked = most, None
+
+    asked: Allocation | None
+
+    def apply(self, intent: Intent, note: Note) -> None:
+        """Cut the target down to what there is."""
+        self.asked = intent.target
+        granted = intent.target.with_tasks({name: min(c, self.most) for name, c in intent.target.tasks.items()})
+        super().apply(replace(intent, target=granted), note)
+
+    def observe(self) -> Observation:
+        """Say that the change stays partial."""
+        window = super().observe()
+        if self.asked is None or window.change is not Change.NONE or window.running == self.asked:
+            return window
+        return replace(window, wanted=self.asked, change=Change.PARTIAL)
+
+
+class Ignoring(Wrapped):
+    """Accepts every change and never makes it; or, with `fail`, says that it failed."""
+
+    def __init__(self, engine: Engine, fail: bool = False) -> None:
+        super().__init__(engine)
+        self.fail, self.applied = fail, list[Intent]()
+
+    def apply(self, intent: Intent, note: Note) -> None:
+        """Remember it, do nothing."""
+        note("pretend")
+        self.applied.append(intent)
+
+    def observe(self) -> Observation:
+        """Show that nothing came of it."""
+        window = super().observe()
+        return replace(window, change=Change.FAILED) if self.fail and self.applied else window
+
+
+class Lying(Wrapped):
+    """Shows what a function makes of the true window: NaN, negative rates, nothing at all."""
+
+    def __init__(self, engine: Engine, lie: Callable[[Observation], Any]) -> None:
+        super().__init__(engine)
+        self.lie = lie
+
+    def observe(self) -> Observation:
+        """Lie."""
+        lied: Observation = self.lie(super().observe())
+        return lied

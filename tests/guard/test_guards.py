@@ -1,0 +1,133 @@
+"""Limits before a decision, guards after it; a guard that cuts or stops says so."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rheostat.errors import InvalidValue
+from rheostat.guard.chain import Scene, guarded
+from rheostat.guard.limits import clip, limits
+from rheostat.job import Allocation, Bounds, Budget, Decision, Limits, Reason, Slo, Status, Tunable
+from rheostat.job.guards import FrozenPeriod, Guards
+from rheostat.testing.situations import diamond, window, word_count
+
+SPEC = word_count()
+
+
+def test_limits_join_engine_and_slo() -> None:
+    spec = replace(SPEC, slots_available=40)
+    slo = Slo(operators={"split": Bounds(3, 500)}, job=Bounds(4, 60), budget=Budget(slots=30))
+    found = limits(spec, slo)
+    assert found.operators == {"split": Bounds(3, 100), "count": Bounds(1, 100)}
+    assert found.slots == Bounds(4, 30)
+
+
+def test_limits_are_whole_quanta() -> None:
+    spec = replace(SPEC, tunable=(Tunable("split", Bounds(1, 11), 4), Tunable("count", Bounds(3, 9), 3)))
+    assert limits(spec, Slo()).operators == {"split": Bounds(4, 8), "count": Bounds(3, 9)}
+
+
+@pytest.mark.parametrize(
+    ("slo", "says"),
+    [
+        (Slo(operators={"splt": Bounds()}), "did you mean 'split'"),
+        (Slo(operators={"lines": Bounds()}), "'lines' cannot be tuned"),
+        (Slo(operators={"split": Bounds(200)}), "operator 'split': min 200 is above max 100"),
+        (Slo(job=Bounds(1, 1)), "slo.job.max allows 1 slots, but the job needs at least 2"),
+        (Slo(budget=Budget(slots=1)), "slo.budget allows 1 slots"),
+        (Slo(job=Bounds(8), budget=Budget(slots=6)), "at least 8"),
+    ],
+)
+def test_impossible_limits_are_errors_that_name_them(slo: Slo, says: str) -> None:
+    with pytest.raises(InvalidValue, match=says):
+        limits(SPEC, slo)
+
+
+@given(
+    st.dictionaries(st.sampled_from(diamond().graph.operators), st.integers(1, 300), min_size=6, max_size=6),
+    st.integers(6, 400),
+    st.sampled_from([1, 2, 5]),
+)
+def test_clip_keeps_bounds_quantum_and_slots(tasks: dict[str, int], slots: int, quantum: int) -> None:
+    top = max(slots, 6 * quantum)
+    found = limits(diamond(Bounds(1, 100), quantum), Slo(job=Bounds(1, top)))
+    cut, why = clip(Allocation(tasks), found)
+    assert cut.slots <= top
+    for count in cut.tasks.values():
+        assert quantum <= count <= 100
+        assert count % quantum == 0
+    assert bool(why) == (cut.tasks != tasks)
+    assert clip(cut, found) == (cut, "")
+
+
+RUNNING = Allocation({"split": 4, "count": 4})
+WINDOW = window(SPEC, 1000.0, 4, 600.0, at_s=1000.0)
+OPEN = limits(SPEC, Slo())
+
+
+def after(
+    tasks: dict[str, int],
+    guards: Guards,
+    reason: Reason = Reason.MIXED,
+    allowed: Limits = OPEN,
+    changed_at_s: float | None = None,
+    **seen: Any,
+) -> Decision:
+    decision = Decision(RUNNING.with_tasks(tasks), reason, "because")
+    return guarded(decision, Scene(RUNNING, replace(WINDOW, **seen), allowed, guards, reason, changed_at_s))
+
+
+@pytest.mark.parametrize(
+    ("tasks", "guards", "more", "left", "guard"),
+    [
+        ({"split": 9}, Guards(), {}, {"split": 9}, None),
+        ({"split": 900}, Guards(), {}, {"split": 100}, "bounds"),
+        (
+            {"split": 9, "count": 9},
+            Guards(),
+            {"allowed": limits(SPEC, Slo(job=Bounds(1, 12)))},
+            {"split": 6, "count": 6},
+            "bounds",
+        ),
+        ({"split": 9}, Guards(max_step_up=1.5), {}, {"split": 6}, "step_size"),
+        ({"split": 9}, Guards(max_step_up=1.1), {}, {"split": 5}, "step_size"),
+        ({"split": 1}, Guards(max_step_down=0.5), {}, {"split": 2}, "step_size"),
+        ({"split": 1}, Guards(max_step_down=1.0), {}, {"split": 3}, "step_size"),
+        ({"split": 9, "count": 1}, Guards(), {"status": Status.RECOVERING}, {"split": 9}, "recovering"),
+        ({"split": 1}, Guards(), {"status": Status.RECOVERING}, None, "recovering"),
+        ({"split": 1}, Guards(shrink_while_recovering=True), {"status": Status.RECOVERING}, {"split": 1}, None),
+        ({"split": 9}, Guards(cooldown_up_s=100), {"changed_at_s": 950.0}, None, "cool_down"),
+        ({"split": 9}, Guards(cooldown_up_s=100), {"changed_at_s": 900.0}, {"split": 9}, None),
+        ({"split": 9, "count": 2}, Guards(cooldown_down_s=100), {"changed_at_s": 950.0}, {"split": 9}, "cool_down"),
+        ({"split": 9, "count": 2}, Guards(cooldown_up_s=100), {"changed_at_s": 950.0}, {"count": 2}, "cool_down"),
+        ({"split": 2}, Guards(cooldown_up_s=100), {"changed_at_s": 950.0}, {"split": 2}, None),
+        ({"split": 9}, Guards(frozen=(FrozenPeriod(900, 1100),)), {}, None, "frozen"),
+        ({"split": 9}, Guards(frozen=(FrozenPeriod(1000.5, 1100),)), {}, {"split": 9}, None),
+        ({"split": 9}, Guards(), {"reason": Reason.EXPLORE}, None, "exploring"),
+        ({"split": 9}, Guards(explore="live"), {"reason": Reason.EXPLORE}, {"split": 9}, None),
+    ],
+)
+def test_what_guards_leave_of_a_decision(
+    tasks: dict[str, int], guards: Guards, more: dict[str, Any], left: dict[str, int] | None, guard: str | None
+) -> None:
+    decision = after(tasks, guards, **more)
+    assert decision.target == (None if left is None else RUNNING.with_tasks(left))
+    assert [note.guard for note in decision.guards] == ([guard] if guard else [])
+    if guard:
+        assert decision.asked == RUNNING.with_tasks(tasks)
+        assert decision.guards[0].why
+
+
+def test_a_target_that_already_runs_is_hold() -> None:
+    decision = after({"split": 4}, Guards())
+    assert decision.target is None
+    assert decision.asked == RUNNING
+
+
+def test_hold_stays_hold() -> None:
+    hold = Decision.hold(Reason.STEADY, "fine")
+    scene = Scene(RUNNING, WINDOW, OPEN, Guards(frozen=(FrozenPeriod(0, 9999),)), Reason.STEADY, None)
+    assert guarded(hold, scene) is hold

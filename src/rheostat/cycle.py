@@ -82,7 +82,8 @@ def advance(state: State, record: Record) -> State:
         case IntentEnd():
             awaiting = None
             if state.open and state.decided and record.ending in (Ending.DONE, Ending.PARTIAL):
-                awaiting = Awaiting(state.open.step, state.decided, record.at_s, record.downtime_s)
+                # Engines mark windows that overlap a change as unusable, so any usable one after the intent is clean.
+                awaiting = Awaiting(state.open.step, state.decided, state.open.at_s, record.downtime_s)
             return replace(
                 state, open=None, decided=None, awaiting=awaiting, applied=record.running, changed_at_s=record.at_s
             )

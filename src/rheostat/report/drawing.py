@@ -216,8 +216,6 @@ def stack(time: TimeAxis, panels: Sequence[Panel], shapes: Sequence[Trace] = (),
             "nticks": 6,
             "zeroline": False,
         }
-        if panel.scale == "log":
-            layout[f"yaxis{suffix}"]["dtick"] = 1
         layout["annotations"].append(heading(panel.title, domain[1]))
         if panel.legend:
             layout[f"legend{suffix}"] = {"x": 1.01, "y": domain[1], "xanchor": "left", "yanchor": "top", **SMALL}

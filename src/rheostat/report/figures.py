@@ -380,7 +380,7 @@ def latency_figure(comparison: Comparison) -> Figure:
             {"type": "scatter", "mode": "lines", "name": "Slo", "x": [promise, promise], "y": [0, 1]}
             | {"line": {"color": LIMIT, "dash": "dash", "width": 1.4}, "hovertemplate": "%{x:~g} s"}
         )
-    layout["xaxis"] = {**grid(), "type": "log", "tickformat": "~g", "dtick": 1}
+    layout["xaxis"] = {**grid(), "type": "log", "tickformat": "~g"}
     if 0 < lowest < highest:
         layout["xaxis"]["range"] = [float(np.log10(lowest / 1.5)), float(np.log10(highest * 1.3))]
     layout["xaxis"]["title"] = {"text": "latency since the event, seconds (log scale)"}

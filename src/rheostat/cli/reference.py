@@ -1,0 +1,220 @@
+"""Writes docs/configuration.md from the code: every key with its type, its default and its sentence.
+
+    python -m rheostat.cli.reference docs/configuration.md
+
+The sentences are the string literals under the fields, so there is one place to change them.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from rheostat.config.job import CURVES, JOB, OPERATOR
+from rheostat.config.run import Config
+from rheostat.engine.simulated.curves import Curve
+from rheostat.engine.simulated.jobs import JOBS
+from rheostat.engine.simulated.plant import (
+    Failure,
+    Interference,
+    LatencyLaw,
+    Memory,
+    Metrics,
+    Plant,
+    PlantOperator,
+    Restart,
+)
+from rheostat.job.graph import Edge
+from rheostat.job.guards import FrozenPeriod, Guards
+from rheostat.job.slo import Bounds, Budget, Slo
+from rheostat.policy.clairvoyant import Clairvoyant
+from rheostat.policy.registry import POLICIES, policy_class
+from rheostat.workload.loads import LOADS
+
+WORDS: Mapping[Any, str] = {
+    str: "text",
+    float: "number",
+    int: "whole number",
+    bool: "true or false",
+    NoneType: "none",
+    Any: "anything",
+    Curve: "[curve](#curves)",
+}
+JOB_SENTENCES = {
+    "name": "What it is called, in the journal and in reports.",
+    "sources": "Source -> records/s when the load's level is 1. A source that is no operator only reads.",
+    "operators": "Operator -> its [keys](#operator).",
+    "edges": "How records flow: a list of [edges](#edge).",
+}
+HEAD = """# Configuration
+
+<!-- Written by `make docs` from the code; a test fails when it is out of date. Do not edit. -->
+
+A YAML file describes a run: `rheostat simulate run.yaml`, `rheostat compare run.yaml --policy ds2,hpa`. Every key may
+be left out; options on the command line go above the file's values. Unknown keys, keys that are there twice and
+impossible values are errors that name the key. Paths are relative to the folder in which the command runs.
+
+Policies and loads also have a short form, in files and on the command line: `name:key=value:key=value`. Values are
+written as in YAML; a list of numbers is `1+5+10`, a list of one `5+`. A policy may be a Python file with one policy
+class: `./steady.py:option=1`. Infinity is written `Infinity`. Examples are in `examples/`.
+"""
+
+
+def page() -> str:
+    """Return the whole page."""
+    return "\n".join(_lines()).rstrip() + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield HEAD
+    yield from _section("A run", Config, Config.__doc__ or "")
+    yield from _section("Slo", Slo)
+    yield from _section("Budget", Budget, level=3)
+    yield from _section("Bounds", Bounds, level=3)
+    yield from _section("Guards", Guards)
+    periods = "Also as text: `22:00-06:00` (every day, UTC) or `2026-12-24T00:00/2026-12-27T00:00` (once, UTC)."
+    yield from _section("FrozenPeriod", FrozenPeriod, f"{_about(FrozenPeriod)} {periods}", level=3)
+    about = "A job of your own, where `job` is a mapping; otherwise it names a [built-in one](#built-in-jobs)."
+    yield from _section("Job", JOB, about, told={**sentences(Plant), **JOB_SENTENCES})
+    yield from _section("Edge", Edge, level=3)
+    about = "An operator. Besides these, `curve` is its [ability curve](#curves); without one it never limits."
+    yield from _section("Operator", OPERATOR, about, level=3, told=sentences(PlantOperator))
+    yield from _curves()
+    for block in (Interference, Memory, LatencyLaw, Restart, Failure, Metrics):
+        yield from _section(block.__name__, block, level=3)
+    yield "## Policies\n"
+    for name in POLICIES:
+        yield from _section(f"`{name}`", policy_class(name), level=3)
+    yield from _section("`clairvoyant`", Clairvoyant, level=3, left_out=("ability", "peak"))
+    yield "## Loads\n"
+    for name, shape in LOADS.items():
+        yield from _section(f"`{name}`", shape, level=3)
+    yield from _jobs()
+
+
+def _section(
+    title: str,
+    cls: Any,
+    about: str = "",
+    level: int = 2,
+    told: Mapping[str, str] | None = None,
+    left_out: tuple[str, ...] = (),
+) -> Iterator[str]:
+    yield f"{'#' * level} {title}\n"
+    yield f"{about or _about(cls)}\n"
+    rows = [row for row in _rows(cls, told if told is not None else sentences(cls)) if row[0] not in left_out]
+    if not rows:
+        yield "It has no options.\n"
+        return
+    yield "| key | type | default | meaning |\n|---|---|---|---|"
+    for key, kind, default, meaning in rows:
+        yield f"| `{key}` | {kind} | {default} | {meaning} |"
+    yield ""
+
+
+def _curves() -> Iterator[str]:
+    yield "### Curves\n"
+    yield "Ability, in records/s of the whole operator, by tasks. `kind` chooses one:\n"
+    yield "| kind | what | keys |\n|---|---|---|"
+    for kind, cls in CURVES.items():
+        about = "Amdahl's law: `usl` without kappa." if kind == "amdahl" else _about(cls)
+        keys = [f"`{name}` ({type_}, {default})" for name, type_, default, _ in _rows(cls, {})]
+        yield f"| `{kind}` | {about} | {', '.join(k for k in keys if kind != 'amdahl' or 'kappa' not in k)} |"
+    yield ""
+
+
+def _jobs() -> Iterator[str]:
+    yield "## Built-in jobs\n"
+    yield "| name | operators | records/s at level 1 | origin |\n|---|---|---|---|"
+    for name, make in JOBS.items():
+        plant = make()
+        units = ", ".join(f"{source} {unit:,.0f}" for source, unit in plant.unit_per_s.items())
+        yield f"| `{name}` | {', '.join(plant.graph.operators)} | {units} | {plant.origin} |"
+
+
+def _rows(cls: Any, told: Mapping[str, str]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield key, type, default and sentence of every field."""
+    hints = get_type_hints(cls)
+    if is_dataclass(cls):
+        # A base's keyword-only fields come first in a dataclass; a reader looks for the class's own ones.
+        ordered = sorted(fields(cls), key=lambda f: f.kw_only)
+        given = [(f.name, f.default, f.default_factory) for f in ordered]
+    else:
+        given = [(name, f.default, f.default_factory or MISSING) for name, f in cls.model_fields.items()]
+    for name, default, factory in given:
+        yield name, written(hints[name]), _default(default, factory), told.get(name, "")
+
+
+def sentences(cls: type) -> dict[str, str]:
+    """Return the string literals under the fields of a class and of its bases."""
+    found: dict[str, str] = {}
+    for each in reversed(cls.__mro__):
+        if not each.__module__.startswith("rheostat."):
+            continue
+        tree = ast.parse(inspect.getsource(sys.modules[each.__module__]))
+        body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == each.__name__)
+        for field, literal in zip(body, body[1:], strict=False):
+            if (
+                isinstance(field, ast.AnnAssign)
+                and isinstance(field.target, ast.Name)
+                and isinstance(literal, ast.Expr)
+                and isinstance(literal.value, ast.Constant)
+            ):
+                found[field.target.id] = " ".join(str(literal.value.value).split()).replace("|", "\\|")
+    return found
+
+
+def written(kind: Any) -> str:
+    """Say a type in the words of a file."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind in WORDS:
+        return WORDS[kind]
+    if origin in (Union, UnionType):
+        return " or ".join(written(each) for each in arguments)
+    if origin is Literal:
+        return " or ".join(f"`{each}`" for each in arguments)
+    if origin is list or (origin is tuple and arguments[-1] is Ellipsis):
+        return f"list of {written(arguments[0])}"
+    if origin is tuple:
+        return f"[{', '.join(written(each) for each in arguments)}]"
+    if origin is not None and issubclass(origin, Mapping):
+        return f"mapping of {written(arguments[0])} to {written(arguments[1])}"
+    return f"[{kind.__name__}](#{kind.__name__.lower()})"
+
+
+def _default(default: Any, factory: Any) -> str:
+    if default in (MISSING, inspect.Parameter.empty) or type(default).__name__ == "PydanticUndefinedType":
+        return "required" if factory is MISSING else _default(factory(), MISSING)
+    if is_dataclass(default):
+        changed = {f.name: getattr(default, f.name) for f in fields(default) if getattr(default, f.name) != f.default}
+        said = ", ".join(f"{name} {value}" for name, value in changed.items() if value != {})
+        return said or "its defaults"
+    if default is None or isinstance(default, bool):
+        return {None: "none", True: "true", False: "false"}[default]
+    if isinstance(default, Mapping | list | tuple):
+        return ", ".join(str(each) for each in default) or "none"
+    if isinstance(default, float):
+        return "Infinity" if math.isinf(default) else f"{default:g}"
+    return f"`{default}`" if isinstance(default, str) and default else str(default) or "none"
+
+
+def _about(cls: type) -> str:
+    return " ".join((inspect.getdoc(cls) or "").partition("\n\n")[0].split())
+
+
+def main() -> None:
+    """Write the page to the path that is given."""
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m rheostat.cli.reference FILE.md")
+    Path(sys.argv[1]).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

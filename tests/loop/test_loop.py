@@ -1,0 +1,516 @@
+"""The loop survives its engine, its policy and its journal; writes before it acts; judges; and can be replayed."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from rheostat.cycle import Mind
+from rheostat.engine.simulated import Fleet, FleetClock, SimulatedTestbed
+from rheostat.engine.simulated.jobs import job
+from rheostat.errors import InvalidValue, JournalError, LeaseRefused
+from rheostat.job import (
+    Allocation,
+    Bounds,
+    Decision,
+    Expectation,
+    Interval,
+    Observation,
+    Phase,
+    Reason,
+    Slo,
+    Trial,
+    Verdict,
+)
+from rheostat.job.guards import Guards
+from rheostat.job.record import Ending, Intent, IntentEnd, IntentStep, Record, Run, Snapshot
+from rheostat.journal import open_journal
+from rheostat.journal.memory import MemoryJournal
+from rheostat.loop import IMMEDIATE, Controller, Pace
+from rheostat.policy.base import BasePolicy
+from rheostat.policy.ds2 import DS2
+from rheostat.policy.hpa import HPA
+from rheostat.ports import Engine, Lease, Situation
+from rheostat.replay import replay
+from rheostat.testing.engine import Failing, Ignoring, Late, Lying, Partial
+from rheostat.workload.loads import Constant, Steps
+
+JOB = "wordcount"
+
+
+@dataclass(frozen=True)
+class Scripted(BasePolicy[int]):
+    """Asks for the given splitter tasks, one after another; its knowledge counts records."""
+
+    name: ClassVar[str] = "scripted"
+    wishes: tuple[int | None, ...] = ()
+    expects: Expectation = Expectation()
+    trials: tuple[Trial, ...] = ()
+
+    def initial(self) -> int:
+        return 0
+
+    def learn(self, knowledge: int, record: Record) -> int:
+        return knowledge + 1
+
+    def decide(self, situation: Situation[int]) -> Decision:
+        turn = int(situation.memo.get("turn", 0))
+        wish = self.wishes[turn] if turn < len(self.wishes) else None
+        target = None if wish is None else situation.running.with_tasks({"splitter": wish})
+        trials = self.trials if turn == 0 else ()
+        memo = {"turn": turn + 1}
+        return Decision(target, Reason.MIXED, f"turn {turn}", expects=self.expects, memo=memo, trials=trials)
+
+
+class World:
+    """A simulated job under a controller."""
+
+    def __init__(
+        self,
+        policy: BasePolicy[Any],
+        *,
+        spoil: Callable[[Engine], Engine] | None = None,
+        journal: Any = None,
+        pace: Pace = IMMEDIATE,
+        load: float = 3.0,
+        **rest: Any,
+    ) -> None:
+        self.fleet = Fleet(job(JOB), [Constant(load)], [1], start=[Allocation({"splitter": 5, "count": 3})])
+        self.clock = FleetClock(self.fleet)
+        self.engine = spoil(self.fleet.engine(0)) if spoil else self.fleet.engine(0)
+        self.journal = journal if journal is not None else MemoryJournal()
+        self.controller = Controller(self.engine, policy, self.journal, self.clock, pace=pace, **rest)
+        self.controller.start()
+
+    def step(self, seconds: int = 120) -> Any:
+        self.fleet.advance(seconds)
+        return self.controller.step()
+
+    def records(self, *kinds: type) -> list[Record]:
+        return [e.record for e in self.journal.read(JOB) if not kinds or isinstance(e.record, kinds)]
+
+
+def test_a_step_journals_before_it_applies() -> None:
+    world = World(Scripted((7,)))
+    seen: list[list[type]] = []
+    apply = world.engine.apply
+
+    def watched(intent: Intent, note: Any) -> None:
+        seen.append([type(r) for r in world.records()])
+        apply(intent, note)
+
+    world.engine.apply = watched  # type: ignore[method-assign]
+    step = world.step()
+    assert step.intent is not None
+    assert seen == [[Run, Observation, Decision, Intent]]
+    assert [type(r) for r in world.records()] == [Run, Observation, Decision, Intent, IntentStep, IntentStep]
+    later = world.step()
+    assert later.decision.reason is Reason.MIXED
+    ends = world.records(IntentEnd)
+    assert [(e.ending, e.running) for e in ends if isinstance(e, IntentEnd)] == [
+        (Ending.DONE, Allocation({"splitter": 7, "count": 3}))
+    ]
+
+
+def test_holds_while_a_change_is_under_way() -> None:
+    world = World(Scripted((7, 9)))
+    world.step()
+    assert world.step(5).decision.reason is Reason.UNUSABLE
+    assert world.step(25).decision.target is None
+    assert world.step(120).decision.target == Allocation({"splitter": 9, "count": 3})
+
+
+def test_the_policy_is_told_what_it_asked_for_and_what_it_got() -> None:
+    seen: list[Situation[Any]] = []
+
+    @dataclass(frozen=True)
+    class Watcher(Scripted):
+        def decide(self, situation: Situation[int]) -> Decision:
+            seen.append(situation)
+            return super().decide(situation)
+
+    world = World(Watcher((50, None)), guards=Guards(max_step_up=2.0))
+    world.step()
+    world.step()
+    assert seen[1].asked == Allocation({"splitter": 50, "count": 3})
+    assert seen[1].applied == Allocation({"splitter": 10, "count": 3})
+    assert seen[1].memo == {"turn": 1}
+    assert seen[1].changed_at_s is not None
+
+
+NAN = math.nan
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        lambda w: None,
+        lambda w: {"rate": 5},
+        lambda w: replace(w, sources=tuple(replace(s, rate_per_s=NAN) for s in w.sources)),
+        lambda w: replace(w, operators=tuple(replace(o, records_in_per_s=-1.0) for o in w.operators)),
+        lambda w: replace(w, operators=tuple(replace(o, true_rate_per_s=0.0) for o in w.operators)),
+        lambda w: replace(w, running=Allocation({"somebody": 1})),
+        lambda w: replace(w, operators=()),
+        lambda w: replace(w, running=None),
+    ],
+)
+@pytest.mark.parametrize("policy", [DS2(), HPA()])
+def test_rubbish_means_hold(lie: Callable[[Observation], Any], policy: BasePolicy[Any]) -> None:
+    world = World(policy, spoil=lambda e: Lying(e, lie), load=0.5)
+    for _ in range(3):
+        step = world.step()
+        assert step.decision.target is None
+        assert step.observation.problem
+    assert not world.records(Intent)
+
+
+def test_a_window_seen_before_is_stale() -> None:
+    kept: list[Observation] = []
+
+    def same(window: Observation) -> Observation:
+        kept.append(window)
+        return replace(kept[0], at_s=window.at_s)
+
+    world = World(DS2(), spoil=lambda e: Lying(e, same), load=0.5)
+    world.step()
+    step = world.step()
+    assert step.decision.reason is Reason.UNUSABLE
+    assert "stale" in (step.observation.problem or "")
+
+
+@pytest.mark.parametrize("call", ["describe", "observe"])
+def test_an_engine_that_raises_is_asked_again_later(call: str) -> None:
+    world = World(Scripted((7,)), spoil=lambda e: Failing(e, {}))
+    assert isinstance(world.engine, Failing)
+    world.engine.times[call] = 2
+    for _ in range(2):
+        step = world.step()
+        assert step.decision.reason is Reason.UNUSABLE
+        assert "connection refused" in (step.observation.problem or "")
+    assert world.step().decision.target is not None
+
+
+def test_an_engine_that_hangs_does_not_hang_the_loop() -> None:
+    pace = Pace(observe_deadline_s=0.05, apply_deadline_s=0.05)
+    world = World(Scripted((7,)), spoil=lambda e: Late(e, "observe"), pace=pace)
+    assert isinstance(world.engine, Late)
+    first, second = world.step(), world.step()
+    assert "did not return within" in (first.observation.problem or "")
+    assert "earlier observe" in (second.observation.problem or "")
+    world.engine.let_go.set()
+    late = world.controller._observing._late
+    assert late is not None
+    late.join()
+    assert world.step().decision.target is not None
+
+
+def test_an_apply_that_hangs_stays_open_until_it_shows() -> None:
+    pace = Pace(observe_deadline_s=None, apply_deadline_s=0.05)
+    world = World(Scripted((7,)), spoil=lambda e: Late(e, "apply"), pace=pace)
+    assert isinstance(world.engine, Late)
+    assert "EngineLate" in (world.step().problem or "")
+    assert world.step().decision.reason is Reason.CHANGING
+    world.engine.let_go.set()
+    late = world.controller._applying._late
+    assert late is not None
+    late.join()
+    world.step()
+    world.step()
+    assert [e.ending for e in world.records(IntentEnd) if isinstance(e, IntentEnd)] == [Ending.DONE]
+
+
+def test_a_refused_change_is_tried_again_with_the_same_intent() -> None:
+    world = World(Scripted((7,)), spoil=lambda e: Failing(e, {"apply": 2}))
+    assert "connection refused" in (world.step().problem or "")
+    world.step()
+    world.step()
+    world.step()
+    intents = [r for r in world.records(Intent) if isinstance(r, Intent)]
+    ends = [r for r in world.records(IntentEnd) if isinstance(r, IntentEnd)]
+    assert len(intents) == 1
+    assert [e.ending for e in ends] == [Ending.DONE]
+    assert world.fleet.running[0].tasks["splitter"] == 7
+
+
+def test_a_partial_grant_is_noticed_and_decided_upon() -> None:
+    world = World(Scripted((9,)), spoil=lambda e: Partial(e, 6))
+    world.step()
+    world.step()
+    (end,) = (r for r in world.records(IntentEnd) if isinstance(r, IntentEnd))
+    assert end.ending is Ending.PARTIAL
+    assert end.running == Allocation({"splitter": 6, "count": 3})
+    assert "wanted splitter=9" in end.why
+
+
+def test_a_change_that_never_shows_fails_after_the_patience() -> None:
+    world = World(Scripted((7,)), spoil=Ignoring, guards=Guards(change_patience_s=300.0))
+    assert isinstance(world.engine, Ignoring)
+    for _ in range(4):
+        world.step()
+    (end,) = (r for r in world.records(IntentEnd) if isinstance(r, IntentEnd))
+    assert end.ending is Ending.FAILED
+    assert len({i.id for i in world.engine.applied}) == 1
+
+
+def test_a_failed_change_that_left_something_else_is_undone() -> None:
+    """The engine went half way and says that it failed: the loop asks for what ran before."""
+
+    class HalfWay(Ignoring):
+        def observe(self) -> Observation:
+            window = super().observe()
+            if not self.applied or any(i.undoes for i in self.applied):
+                return replace(window, change=self.engine.observe().change)
+            return replace(window, running=Allocation({"splitter": 6, "count": 3}))
+
+    world = World(Scripted((9,)), spoil=lambda e: HalfWay(e, fail=True))
+    world.step()
+    undoing = world.step()
+    assert undoing.decision.reason is Reason.UNDO
+    assert undoing.intent is not None
+    assert undoing.intent.target == Allocation({"splitter": 5, "count": 3})
+    world.step()
+    endings = [r.ending for r in world.records(IntentEnd) if isinstance(r, IntentEnd)]
+    assert endings == [Ending.FAILED, Ending.UNDONE]
+
+
+@pytest.mark.parametrize(
+    ("expects", "verdict", "says"),
+    [
+        (Expectation(3e5, Interval.at_least(2.9e5)), Verdict.KEPT, "as expected"),
+        (Expectation(3e5, Interval.at_least(9e5)), Verdict.MISSED, "throughput_per_s"),
+        (Expectation(3e5, None, Interval.at_most(1e-6)), Verdict.MISSED, "latency_s"),
+        (Expectation(1e5, Interval.at_least(9e5)), Verdict.LOAD_CHANGED, "above the expected"),
+        (Expectation(), Verdict.UNJUDGED, "nothing was expected"),
+    ],
+)
+def test_every_applied_decision_is_judged(expects: Expectation, verdict: Verdict, says: str) -> None:
+    world = World(Scripted((9,), expects))
+    world.step()
+    outcome = world.step(300).outcome
+    assert outcome is not None
+    assert (outcome.step, outcome.verdict) == (0, verdict)
+    assert says in outcome.sentence
+    assert outcome.downtime_s is not None
+    assert world.step().outcome is None
+
+
+def test_a_decision_that_is_replaced_too_soon_is_unjudged() -> None:
+    @dataclass(frozen=True)
+    class Hasty(Scripted):
+        reads_partial_windows: ClassVar[bool] = True
+
+    world = World(Hasty((9, 8)))
+    world.step()
+    step = world.step(25)  # it runs again, but there is no clean window yet
+    assert step.outcome is not None
+    assert step.outcome.verdict is Verdict.UNJUDGED
+
+
+def test_a_policy_that_breaks_means_hold() -> None:
+    @dataclass(frozen=True)
+    class Broken(Scripted):
+        def decide(self, situation: Situation[int]) -> Decision:
+            raise ZeroDivisionError("division by zero")
+
+    @dataclass(frozen=True)
+    class Forgetful(Scripted):
+        def learn(self, knowledge: int, record: Record) -> int:
+            if isinstance(record, Observation):
+                raise KeyError("splitter")
+            return knowledge
+
+    @dataclass(frozen=True)
+    class Confused(Scripted):
+        def decide(self, situation: Situation[int]) -> Decision:
+            return Decision(Allocation({"mapper": 3}), Reason.MIXED, "wrong job")
+
+    for policy in (Broken((7,)), Forgetful((7,)), Confused()):
+        decision = World(policy).step().decision
+        assert decision.reason is Reason.NO_POLICY
+        assert decision.target is None
+
+
+def test_trials_run_on_the_testbed_and_are_learned_from() -> None:
+    phases = (Phase(30, {"lines": 2e5}), Phase(30, {"lines": 2e5}, observed=True))
+    trial = Trial("profile", Allocation({"splitter": 4, "count": 2}), phases)
+    policy = Scripted((None,), trials=(trial,))
+    world = World(policy, testbed=SimulatedTestbed(job(JOB)))
+    before = world.controller.knowledge
+    (measured,) = world.step().measurements
+    assert measured.problem is None
+    assert measured.observation is not None
+    assert world.controller.knowledge == before + 3  # window, decision, measurement
+    for guards, testbed, says in (
+        (Guards(), None, "no testbed"),
+        (Guards(explore="never"), SimulatedTestbed(job(JOB)), "never"),
+    ):
+        (skipped,) = World(policy, testbed=testbed, guards=guards).step().measurements
+        assert says in (skipped.problem or "")
+
+
+class Flaky(MemoryJournal):
+    """A journal whose disk is full for a while."""
+
+    full = False
+
+    def append(self, lease: Lease, step: int, records: Sequence[Record]) -> int:
+        if self.full:
+            raise JournalError("database or disk is full")
+        return super().append(lease, step, records)
+
+
+def test_what_cannot_be_written_down_is_not_done() -> None:
+    journal = Flaky()
+    world = World(Scripted((7,)), journal=journal)
+    journal.full = True
+    step = world.step()
+    assert step.decision.reason is Reason.UNJOURNALED
+    assert "disk is full" in (step.problem or "")
+    assert world.fleet.wanted[0].tasks["splitter"] == 5
+    journal.full = False
+    assert world.step().decision.target is not None
+    assert world.fleet.wanted[0].tasks["splitter"] == 7
+
+
+def test_a_second_controller_is_refused_and_a_dead_ones_lease_expires() -> None:
+    now = [1000.0]
+    journal = MemoryJournal(wall=lambda: now[0])
+    first = World(Scripted((7,)), journal=journal)
+    with pytest.raises(LeaseRefused):
+        World(Scripted(), journal=journal)
+    now[0] += 61.0
+    second = World(Scripted(), journal=journal)
+    second.step()
+    with pytest.raises(LeaseRefused):
+        first.step()
+    assert first.fleet.wanted[0].tasks["splitter"] == 5
+
+
+def test_state_and_knowledge_outlive_the_controller(tmp_path: Path) -> None:
+    journal = open_journal(str(tmp_path / "j.db"))
+    world = World(Scripted((7, 8, 9)), journal=journal, pace=replace(IMMEDIATE, snapshot_every=2))
+    for _ in range(3):
+        world.step()
+    assert world.records(Snapshot)
+    known = world.controller.knowledge
+    world.controller.stop()
+    again = Controller(world.engine, Scripted((7, 8, 9)), journal, world.clock, pace=IMMEDIATE)
+    again.start()
+    assert again.state.step == 3
+    assert again.state.memo == {"turn": 3}
+    assert again.state.open == world.controller.state.open
+    assert again.knowledge >= known
+    other = DS2()
+    again.stop()
+    changed = Controller(world.engine, other, journal, world.clock, pace=IMMEDIATE)
+    changed.start()
+    assert changed.state.memo == {}
+    journal.close()
+
+
+def test_a_change_that_a_dead_controller_left_open_is_finished() -> None:
+    now = [0.0]
+    journal = MemoryJournal(wall=lambda: now[0])
+    world = World(Scripted((7,)), journal=journal, spoil=lambda e: Failing(e, {"apply": 1}))
+    world.step()  # the intent is written, the engine refused, and the controller dies here
+    now[0] += 1000.0
+    heir = Controller(world.engine, Scripted(()), journal, world.clock, pace=IMMEDIATE)
+    heir.start()
+    for _ in range(3):
+        world.fleet.advance(100)
+        heir.step()
+    assert world.fleet.running[0].tasks["splitter"] == 7
+    (end,) = (r for r in world.records(IntentEnd) if isinstance(r, IntentEnd))
+    assert end.ending is Ending.DONE
+
+
+def test_old_records_go_behind_a_snapshot_and_replay_still_works() -> None:
+    world = World(DS2(), pace=replace(IMMEDIATE, snapshot_every=5, retention_s=600.0))
+    for _ in range(30):
+        world.step(60)
+    windows = world.records(Observation)
+    assert len(windows) < 25
+    assert isinstance(world.records()[0], Run)
+    replayed = replay(world.journal, JOB, lambda run: DS2())
+    assert replayed.differences == ()
+    assert replayed.steps == len(windows)
+
+
+@pytest.mark.parametrize("policy", [DS2(), HPA(), Scripted((7, None, 12, 3))])
+def test_replay_decides_alike(policy: BasePolicy[Any]) -> None:
+    world = World(policy, guards=Guards(cooldown_down_s=200.0, max_step_up=1.5), load=6.0)
+    for _ in range(12):
+        world.step(60)
+    assert world.records(Intent)
+    found = replay(world.journal, JOB, lambda run: policy)
+    assert (found.steps, found.differences) == (12, ())
+    other = replay(world.journal, JOB, lambda run: Scripted((40,)))
+    assert other.differences
+
+
+def test_replay_of_an_unknown_job_names_the_known_ones() -> None:
+    world = World(DS2())
+    with pytest.raises(InvalidValue, match="it has: wordcount"):
+        replay(world.journal, "nobody", lambda run: DS2())
+
+
+def test_a_changed_description_is_journaled() -> None:
+    class Growing(Failing):
+        def describe(self) -> Any:
+            spec = super().describe()
+            return replace(spec, slots_available=None if world_step[0] < 1 else 20)
+
+    world_step = [0]
+    world = World(Scripted((50, 50)), spoil=lambda e: Growing(e, {}))
+    world_step[0] = 1
+    step = world.step()
+    assert len(world.records(Run)) == 2
+    assert step.decision.target is not None
+    assert step.decision.target.slots <= 20
+    assert step.decision.guards[0].guard == "bounds"
+
+
+def test_run_repeats_on_the_clock_and_skips_missed_turns() -> None:
+    world = World(Scripted())
+    times: list[float] = []
+    step = world.controller.step
+
+    def slow() -> Any:
+        times.append(world.clock.now())
+        if len(times) == 2:
+            world.fleet.advance(100)
+        if len(times) == 4:
+            world.controller.halt()
+        return step()
+
+    world.controller.step = slow  # type: ignore[method-assign]
+    world.controller.run(60.0)
+    assert times == [0.0, 60.0, 180.0, 240.0]
+
+
+def test_run_ends_at_a_moment() -> None:
+    world = World(Scripted())
+    world.controller.run(60.0, until_s=300.0)
+    assert world.controller.state.step == 6
+
+
+def test_one_factor_only() -> None:
+    spec = job(JOB).spec()
+    with pytest.raises(InvalidValue, match=r"slo.headroom \(0.2\) and ds2's scaling_factor \(0.1\)"):
+        Mind(DS2(scaling_factor=0.1), spec, Slo(headroom=0.2), Guards(), 0)
+    assert Mind(DS2(), spec, Slo(headroom=0.2, job=Bounds(1, 9)), Guards(), 0).limits.slots.max == 9
+
+
+def test_a_rising_load_is_followed_end_to_end() -> None:
+    fleet = Fleet(job(JOB), [Steps((1.0, 6.0, 2.0), 900)], [1], trace=True)
+    clock = FleetClock(fleet)
+    with Controller(
+        fleet.engine(0), DS2(), MemoryJournal(), clock, slo=Slo(headroom=0.2), pace=IMMEDIATE
+    ) as controller:
+        controller.run(60.0, until_s=2700.0)
+    slots = fleet.trace()["slots"][:, 0]
+    assert slots[890] < slots[1790] > slots[2690]
+    assert fleet.trace()["backlog"][1790, 0] == 0.0

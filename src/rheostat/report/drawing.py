@@ -30,7 +30,7 @@ LIMIT = "#B00020"
 DASHES = ("solid", "dash", "dot", "dashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "pentagon", "star", "hexagon", "cross")
 NAME_LENGTH = 40
-MARGIN = {"l": 64, "r": 24, "t": 34, "b": 52}
+MARGIN = {"l": 64, "r": 24, "t": 34, "b": 62}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,12 @@ class TimeAxis:
         kind: dict[str, Any] = {"type": "date"} if self.dated else {"type": "linear"}
         ends = self.place(np.array([self.start_s, self.end_s]))
         title = "time, UTC" if self.dated else f"time, {self.unit}"
-        return {**kind, "range": ends, "title": {"text": title}, "hoverformat": "" if self.dated else ".4~g"}
+        return {
+            **kind,
+            "range": ends,
+            "title": {"text": title, "standoff": 10},
+            "hoverformat": "" if self.dated else ".4~g",
+        }
 
 
 def line(
@@ -216,6 +221,8 @@ def stack(time: TimeAxis, panels: Sequence[Panel], shapes: Sequence[Trace] = (),
             "nticks": 6,
             "zeroline": False,
         }
+        if panel.scale == "log" and spread(np.array([v or np.nan for t in panel.traces for v in t["y"]], float)) > 50:
+            layout[f"yaxis{suffix}"]["dtick"] = 1
         layout["annotations"].append(heading(panel.title, domain[1]))
         if panel.legend:
             layout[f"legend{suffix}"] = {"x": 1.01, "y": domain[1], "xanchor": "left", "yanchor": "top", **SMALL}
@@ -227,6 +234,12 @@ def stack(time: TimeAxis, panels: Sequence[Panel], shapes: Sequence[Trace] = (),
 
 
 SMALL: dict[str, Any] = {"font": {"size": 11}, "tracegroupgap": 0, "bgcolor": "rgba(255,255,255,0)"}
+
+
+def spread(values: Floats) -> float:
+    """Return the ratio of the greatest to the least; 0 where there is none, or where zero is among them."""
+    known = values[~np.isnan(values)]
+    return float(known.max() / known.min()) if len(known) and known.min() > 0 else 0.0
 
 
 def heading(text: str, y: float) -> dict[str, Any]:

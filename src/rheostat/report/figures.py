@@ -28,10 +28,11 @@ from rheostat.report.drawing import (
     line,
     pens,
     plain,
+    spread,
     stack,
 )
 from rheostat.report.history import History, Told
-from rheostat.report.series import MAX_POINTS, Floats, stretches, torn
+from rheostat.report.series import MAX_POINTS, stretches, torn
 from rheostat.report.words import NONE, change, expectation, number
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def job_figure(history: History, time: TimeAxis) -> Figure:
                 draw("p99_s", "99 %, through the job", Pen(GREY, "dot", width=1.4), " s"),
                 *promise("max_latency_s"),
             ],
-            scale="log" if _spread(latency) > 30 else "linear",
+            scale="log" if spread(latency) > 30 else "linear",
             ticks="~g",
         ),
     ]
@@ -116,9 +117,11 @@ def bands(history: History, time: TimeAxis) -> list[Trace]:
         where = history.column(column) > 0
         return stretches(at_s[where] - length_s[where], at_s[where], time.finest_s)
 
-    changes = history.changes.values()
+    changes = list(history.changes.values())
     starts = np.array([c.intent.at_s for c in changes])
-    ends = np.array([c.end.at_s if c.end else time.end_s for c in changes])
+    # A change without an end lasts until the next one, or until now.
+    nexts = [*starts.tolist()[1:], time.end_s]
+    ends = np.array([c.end.at_s if c.end else after for c, after in zip(changes, nexts, strict=False)])
     return [
         *band(time, flagged("unusable"), UNUSABLE, "unusable window", "legend"),
         *band(time, flagged("down"), DOWN, "job down", "legend"),
@@ -151,7 +154,7 @@ def operators_figure(history: History, time: TimeAxis) -> Figure | None:
         trace["showlegend"] = trace["name"] not in named
     height = max(170, 20 * len(history.operators))
     every = np.array([v for trace in rates for v in trace["y"] if v is not None])
-    scale: Literal["linear", "log"] = "log" if _spread(every) > 8 else "linear"
+    scale: Literal["linear", "log"] = "log" if spread(every) > 8 else "linear"
     panels = [
         Panel("Useful share of a task's time", height, useful, ticks=".0%"),
         Panel("True rate of one task, records per useful second", height, rates, scale),
@@ -237,11 +240,6 @@ def _symbol(told: Told) -> str:
     grows, shrinks = max(differences) > 0, min(differences) < 0
     symbol = "diamond" if grows == shrinks else "triangle-up" if grows else "triangle-down"
     return symbol + ("-open" if told.fate == "cut" else "")
-
-
-def _spread(values: Floats) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.max() / known.min()) if len(known) and known.min() > 0 else 0.0
 
 
 # -- the comparison's page -------------------------------------------------------------------------------------

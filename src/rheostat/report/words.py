@@ -10,6 +10,7 @@ from typing import Any
 
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Expectation, Interval
+from rheostat.job.guards import DAY_S, FrozenPeriod
 from rheostat.job.slo import Bounds
 
 NONE = "\u2013"
@@ -116,6 +117,10 @@ def value(item: Any) -> str:
             return f"{item:g}".replace("inf", "∞")
         case Bounds():
             return f"{item.min} to {NONE if item.max is None else item.max}"
+        case FrozenPeriod() if item.every_s == DAY_S:
+            return f"{moment(item.start_s)} to {moment(item.end_s)} every day (UTC)"
+        case FrozenPeriod() if item.every_s is None:
+            return f"{moment(item.start_s)} to {moment(item.end_s)}"
         case Mapping():
             return ", ".join(f"{key}: {value(inner)}" for key, inner in item.items()) or NONE
         case list() | tuple() | range():

@@ -219,16 +219,18 @@ class Trace(Load):
             raise InvalidValue("trace.file is not set: name a CSV file with time and rate in its first two columns")
         seconds: list[float] = []
         rates: list[float] = []
+        number = 0
         try:
             with Path(self.file).open(newline="", encoding="utf-8") as lines:
-                for row in list(csv.reader(lines))[1:]:
-                    seconds.append(_seconds(row[0]))
-                    rates.append(float(row[1]))
-                    check_number("its rate", rates[-1])
+                for number, row in enumerate(csv.reader(lines), start=1):
+                    if number > 1:
+                        seconds.append(_seconds(row[0]))
+                        rates.append(float(row[1]))
+                        check_number("its rate", rates[-1])
         except OSError as error:
             raise InvalidValue(f"cannot read trace {self.file!r}: {error.strerror}") from error
         except (ValueError, IndexError, csv.Error) as error:
-            raise InvalidValue(f"trace {self.file!r}, line {len(seconds) + 1}: {error}") from error
+            raise InvalidValue(f"trace {self.file!r}, line {number}: {error}") from error
         at = np.asarray(seconds)
         if len(at) < 2 or not np.all(np.diff(at) > 0):
             raise InvalidValue(f"trace {self.file!r} needs at least two rows, with rising times")

@@ -1,0 +1,100 @@
+"""Comparisons: same plant, loads and seeds for everybody; the clairvoyant is the yardstick."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rheostat.bench.fidelity import recovery_s, shown
+from rheostat.bench.measure import Measure, data_folder
+from rheostat.bench.runs import Scenario, compare, make_clairvoyant, peak_allocation
+from rheostat.engine.simulated.jobs import job
+from rheostat.engine.simulated.plant import Interference
+from rheostat.errors import InvalidValue
+from rheostat.guard.limits import limits
+from rheostat.job import Allocation, Bounds, Slo
+from rheostat.journal.memory import MemoryJournal
+from rheostat.policy.clairvoyant import smallest
+from rheostat.policy.ds2 import DS2
+from rheostat.policy.static import Static
+from rheostat.workload.loads import Constant, Permutation, Steps
+
+SCENARIO = Scenario(job("wordcount"), Steps((2.0, 8.0, 3.0), 600), 1800, slo=Slo(max_latency_s=10.0))
+
+
+def test_peak_allocation_sustains_the_highest_load_with_the_fewest_tasks() -> None:
+    found = peak_allocation(SCENARIO)
+    plant = SCENARIO.plant
+    for name, unit in (("splitter", 1e5), ("count", 1e6)):
+        tasks = found.tasks[name]
+        assert plant.ability_per_s(name, tasks, found) >= 8 * unit
+        assert plant.ability_per_s(name, tasks - 1, found) < 8 * unit
+
+
+def test_the_clairvoyant_sees_through_interference_and_limits() -> None:
+    plant = replace(job("wordcount"), interference=Interference(1.0, per_slot=0.01, reference_slots=1))
+    spec, demand = plant.spec(), {"splitter": 5e5, "count": 5e6}
+    free = smallest(plant.ability_per_s, demand, plant.start(), limits(spec, Slo()))
+    assert all(plant.ability_per_s(n, free.tasks[n], free) >= demand[n] for n in demand)
+    bound = smallest(
+        plant.ability_per_s, demand, plant.start(), limits(spec, Slo(operators={"splitter": Bounds(1, 3)}))
+    )
+    assert bound.tasks["splitter"] == 3
+
+
+def test_everybody_gets_the_same_load_and_the_clairvoyant_changes_once_per_step() -> None:
+    scenario = replace(SCENARIO, load=Permutation(hold_s=300), duration_s=3000)
+    makers = {"ds2": lambda s, seed: DS2(), "static": lambda s, seed: Static()}
+    found = compare(scenario, makers, [1, 2])
+    assert [row.policy for row in found.rows] == ["ds2", "static"]
+    for seed in (1, 2):
+        loads = [found.run(p, seed).trace["load_per_s"] for p in ("ds2", "static", "clairvoyant")]
+        assert np.array_equal(loads[0], loads[1])
+        assert np.array_equal(loads[0], loads[2])
+    assert not np.array_equal(found.run("ds2", 1).trace["load_per_s"], found.run("ds2", 2).trace["load_per_s"])
+    assert 8 <= found.run("clairvoyant", 1).reconfigurations <= 11
+    static = next(row for row in found.rows if row.policy == "static")
+    assert static.reconfigurations == 0
+    assert static.slot_seconds == 3000 * scenario.plant.start().slots
+
+
+def test_rows_count_what_happened() -> None:
+    scenario = replace(SCENARIO, load=Constant(3.0), duration_s=600, start=Allocation({"splitter": 1, "count": 1}))
+    (row,) = compare(scenario, {"static": lambda s, seed: Static()}, [1]).rows
+    # One splitter task does about 97K of 300K records/s: behind from the tenth second or so on.
+    assert row.slo_seconds_over == pytest.approx(600, abs=20)
+    assert row.backlog_max == pytest.approx(600 * (3e5 - 97e3), rel=0.1)
+    assert row.slot_seconds == 1200
+    assert row.slot_seconds_over_clairvoyant < 1
+    assert set(row.as_dict()) >= {"policy", "reconfigurations", "latency_p99_s", "decision_ms"}
+
+
+def test_the_clairvoyant_itself_is_the_measure() -> None:
+    (row,) = compare(SCENARIO, {"clairvoyant": make_clairvoyant}, [1, 2], journal=MemoryJournal()).rows
+    assert row.slot_seconds_over_clairvoyant == 1.0
+
+
+def test_shown_is_a_late_trailing_mean() -> None:
+    series = np.arange(10.0)[:, None]
+    assert shown(series, 3, 0)[6, 0] == pytest.approx((3 + 4 + 5) / 3)
+    assert shown(series, 3, 2)[6, 0] == pytest.approx((1 + 2 + 3) / 3)
+
+
+def test_recovery_ends_when_latency_is_good_for_a_minute() -> None:
+    latency = np.full(400, 1.0)
+    latency[105:150] = 9.0
+    latency[160:170] = 9.0  # less than a minute later: not recovered in between
+    latency[300:310] = 9.0
+    assert recovery_s(latency, 1.0, 100.0) == 70.0
+    assert recovery_s(np.full(50, 1.0), 1.0, 10.0) == 0.0
+
+
+def test_data_are_read_in_place_or_missed_with_a_clear_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RHEOSTAT_DATA", "no/such/folder")
+    with pytest.raises(InvalidValue, match="shared/data"):
+        data_folder()
+
+
+def test_a_measure_is_written_under_the_agreed_names() -> None:
+    row = Measure("simulator", "job_seconds_per_s", 1.0, "1/s", ">= 300000", "higher", "note").as_dict()
+    assert list(row) == ["bench", "measure", "value", "unit", "goal", "better"]

@@ -79,24 +79,38 @@ def test_two_processes_see_each_others_leases(tmp_path: Path) -> None:
     two.close()
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_many_may_open_a_new_journal_at_once(tmp_path: Path, request: pytest.FixtureRequest, kind: str) -> None:
-    rounds = range(20 if kind == "sqlite" else 1)
+def test_opening_waits_for_another_that_is_just_creating_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = sqlite3.connect(tmp_path / "j.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    waits: list[float] = []
+
+    def finish(seconds: float) -> None:
+        waits.append(seconds)
+        other.close()
+
+    monkeypatch.setattr("time.sleep", finish)
+    journal = SqlJournal(tmp_path / "j.db")
+    assert len(waits) == 1
+    journal.acquire("job", "first", 10.0)
+    journal.close()
+
+
+def test_many_may_open_a_new_postgres_journal_at_once(postgres_url: str) -> None:
     together = Barrier(6)
 
-    def start(number: int, url: str) -> None:
+    def start(number: int) -> None:
         together.wait()
-        journal = SqlJournal(url)
+        journal = SqlJournal(postgres_url)
         journal.append(journal.acquire(f"job {number}", "first", 10.0), 0, [intent_step("x")])
         journal.close()
 
     with ThreadPoolExecutor(6) as pool:
-        for i in rounds:
-            url = str(tmp_path / f"{i}.db") if kind == "sqlite" else request.getfixturevalue("postgres_url")
-            list(pool.map(start, range(6), [url] * 6))
-            journal = SqlJournal(url)
-            assert len(journal.jobs()) == 6
-            journal.close()
+        list(pool.map(start, range(6)))
+    journal = SqlJournal(postgres_url)
+    assert len(journal.jobs()) == 6
+    journal.close()
 
 
 def make_text_file(folder: Path) -> Path:

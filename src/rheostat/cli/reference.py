@@ -13,11 +13,12 @@ import math
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from itertools import pairwise
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from rheostat.config.job import CURVES, JOB, OPERATOR
+from rheostat.config.job import CLAIRVOYANT, CURVES, JOB, OPERATOR
 from rheostat.config.run import Config
 from rheostat.engine.simulated.curves import Curve
 from rheostat.engine.simulated.jobs import JOBS
@@ -92,7 +93,8 @@ def _lines() -> Iterator[str]:
     yield "## Policies\n"
     for name in POLICIES:
         yield from _section(f"`{name}`", policy_class(name), level=3)
-    yield from _section("`clairvoyant`", Clairvoyant, level=3, left_out=("ability", "peak"))
+    horizon = {"horizon_s": f"{sentences(Clairvoyant)['horizon_s']} Left out, the interval and one mean restart."}
+    yield from _section("`clairvoyant`", CLAIRVOYANT, _about(Clairvoyant), level=3, told=horizon)
     yield "## Loads\n"
     for name, shape in LOADS.items():
         yield from _section(f"`{name}`", shape, level=3)
@@ -105,11 +107,10 @@ def _section(
     about: str = "",
     level: int = 2,
     told: Mapping[str, str] | None = None,
-    left_out: tuple[str, ...] = (),
 ) -> Iterator[str]:
     yield f"{'#' * level} {title}\n"
     yield f"{about or _about(cls)}\n"
-    rows = [row for row in _rows(cls, told if told is not None else sentences(cls)) if row[0] not in left_out]
+    rows = list(_rows(cls, told if told is not None else sentences(cls)))
     if not rows:
         yield "It has no options.\n"
         return
@@ -144,12 +145,12 @@ def _rows(cls: Any, told: Mapping[str, str]) -> Iterator[tuple[str, str, str, st
     hints = get_type_hints(cls)
     if is_dataclass(cls):
         # A base's keyword-only fields come first in a dataclass; a reader looks for the class's own ones.
-        ordered = sorted(fields(cls), key=lambda f: f.kw_only)
+        ordered = sorted(fields(cls), key=lambda f: f.kw_only is True)
         given = [(f.name, f.default, f.default_factory) for f in ordered]
     else:
         given = [(name, f.default, f.default_factory or MISSING) for name, f in cls.model_fields.items()]
     for name, default, factory in given:
-        yield name, written(hints[name]), _default(default, factory), told.get(name, "")
+        yield name, written(hints[name]), _default(default, factory), told.get(name) or _about_block(hints[name])
 
 
 def sentences(cls: type) -> dict[str, str]:
@@ -160,7 +161,7 @@ def sentences(cls: type) -> dict[str, str]:
             continue
         tree = ast.parse(inspect.getsource(sys.modules[each.__module__]))
         body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == each.__name__)
-        for field, literal in zip(body, body[1:], strict=False):
+        for field, literal in pairwise(body):
             if (
                 isinstance(field, ast.AnnAssign)
                 and isinstance(field.target, ast.Name)
@@ -203,6 +204,12 @@ def _default(default: Any, factory: Any) -> str:
     if isinstance(default, float):
         return "Infinity" if math.isinf(default) else f"{default:g}"
     return f"`{default}`" if isinstance(default, str) and default else str(default) or "none"
+
+
+def _about_block(kind: Any) -> str:
+    """Return the sentence of a block's own class: good enough for the key that holds it."""
+    blocks = [each for each in (kind, *get_args(kind)) if is_dataclass(each)]
+    return _about(blocks[0]) if blocks and isinstance(blocks[0], type) else ""
 
 
 def _about(cls: type) -> str:

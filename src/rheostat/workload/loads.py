@@ -81,7 +81,8 @@ class Steps(Load):
     def level(self, t_s: Floats) -> Floats:
         """Return the level of the step that each second lies in."""
         index = np.clip((t_s // self.hold_s).astype(int), 0, len(self.levels) - 1)
-        return np.asarray(self.levels, dtype=float)[index]
+        chosen: Floats = np.asarray(self.levels, dtype=float)[index]
+        return chosen
 
 
 @dataclass(frozen=True)
@@ -245,7 +246,8 @@ class Trace(Load):
         """Return the interpolated, scaled rate."""
         at, rates = self.rows
         moment = np.maximum(t_s - self.delay_s, 0.0) * self.speed
-        return np.interp(moment % (at[-1] + (at[1] - at[0])), at, rates) * self.scale
+        played: Floats = np.interp(moment % (at[-1] + (at[1] - at[0])), at, rates) * self.scale
+        return played
 
 
 def _seconds(text: str) -> float:

@@ -7,6 +7,7 @@ the engine does (raise, hang, return rubbish) the loop goes on; and no controlle
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import time
@@ -93,6 +94,7 @@ class Controller(Generic[K]):
         self._observing = Deadline(self.pace.observe_deadline_s)
         self._applying = Deadline(self.pace.apply_deadline_s)
         self._stopping = False
+        self._unsure = False
         # Here an engine that cannot describe its job is an error for the caller: there is nothing to guard yet.
         spec = self._observing.call("describe", engine.describe)
         self.mind = Mind(policy, spec, slo or Slo(), guards or Guards(), seed)
@@ -146,15 +148,18 @@ class Controller(Generic[K]):
 
     def step(self) -> Step:
         """Observe, think, journal, apply. Raises only when the lease is lost."""
-        number = self.state.step
         window = self._observe()
         started = time.perf_counter()
-        thought = think(self.mind, self.state, self.knowledge, window)
-        decision_ms = (time.perf_counter() - started) * 1e3
-        records = list(thought.records)
-        if thought.state.step % self.pace.snapshot_every == 0:
-            records.append(snapshot(thought.state, thought.knowledge, window.at_s))
         try:
+            if self._unsure:
+                self.state, self.knowledge = remember(self.journal, self.mind)
+                self._unsure = False
+            number = self.state.step
+            thought = think(self.mind, self.state, self.knowledge, window)
+            decision_ms = (time.perf_counter() - started) * 1e3
+            records = list(thought.records)
+            if thought.state.step % self.pace.snapshot_every == 0:
+                records.append(snapshot(thought.state, thought.knowledge, window.at_s))
             self._append(number, records)
         except LeaseRefused:
             raise
@@ -162,7 +167,7 @@ class Controller(Generic[K]):
             # What could not be written down must not be done; nothing of this step is remembered either.
             log.warning("step not journaled, so nothing is applied", error=str(error))
             held = Decision.hold(Reason.UNJOURNALED, f"the journal cannot be written: {error}")
-            return Step(number, thought.window, held, problem=str(error), decision_ms=decision_ms)
+            return Step(self.state.step, window, held, problem=str(error))
         self.state, self.knowledge = thought.state, thought.knowledge
         problem = self._apply(thought.intent) if thought.intent else None
         measurements = self._try(thought.decision)
@@ -192,8 +197,8 @@ class Controller(Generic[K]):
         except Exception as error:  # noqa: BLE001 - an engine may raise anything; the job goes on without us
             log.warning("engine could not be observed", error=str(error))
             return Observation.blind(self.clock.now(), f"{type(error).__name__}: {error}")
-        if not isinstance(window, Observation):
-            return Observation.blind(self.clock.now(), f"the engine returned a {type(window).__name__}")
+        if not isinstance(window, Observation) or not math.isfinite(window.at_s):
+            return Observation.blind(self.clock.now(), f"the engine returned {str(window)[:80]}")
         return window
 
     def _apply(self, intent: Intent) -> str | None:
@@ -239,7 +244,12 @@ class Controller(Generic[K]):
     def _append(self, number: int, records: list[Record]) -> None:
         if self._lease is None:
             raise RheostatError("the controller is not started: call start(), or use it in a with statement")
-        self.journal.append(self._lease, number, records)
+        try:
+            self.journal.append(self._lease, number, records)
+        except JournalError:
+            # A connection lost while committing leaves open whether the records were written: look before going on.
+            self._unsure = True
+            raise
 
     def _write(self, record: Record) -> None:
         """Append a single record outside the batch of a step, and fold it."""

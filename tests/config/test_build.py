@@ -72,7 +72,7 @@ def test_every_mistake_is_said_at_once() -> None:
 
 
 def test_what_is_no_mapping_is_refused() -> None:
-    with pytest.raises(InvalidValue, match="slo must be a mapping.*5"):
+    with pytest.raises(InvalidValue, match=r"slo must be a mapping.*5"):
         build(Slo, 5, "slo")  # type: ignore[arg-type]
 
 
@@ -82,7 +82,7 @@ class Bare:
 
 def test_a_class_without_fields_takes_no_options() -> None:
     assert isinstance(build(Bare, {}, "policy bare"), Bare)
-    with pytest.raises(InvalidValue, match="no options.*speed"):
+    with pytest.raises(InvalidValue, match=r"no options.*speed"):
         build(Bare, {"speed": 1}, "policy bare")
 
 

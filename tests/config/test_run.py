@@ -81,7 +81,7 @@ def test_a_source_may_be_described_and_tuned() -> None:
         ("job: wordcont", ["'wordcont'", "'wordcount'"]),
         ("job: 5", ["job", "5"]),
         ("jbo: wordcount", ["'jbo'", "'job'"]),
-        ("load: sinus", ["'sinus'", "known:"]),
+        ("load: sinus", ["'sinus'", "'sine'"]),
         ("load: sine:men=3", ["load sine: men", "'mean'"]),
         ("load: sine:mean=-3", ["mean", "-3"]),
         ("load: {shape: sine, mean: .nan}", ["NaN"]),
@@ -153,7 +153,7 @@ def test_what_is_wrong_in_a_described_job_is_named(write: Write, old: str, new: 
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InvalidValue, match="nowhere.yaml"):
+    with pytest.raises(InvalidValue, match=r"nowhere\.yaml"):
         load_config(tmp_path / "nowhere.yaml")
     binary = tmp_path / "binary.yaml"
     binary.write_bytes(b"\xff\xfe\x00")

@@ -227,3 +227,9 @@ def test_evidence_is_never_nan() -> None:
 def test_reading_rubbish_says_what_is_wrong() -> None:
     with pytest.raises(InvalidValue, match="cannot read Slo: max_latency_s"):
         from_json(Slo, '{"max_latency_s": "soon"}')
+
+
+@pytest.mark.parametrize("memo", [{"best": math.inf}, {"a": [math.nan]}, {"by_tasks": {3: 1.0}}, {"when": object()}])
+def test_a_memo_that_json_would_change_is_refused(memo: dict[str, Any]) -> None:
+    with pytest.raises(InvalidValue, match="memo"):
+        Decision.hold(Reason.STEADY, "", memo=memo)

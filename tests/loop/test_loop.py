@@ -514,3 +514,35 @@ def test_a_rising_load_is_followed_end_to_end() -> None:
     slots = fleet.trace()["slots"][:, 0]
     assert slots[890] < slots[1790] > slots[2690]
     assert fleet.trace()["backlog"][1790, 0] == 0.0
+
+
+def test_a_batch_that_was_written_after_all_is_found_and_finished() -> None:
+    """The connection is lost while committing: nobody told the loop that its intent is in the journal."""
+
+    class LostAnswer(MemoryJournal):
+        lost = False
+
+        def append(self, lease: Lease, step: int, records: Sequence[Record]) -> int:
+            number = super().append(lease, step, records)
+            if self.lost:
+                self.lost = False
+                raise JournalError("server closed the connection unexpectedly")
+            return number
+
+    journal = LostAnswer()
+    world = World(Scripted((7,)), journal=journal)
+    journal.lost = True
+    assert world.step().decision.reason is Reason.UNJOURNALED
+    assert world.fleet.wanted[0].tasks["splitter"] == 5
+    for _ in range(3):
+        world.step()
+    assert world.fleet.running[0].tasks["splitter"] == 7
+    assert len(world.records(Intent)) == 1
+    assert len(world.records(IntentEnd)) == 1
+
+
+def test_an_engine_without_a_time_is_blind() -> None:
+    world = World(DS2(), spoil=lambda e: Lying(e, lambda w: replace(w, at_s=NAN)))
+    step = world.step()
+    assert step.observation.at_s == 120.0
+    assert step.decision.target is None

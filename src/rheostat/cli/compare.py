@@ -16,7 +16,7 @@ def compare(
     job: options.Job = None,
     load: options.Load = None,
     policy: options.Policies = None,
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, counted up from --seed.")] = 4,
+    seeds: Annotated[str, typer.Option(metavar="N", help="How many seeds, counted up from --seed.")] = "4",
     seed: options.Seed = None,
     duration: options.Duration = None,
     interval: options.Interval = None,
@@ -38,6 +38,8 @@ def compare(
     from rheostat.cli.output import check_writable, console, write_json
     from rheostat.cli.progress import bar
     from rheostat.cli.run import run_policies, write_page
+    from rheostat.config.reader import scalar
+    from rheostat.policy.options import check_whole
 
     logs.configure(verbose)
     check_writable(json=json_file, html=html_file)
@@ -45,9 +47,11 @@ def compare(
     values |= {"start": start, "journal": journal}
     promises = {"headroom": headroom, "max_latency_s": max_latency, "max_lag_s": max_lag}
     chosen = options.choose(file, policy, values, promises, beside=POLICIES)
-    every = [chosen.config.seed + k for k in range(seeds)]
+    count = scalar(seeds)
+    check_whole("--seeds", count, least=1)
+    every = [chosen.config.seed + k for k in range(count)]
     out = console(json_file)
-    with bar(out, f"{len(chosen.policies)} policies, {seeds} seeds") as progress:
+    with bar(out, f"{len(chosen.policies)} policies, {count} seeds") as progress:
         comparison = run_policies(chosen, every, progress)
     out.print(tables.comparison_table(comparison.rows))
     out.print(tables.conditions(comparison.scenario, every, chosen.notes), style="dim", markup=False)

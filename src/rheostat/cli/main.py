@@ -32,7 +32,7 @@ for command in (simulate, compare, replay, report, bench, doctor, jobs, policies
     app.command()(command)
 
 
-def _show_version(wanted: bool) -> None:
+def _show_version(wanted: bool | None) -> None:
     if wanted:
         typer.echo(f"rheostat {__version__}")
         raise typer.Exit
@@ -41,8 +41,8 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
-    ] = False,
+        bool | None, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+    ] = None,  # not False: that, too, typer would hand to pydantic, before any command's help
 ) -> None:
     pass
 

@@ -22,12 +22,19 @@ Policy = Annotated[
 Policies = Annotated[
     str | None, typer.Option("--policy", metavar="A,B,C", help="Policies, separated by commas, as in `simulate`.")
 ]
-Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
-Duration = Annotated[float | None, typer.Option(help="Simulated seconds (default: the load's own length).")]
-Interval = Annotated[float | None, typer.Option(help="Simulated seconds between decisions (default: 60).")]
-Headroom = Annotated[float | None, typer.Option(help="Spare ability as a share of the demand (default: 0.2).")]
-MaxLatency = Annotated[float | None, typer.Option(help="Largest latency in seconds (default: 10).")]
-MaxLag = Annotated[float | None, typer.Option(help="Largest age of a waiting record in seconds.")]
+# Numbers come as text and are checked with the file's values: typer's own message would not name the value.
+Seed = Annotated[str | None, typer.Option(metavar="N", help="Seed of everything random (default: 0).")]
+Duration = Annotated[
+    str | None, typer.Option(metavar="SECONDS", help="Simulated seconds (default: the load's own length).")
+]
+Interval = Annotated[
+    str | None, typer.Option(metavar="SECONDS", help="Simulated seconds between decisions (default: 60).")
+]
+Headroom = Annotated[
+    str | None, typer.Option(metavar="SHARE", help="Spare ability as a share of the demand (default: 0.2).")
+]
+MaxLatency = Annotated[str | None, typer.Option(metavar="SECONDS", help="Largest latency (default: 10).")]
+MaxLag = Annotated[str | None, typer.Option(metavar="SECONDS", help="Largest age of a waiting record.")]
 Start = Annotated[
     str | None, typer.Option(metavar="peak|min|OPERATOR=TASKS,...", help="Tasks at the start (default: peak).")
 ]
@@ -51,18 +58,20 @@ class Chosen:
 def choose(
     file: Path | None,
     policies: str | None,
-    values: Mapping[str, Any],
-    promises: Mapping[str, Any],
+    values: Mapping[str, str | None],
+    promises: Mapping[str, str | None],
     beside: str = "",
 ) -> Chosen:
     """Put the options above the file's values; where no policies are asked for, the file's own runs `beside` others."""
     from rheostat.config.named import label, named, parse_named
-    from rheostat.config.reader import read_yaml
+    from rheostat.config.reader import read_yaml, scalar
     from rheostat.config.run import make_config, own_factor
     from rheostat.errors import InvalidValue
 
     base = read_yaml(file) if file is not None else {}
-    merged = {**base, **{key: value for key, value in values.items() if value is not None}}
+    words = ("job", "load", "start", "journal")
+    chosen = {key: value if key in words else scalar(value) for key, value in values.items() if value is not None}
+    merged = {**base, **chosen}
     if isinstance(merged.get("start"), str):
         merged["start"] = _start(merged["start"])
     if policies is not None:
@@ -75,7 +84,7 @@ def choose(
     if twice := sorted({text for text in labels if labels.count(text) > 1}):
         raise InvalidValue(f"policy {twice[0]!r} is there twice")
     merged["policy"] = {"name": asked[0][0], **asked[0][1]}
-    given = {key: value for key, value in promises.items() if value is not None}
+    given = {key: scalar(value) for key, value in promises.items() if value is not None}
     config = make_config(merged, given, asked)
     factor = own_factor(asked) if config.slo.headroom is None and "slo" not in base else ""
     notes = (f"no default headroom, because {factor} sets its own factor",) if factor else ()

@@ -74,7 +74,7 @@ def summary_table(row: Row) -> Table:
 
     table = Table(show_header=False, box=None)
     for field, (heading, _, _) in COLUMNS.items():
-        table.add_row(heading.replace("\n", " "), _shown(row, field))
+        table.add_row(heading.replace("-\n", "").replace("\n", " "), _shown(row, field))
     return table
 
 

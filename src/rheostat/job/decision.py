@@ -10,7 +10,7 @@ from typing import Any
 
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
-from rheostat.job.frozen import FrozenMap, check_number, freeze, put
+from rheostat.job.frozen import FrozenMap, check_json, check_number, freeze, put
 from rheostat.job.observation import Observation
 
 
@@ -147,6 +147,7 @@ class Decision:
     def __post_init__(self) -> None:
         for name, value in self.evidence.items():
             check_number(f"evidence {name!r}", value, least=-math.inf, infinite=True)
+        check_json("memo", self.memo)
         put(
             self,
             evidence=FrozenMap({name: float(value) for name, value in self.evidence.items()}),

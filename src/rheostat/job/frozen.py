@@ -42,6 +42,22 @@ def freeze(value: Any) -> Any:
     return value
 
 
+def check_json(what: str, value: Any) -> None:
+    """Refuse what JSON would give back as something else: infinity, NaN, keys that are not text, odd types."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise InvalidValue(f"{what} has the key {key!r}: keys must be text")
+            check_json(f"{what}.{key}", item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            check_json(what, item)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise InvalidValue(f"{what} is {value!r}: a memo holds finite numbers only")
+    elif not (value is None or isinstance(value, bool | int | float | str)):
+        raise InvalidValue(f"{what} is a {type(value).__name__}: a memo holds JSON values only")
+
+
 def put(instance: object, **values: object) -> None:
     """Set fields of a frozen dataclass from its own `__post_init__`."""
     for name, value in values.items():

@@ -169,6 +169,10 @@ def absurdity(observation: Observation) -> str | None:
     """Say what cannot be true of this window: NaN, negative, more useful time than there is."""
     if not observation.start_s <= observation.end_s <= observation.at_s + 1e-6:
         return f"window from {observation.start_s:g} to {observation.end_s:g} s, seen at {observation.at_s:g} s"
+    for name in ("overdue_s", "uptime_s", "downtime_s"):
+        value = getattr(observation, name)
+        if value is not None and not (math.isfinite(value) and value >= 0):
+            return f"{name} is {value}"
     for part in (*observation.sources, *observation.operators, *observation.edges, observation.latency):
         if part is None:
             continue

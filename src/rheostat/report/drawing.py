@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rheostat.report.series import MAX_POINTS, Floats, corners, thin
+from rheostat.report.series import MAX_POINTS, Floats, corners, shades, thin
 from rheostat.report.words import EPOCH_FROM_S
 
 Trace = dict[str, Any]
@@ -105,12 +105,8 @@ class TimeAxis:
         kind: dict[str, Any] = {"type": "date"} if self.dated else {"type": "linear"}
         ends = self.place(np.array([self.start_s, self.end_s]))
         title = "time, UTC" if self.dated else f"time, {self.unit}"
-        return {
-            **kind,
-            "range": ends,
-            "title": {"text": title, "standoff": 10},
-            "hoverformat": "" if self.dated else ".4~g",
-        }
+        look = {"range": ends, "title": {"text": title, "standoff": 10}, "hoverformat": "" if self.dated else ".5~g"}
+        return {**kind, **look, "unifiedhovertitle": {"text": f"%{{x}} {self.unit}"}}
 
 
 def line(
@@ -151,28 +147,33 @@ def limit(time: TimeAxis, most: float, name: str, **more: Any) -> Trace:
     return line(time, ends, np.full(2, most), name, SLO, " s", **more)
 
 
-def band(time: TimeAxis, spans: Sequence[tuple[float, float]], colour: str, name: str, legend: str) -> list[Trace]:
-    """Return one shape that shades all these periods, over all panels; none where there are none."""
-    if not spans:
-        return []
-    parts = []
-    for start_s, end_s in spans:
-        # What is too short to be seen is drawn as wide as a line.
-        left, right = time.in_path(start_s), time.in_path(max(end_s, start_s + time.finest_s))
-        parts.append(f"M {left},0 L {right},0 L {right},1 L {left},1 Z")
-    shape = {
-        "type": "path",
-        "path": " ".join(parts),
-        "xref": "x",
-        "yref": "paper",
-        "fillcolor": colour,
-        "line": {"width": 0},
-        "layer": "below",
-        "name": name,
-        "showlegend": True,
-        "legend": legend,
-    }
-    return [shape]
+def band(
+    time: TimeAxis, starts_s: Floats, ends_s: Floats, rgb: str, opacity: float, name: str, legend: str = "legend"
+) -> list[Trace]:
+    """Return shapes that shade these periods over all panels: the denser they lie, the darker."""
+    shapes: list[Trace] = []
+    for share, spans in shades(starts_s, ends_s, time.start_s, time.end_s):
+        parts = []
+        for start_s, end_s in spans:
+            # What is too short to be seen is drawn as wide as a line.
+            left, right = time.in_path(start_s), time.in_path(max(end_s, start_s + time.finest_s))
+            parts.append(f"M {left},0 L {right},0 L {right},1 L {left},1 Z")
+        shapes.append(
+            {
+                "type": "path",
+                "path": " ".join(parts),
+                "xref": "x",
+                "yref": "paper",
+                "fillcolor": f"rgba({rgb},{opacity * share:.3g})",
+                "line": {"width": 0},
+                "layer": "below",
+                "name": name,
+                "legendgroup": name,
+                "showlegend": not shapes,
+                "legend": legend,
+            }
+        )
+    return shapes
 
 
 @dataclass
@@ -189,7 +190,7 @@ class Panel:
 
 def stack(time: TimeAxis, panels: Sequence[Panel], shapes: Sequence[Trace] = (), right: int = 190) -> Figure:
     """Return panels one above the other on one time axis, each with its own legend at its right."""
-    gap = 40
+    gap = 36
     inner = sum(panel.height for panel in panels) + gap * (len(panels) - 1)
     data: list[Trace] = []
     layout = base(inner + MARGIN["t"] + MARGIN["b"])
@@ -221,8 +222,10 @@ def stack(time: TimeAxis, panels: Sequence[Panel], shapes: Sequence[Trace] = (),
             "nticks": 6,
             "zeroline": False,
         }
-        if panel.scale == "log" and spread(np.array([v or np.nan for t in panel.traces for v in t["y"]], float)) > 50:
-            layout[f"yaxis{suffix}"]["dtick"] = 1
+        if panel.scale == "log":
+            shown = np.array([v if v is not None else np.nan for t in panel.traces for v in t["y"]], dtype=float)
+            # Decades, or where there are few of them also twos and fives.
+            layout[f"yaxis{suffix}"]["dtick"] = 1 if spread(shown) > 50 else "D2"
         layout["annotations"].append(heading(panel.title, domain[1]))
         if panel.legend:
             layout[f"legend{suffix}"] = {"x": 1.01, "y": domain[1], "xanchor": "left", "yanchor": "top", **SMALL}

@@ -32,14 +32,13 @@ from rheostat.report.drawing import (
     stack,
 )
 from rheostat.report.history import History, Told
-from rheostat.report.series import MAX_POINTS, stretches, torn
+from rheostat.report.series import torn
 from rheostat.report.words import NONE, change, expectation, number
 
 if TYPE_CHECKING:
     from rheostat.bench.runs import Comparison, PolicyRun
 
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, _ = COLOURS
-CHANGING, DOWN, UNUSABLE = "rgba(86,180,233,0.22)", "rgba(213,94,0,0.25)", "rgba(110,110,110,0.20)"
 JUDGED: Mapping[Verdict | None, tuple[str, str]] = {
     Verdict.KEPT: ("expectation kept", GREEN),
     Verdict.MISSED: ("expectation missed", LIMIT),
@@ -51,6 +50,7 @@ STOPPED = ("stopped by a guard", "#555555")
 WIDTH = 88
 """Characters of a line of hover text."""
 MAX_EVIDENCE = 12
+MAX_MARKERS = 1000
 
 
 # -- the journal's page ----------------------------------------------------------------------------------------
@@ -74,16 +74,16 @@ def job_figure(history: History, time: TimeAxis) -> Figure:
     panels = [
         Panel(
             "Load and throughput, records/s",
-            150,
+            140,
             [
                 draw("load_per_s", "load (arriving)", Pen(VERMILION, width=2.6), "/s"),
                 draw("throughput_per_s", "throughput (taken)", Pen(BLUE), "/s"),
             ],
         ),
-        Panel("Backlog, records waiting at the sources", 110, [draw("backlog", "backlog", Pen(PURPLE), "")]),
+        Panel("Backlog, records waiting at the sources", 100, [draw("backlog", "backlog", Pen(PURPLE), "")]),
         Panel(
             "Lag, seconds (age of the oldest waiting record)",
-            110,
+            100,
             [draw("lag_s", "lag", Pen(PURPLE), " s"), *promise("max_lag_s")],
         ),
         Panel(
@@ -94,7 +94,7 @@ def job_figure(history: History, time: TimeAxis) -> Figure:
         ),
         Panel(
             "Latency, seconds since the event (dotted: through the job)",
-            170,
+            160,
             [
                 draw("event_p99_s", "99 %", Pen(BLUE, width=2.2), " s"),
                 draw("event_p95_s", "95 %", Pen(SKY), " s"),
@@ -113,9 +113,9 @@ def bands(history: History, time: TimeAxis) -> list[Trace]:
     """Return the shaded periods: unusable windows, the job down, changes under way."""
     at_s, length_s = history.column("at_s"), history.column("stands_for_s")
 
-    def flagged(column: str) -> list[tuple[float, float]]:
+    def flagged(column: str, rgb: str, opacity: float, name: str) -> list[Trace]:
         where = history.column(column) > 0
-        return stretches(at_s[where] - length_s[where], at_s[where], time.finest_s)
+        return band(time, at_s[where] - length_s[where], at_s[where], rgb, opacity, name)
 
     changes = list(history.changes.values())
     starts = np.array([c.intent.at_s for c in changes])
@@ -123,9 +123,9 @@ def bands(history: History, time: TimeAxis) -> list[Trace]:
     nexts = [*starts.tolist()[1:], time.end_s]
     ends = np.array([c.end.at_s if c.end else after for c, after in zip(changes, nexts, strict=False)])
     return [
-        *band(time, flagged("unusable"), UNUSABLE, "unusable window", "legend"),
-        *band(time, flagged("down"), DOWN, "job down", "legend"),
-        *band(time, stretches(starts, ends, time.finest_s), CHANGING, "change under way", "legend"),
+        *flagged("unusable", "110,110,110", 0.20, "unusable window"),
+        *flagged("down", "213,94,0", 0.25, "job down"),
+        *band(time, starts, ends, "86,180,233", 0.22, "change under way"),
     ]
 
 
@@ -165,17 +165,16 @@ def operators_figure(history: History, time: TimeAxis) -> Figure | None:
 def decision_markers(history: History, time: TimeAxis) -> list[Trace]:
     """Return a marker per decision that asked for a change, at the operator that it changes most."""
     shown = [told for told in history.told if told.wanted is not None]
-    if len(shown) > MAX_POINTS:
-        # Decisions that were applied matter more than those that a guard stopped.
-        applied = [told for told in shown if told.fate != "stopped"][-MAX_POINTS:]
-        stopped = [told for told in shown if told.fate == "stopped"]
-        shown = applied + stopped[len(applied) - MAX_POINTS :] if len(applied) < MAX_POINTS else applied
+    # Decisions that were applied matter more than those that a guard stopped.
+    applied = _evenly([told for told in shown if told.fate != "stopped"], MAX_MARKERS)
+    stopped = _evenly([told for told in shown if told.fate == "stopped"], MAX_MARKERS - len(applied))
+    shown = [*applied, *stopped]
     traces: list[Trace] = []
     for (name, colour), own in _by_judgement(shown).items():
         marker = {"color": colour, "size": 10, "line": {"width": 1.4, "color": colour}}
-        is_stop = name == STOPPED[0]
+        stops = name == STOPPED[0]
         # The markers differ in shape, so the legend has a trace of its own.
-        key = {**marker, "symbol": "x-thin" if is_stop else "circle"}
+        key = {**marker, "symbol": "x-thin" if stops else "circle"}
         common: Trace = {"type": "scatter", "mode": "markers", "name": name, "legendgroup": name}
         traces.append({**common, "x": [None], "y": [None], "marker": key, "hoverinfo": "skip"})
         traces.append(
@@ -186,10 +185,17 @@ def decision_markers(history: History, time: TimeAxis) -> list[Trace]:
                 "text": [hover(told) for told in own],
                 "hovertemplate": "%{text}<extra></extra>",
                 "showlegend": False,
-                "marker": {**marker, "symbol": [_symbol(told) for told in own], "size": 7 if is_stop else 10},
+                "marker": {**marker, "symbol": [_symbol(told) for told in own], "size": 7 if stops else 10},
             }
         )
     return traces
+
+
+def _evenly(told: Sequence[Told], most: int) -> list[Told]:
+    """Return at most so many, spread over all of them."""
+    if len(told) <= most:
+        return list(told)
+    return [told[k] for k in np.linspace(0, len(told) - 1, most).astype(int)] if most else []
 
 
 def _by_judgement(told: Sequence[Told]) -> dict[tuple[str, str], list[Told]]:
@@ -343,10 +349,8 @@ def timeline_figure(comparison: Comparison, seed: int) -> Figure:
         Panel("Backlog, records waiting at the sources", 150, draw("backlog", "")),
         Panel("Latency, seconds since the event (log scale)", 210, [*draw("latency_s", " s"), *slo], "log", "~g"),
     ]
-    finest_s = time.finest_s
-    failures = band(
-        time, [(at, at + 2 * finest_s) for at in scenario.failures_s], "rgba(176,0,32,0.6)", "failure", "legend"
-    )
+    moments = np.array(scenario.failures_s, dtype=float)
+    failures = band(time, moments, moments + 2 * time.finest_s, "176,0,32", 0.6, "failure")
     return stack(time, panels, failures, right=160)
 
 

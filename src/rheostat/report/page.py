@@ -75,10 +75,12 @@ def journal_page(journal: Journal, job: str) -> str:
     plots: list[Plot] = []
     operators: list[Plot] = []
     if len(history) and history.period_s:
-        from rheostat.report.figures import job_figure, operators_figure
+        from rheostat.report.figures import MAX_MARKERS, job_figure, operators_figure
 
         time = TimeAxis(*history.period_s)
-        plots.append(Plot("job", job_figure(history, time)))
+        told = len(history.told)
+        note = f"{MAX_MARKERS} of {told} decisions have a marker." if told > MAX_MARKERS else ""
+        plots.append(Plot("job", job_figure(history, time), note))
         if (figure := operators_figure(history, time)) is not None:
             operators.append(Plot("operators", figure))
     return _render(
@@ -180,7 +182,9 @@ def _facts(history: History) -> list[Fact]:
     verdicts = {verdict.value: count for verdict, count in history.verdicts.items()}
     kept = verdicts.pop("kept", 0)
     judged = sum(history.verdicts.values())
-    facts.append(Fact(f"{kept} of {judged}" if judged else NONE, "expectations kept", words.value(verdicts)))
+    facts.append(
+        Fact(f"{kept} of {judged}" if judged else NONE, "expectations kept", words.value(verdicts) if verdicts else "")
+    )
     facts.append(Fact(words.number(history.slot_seconds), "slot-seconds", "slots seen, times how long"))
     facts.append(_promise_fact(history))
     facts.append(Fact(words.seconds(history.worst_lag_s), "worst lag"))

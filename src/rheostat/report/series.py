@@ -9,6 +9,8 @@ Floats = NDArray[np.float64]
 
 MAX_POINTS = 2000
 """Points of one drawn line: more than a screen has pixels for."""
+MAX_SPANS = 600
+"""Shaded periods of one kind."""
 
 
 def thin(x: Floats, y: Floats, most: int = MAX_POINTS) -> tuple[Floats, Floats]:
@@ -51,12 +53,36 @@ def torn(x: Floats, columns: dict[str, Floats], breaks: Floats) -> tuple[Floats,
     return np.insert(x, at, breaks), {name: np.insert(y, at, np.nan) for name, y in columns.items()}
 
 
-def stretches(starts: Floats, ends: Floats, finest: float) -> list[tuple[float, float]]:
-    """Join spans of time that touch, or that lie closer together than can be seen."""
+def stretches(starts: Floats, ends: Floats) -> list[tuple[float, float]]:
+    """Join spans of time that touch."""
     joined: list[tuple[float, float]] = []
     for start, end in sorted(zip(starts.tolist(), ends.tolist(), strict=True)):
-        if joined and start <= joined[-1][1] + finest:
+        if joined and start <= joined[-1][1]:
             joined[-1] = (joined[-1][0], max(joined[-1][1], end))
         else:
             joined.append((start, end))
     return joined
+
+
+def shades(
+    starts: Floats, ends: Floats, first: float, last: float, most: int = MAX_SPANS
+) -> list[tuple[float, list[tuple[float, float]]]]:
+    """Return spans to be shaded, darkest first, each list with its share of the full shade.
+
+    More spans than can be seen become buckets, shaded by quarters of how much of them is covered: a tenth of all
+    windows must not look like all of them.
+    """
+    spans = stretches(starts, ends)
+    if len(spans) <= most or last <= first:
+        return [(1.0, spans)] if spans else []
+    edges = np.linspace(first, last, most + 1)
+    knots = np.array(spans).ravel()
+    covered = np.cumsum(np.diff(knots, prepend=knots[0]) * (np.arange(len(knots)) % 2))
+    share = np.diff(np.interp(edges, knots, covered)) / np.diff(edges)
+    quarters = np.ceil(share * 4 - 1e-9).astype(int)
+    shaded = []
+    for level in (4, 3, 2, 1):
+        where = quarters == level
+        if where.any():
+            shaded.append((level / 4, stretches(edges[:-1][where], edges[1:][where])))
+    return shaded

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import Command
+
+SHORT = ("--duration", 300, "--load", "constant:value=4", "--seeds", 2)
+FIELDS = {
+    "policy",
+    "seeds",
+    "reconfigurations",
+    "slot_seconds",
+    "slot_seconds_over_clairvoyant",
+    "slo_seconds_over",
+    "latency_p99_s",
+    "backlog_max",
+    "decision_ms",
+}
+STEADY = """
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rheostat.job.decision import Decision, Reason
+from rheostat.policy.base import BasePolicy
+
+
+@dataclass(frozen=True)
+class Steady(BasePolicy[None]):
+    name: ClassVar[str] = "steady"
+    patience: int = 1
+
+    def decide(self, situation: Any) -> Decision:
+        return Decision.hold(Reason.STEADY, f"patience {self.patience}")
+"""
+
+
+@pytest.fixture
+def steady(tmp_path: Path) -> Path:
+    file = tmp_path / "steady.py"
+    file.write_text(STEADY)
+    return file
+
+
+def test_there_is_a_row_per_policy(rheostat: Command, tmp_path: Path) -> None:
+    file = tmp_path / "rows.json"
+    ended = rheostat("compare", *SHORT, "--json", file)
+    rows = json.loads(file.read_text())
+    assert [row["policy"] for row in rows] == ["static", "hpa", "dhalion", "ds2", "clairvoyant"]
+    assert all(set(row) == FIELDS and row["seeds"] == 2 for row in rows)
+    assert rows[-1]["slot_seconds_over_clairvoyant"] == 1.0
+    for word in ("dhalion", "seeds 0 to 1", "latency at most 10 s", "headroom 0.2", "at the start: splitter="):
+        assert word in ended.out
+
+
+def test_a_policy_of_ones_own_runs_beside_the_others(rheostat: Command, steady: Path) -> None:
+    ended = rheostat("compare", *SHORT, "--policy", f"ds2,{steady},{steady}:patience=3", "--json", "-")
+    assert [row["policy"] for row in json.loads(ended.out)] == ["ds2", str(steady), f"{steady}:patience=3"]
+
+
+def test_the_files_policy_runs_beside_the_usual_ones(rheostat: Command, tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("policy: ds2:activation_windows=2\n")
+    ended = rheostat("compare", file, *SHORT, "--json", "-")
+    rows = [row["policy"] for row in json.loads(ended.out)]
+    assert rows == ["ds2:activation_windows=2", "static", "hpa", "dhalion", "ds2", "clairvoyant"]
+
+
+def test_the_default_headroom_yields_to_a_policys_own_factor(rheostat: Command) -> None:
+    ended = rheostat("compare", *SHORT, "--policy", "hpa,ds2:scaling_factor=0.1")
+    assert ended.code == 0
+    assert "ds2:scaling_factor=0.1 sets its own factor" in ended.out
+    assert "headroom 0.2" not in ended.out
+
+
+def test_a_headroom_that_was_given_does_not_yield(rheostat: Command) -> None:
+    ended = rheostat("compare", *SHORT, "--policy", "hpa,ds2:scaling_factor=0.1", "--headroom", 0.2)
+    assert ended.code == 2
+    assert "scaling_factor (0.1)" in ended.err
+
+
+def test_a_page_is_written(rheostat: Command, tmp_path: Path) -> None:
+    page = tmp_path / "comparison.html"
+    assert rheostat("compare", *SHORT, "--policy", "static,ds2", "--html", page).code == 0
+    assert "<html" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("policy", ["ds2", "clairvoyant", "clairvoyant:horizon_s=300", "FILE:patience=2"])
+def test_what_is_journaled_can_be_replayed(rheostat: Command, tmp_path: Path, steady: Path, policy: str) -> None:
+    journal = tmp_path / "journal.db"
+    named = policy.replace("FILE", str(steady))
+    assert rheostat("compare", *SHORT, "--policy", named, "--seed", 5, "--journal", journal).code == 0
+    ended = rheostat("replay", journal)
+    assert (ended.code, ended.out) == (0, "wordcount: 5 steps, 0 differences\n")

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from rheostat.cli.reference import page, sentences, written
+from rheostat.config import Config
+from rheostat.job.slo import Slo
+from rheostat.policy.registry import POLICIES
+from rheostat.workload.loads import LOADS, Steps
+
+PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run `make docs`"
+
+
+def test_every_key_of_a_run_has_a_sentence() -> None:
+    assert set(sentences(Config)) == set(Config.model_fields)
+
+
+def test_sentences_of_a_base_are_read_too() -> None:
+    assert set(sentences(Steps)) == {"levels", "hold_s", "noise"}
+
+
+def test_types_are_said_in_words() -> None:
+    assert written(tuple[float, ...]) == "list of number"
+    assert written(Slo | None) == "[Slo](#slo) or none"
+
+
+def test_all_policies_and_loads_are_on_the_page() -> None:
+    text = page()
+    assert all(f"### `{name}`" in text for name in [*POLICIES, "clairvoyant", *LOADS])

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import Command
+
+SHORT = ("--duration", 600, "--load", "steps:levels=2+6:hold_s=240")
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
+
+
+def test_a_run_ends_with_a_summary(rheostat: Command) -> None:
+    ended = rheostat("simulate", *SHORT)
+    assert ended.code == 0
+    for word in ("splitter", "under-provisioned", "kept", "slot s", "latency", "█", "headroom 0.2", "seed 0"):
+        assert word in ended.out
+    assert "100%" in ended.err
+
+
+def test_json_goes_to_stdout_alone(rheostat: Command) -> None:
+    ended = rheostat("simulate", *SHORT, "--policy", "hpa:tolerance=0.2", "--json", "-")
+    result = json.loads(ended.out)
+    assert result["row"]["policy"] == "hpa:tolerance=0.2"
+    assert result["scenario"]["policy"] == {"name": "hpa", "tolerance": 0.2}
+    assert sum(result["decisions"].values()) == 10
+
+
+def test_options_go_above_the_file(rheostat: Command, tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("job: q1\nduration_s: 600\nload: constant:value=3\npolicy: static\nstart: min\nseed: 4\n")
+    ended = rheostat("simulate", file, "--job", "q2", "--start", "filter=7", "--max-lag", 3, "--json", "-")
+    scenario = json.loads(ended.out)["scenario"]
+    assert (scenario["job"], scenario["start"], scenario["seed"]) == ("q2", {"filter": 7}, 4)
+    assert "lag at most 3 s" in ended.err
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_run(rheostat: Command, example: Path) -> None:
+    ended = rheostat("simulate", example, "--json", "-")
+    assert ended.code == 0, ended.err
+    assert sum(json.loads(ended.out)["decisions"].values()) == json.loads(ended.out)["scenario"]["duration_s"] / 60
+
+
+def test_a_page_is_written(rheostat: Command, tmp_path: Path) -> None:
+    page = tmp_path / "run.html"
+    assert rheostat("simulate", *SHORT, "--html", page).code == 0
+    assert "<html" in page.read_text(encoding="utf-8")
+
+
+def test_a_second_run_does_not_write_behind_the_first(rheostat: Command, tmp_path: Path) -> None:
+    journal = tmp_path / "journal.db"
+    assert rheostat("simulate", *SHORT, "--journal", journal).code == 0
+    ended = rheostat("simulate", *SHORT, "--journal", journal)
+    assert ended.code == 2
+    assert "already holds a run of 'wordcount'" in ended.err

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from sqlalchemy import Engine, event
 
 from rheostat.errors import InvalidValue, JournalError, LeaseRefused
-from rheostat.job.decision import Decision, Reason
+from rheostat.job.decision import Outcome, Verdict
 from rheostat.journal import open_journal
 from rheostat.journal.memory import MemoryJournal
 from rheostat.journal.sql import SqlJournal
@@ -200,8 +200,8 @@ def test_another_schema_version_is_refused_and_left_as_it_is(tmp_path: Path) -> 
 def test_a_record_that_is_not_json_leaves_nothing(tmp_path: Path) -> None:
     journal = SqlJournal(tmp_path / "j.db")
     lease = journal.acquire("job", "first", 10.0)
-    bad = Decision.hold(Reason.STEADY, "", memo={"thing": object()})
-    with pytest.raises(InvalidValue, match="'decision' cannot be written as JSON"):
+    bad = Outcome(0, Verdict.KEPT, "", cast(dict[str, float], {"thing": object()}))
+    with pytest.raises(InvalidValue, match="'outcome' cannot be written as JSON"):
         journal.append(lease, 0, [intent_step("x"), bad])
     assert list(journal.read("job")) == []
     journal.close()

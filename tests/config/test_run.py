@@ -183,6 +183,16 @@ def test_a_run_starts_where_it_is_told(start: Any, tasks: dict[str, int]) -> Non
     assert make_config(values).scenario().start == Allocation(tasks)
 
 
+def test_the_peak_start_is_enough_for_every_seeds_load() -> None:
+    config = make_config({"load": "permutation:hold_s=600", "duration_s": 600})
+    starts = [config.scenario([seed]).start for seed in range(4)]
+    together = config.scenario(range(4)).start
+    assert None not in starts
+    assert together is not None
+    assert together.slots == max(start.slots for start in starts if start)
+    assert len(set(starts)) > 1
+
+
 def test_the_peak_start_keeps_within_the_budget() -> None:
     start = make_config({"slo": {"budget": {"slots": 10}, "job": {"min": 2}}}).scenario().start
     assert start is not None

@@ -18,7 +18,8 @@ from rheostat.job.decision import Outcome, Verdict
 from rheostat.journal import open_journal
 from rheostat.journal.memory import MemoryJournal
 from rheostat.journal.sql import SqlJournal
-from rheostat.testing.journal import EXAMPLES, Wall, intent_step, snapshot
+from rheostat.testing.journal import Wall, intent_step, snapshot
+from rheostat.testing.records import EXAMPLES
 
 
 @pytest.fixture

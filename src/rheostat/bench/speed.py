@@ -135,7 +135,7 @@ def decision(quick: bool, progress: Progress) -> list[Measure]:
         journal.close()
     repeats = 3 if quick else 7
     progress("start-up")
-    help_s = command_s(sys.executable, "-m", "rheostat.cli.main", "--help", repeats=repeats)
+    help_s = command_s(sys.executable, "-m", "rheostat", "--help", repeats=repeats)
     import_s = command_s(sys.executable, "-c", "import rheostat", repeats=repeats)
     bare_s = command_s(sys.executable, "-c", "pass", repeats=repeats)
     found += [

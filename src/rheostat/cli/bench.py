@@ -48,12 +48,13 @@ def bench(
 
 
 def _table(measures: list[Measure]) -> Table:
+    from rich import box
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(header_style="bold")
+    table = Table(header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for heading in ("bench", "measure", "value", "unit", "goal", "better", "note"):
-        table.add_column(heading, justify="right" if heading == "value" else "left")
+        table.add_column(heading, justify="right" if heading == "value" else "left", no_wrap=heading != "note")
     for m in measures:
         cells = (m.bench, m.measure, f"{m.value:,.4g}", m.unit, m.goal, m.better, m.note)
         table.add_row(*map(escape, cells))

@@ -32,17 +32,27 @@ for command in (simulate, compare, replay, report, bench, doctor, jobs, policies
     app.command()(command)
 
 
-def _show_version(wanted: bool | None) -> None:
+def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"rheostat {__version__}")
         raise typer.Exit
 
 
-@app.callback()
+def _show_help(context: typer.Context, wanted: bool) -> None:
+    if wanted:
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+# The root's help is an option of our own: typer's would load pydantic to coerce a None before any command's help.
+@app.callback(add_help_option=False)
 def _root(
     version: Annotated[
-        bool | None, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
-    ] = None,  # not False: that, too, typer would hand to pydantic, before any command's help
+        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+    ] = False,
+    help_: Annotated[
+        bool, typer.Option("--help", "-h", help="Show this message.", callback=_show_help, is_eager=True)
+    ] = False,
 ) -> None:
     pass
 

@@ -20,7 +20,7 @@ def run_policies(chosen: Chosen, seeds: Sequence[int], progress: Progress) -> Co
     from rheostat.config.job import policy_maker
 
     makers = {label: policy_maker(*named) for label, named in chosen.policies.items()}
-    scenario = chosen.config.scenario()
+    scenario = chosen.config.scenario(seeds)
     if chosen.config.journal is None:
         return compare(scenario, makers, seeds, progress=progress)
     journal = new_journal(chosen.config.journal, scenario.plant.name)

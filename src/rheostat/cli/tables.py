@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 COLUMNS: dict[str, tuple[str, float, str]] = {
     "reconfigurations": ("changes", 1.0, ",.1f"),
     "slot_seconds": ("thousand\nslot s", 1e3, ",.1f"),
-    "slot_seconds_over_clairvoyant": ("over clair-\nvoyant", 1.0, ".2f"),
+    "slot_seconds_over_clairvoyant": ("/ clair-\nvoyant", 1.0, ".2f"),
     "slo_seconds_over": ("s over\nthe SLO", 1.0, ",.0f"),
     "latency_p99_s": ("latency\np99 s", 1.0, ",.2f"),
     "backlog_max": ("backlog\nmax (M)", 1e6, ",.2f"),
@@ -33,7 +33,7 @@ def comparison_table(rows: Sequence[Row]) -> Table:
     from rich.table import Table
 
     table = Table(header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("policy", overflow="fold")
+    table.add_column("policy", overflow="fold", min_width=11)
     for heading, _, _ in COLUMNS.values():
         table.add_column(heading, justify="right")
     shown = [[_shown(row, field) for field in COLUMNS] for row in rows]

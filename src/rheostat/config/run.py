@@ -72,8 +72,8 @@ class Config(BaseModel):
         """Return the policy's name and options."""
         return named(self.policy, "name", "policy")
 
-    def scenario(self) -> Scenario:
-        """Return the run as the benches know it; everything but the policy is checked on the way."""
+    def scenario(self, seeds: Sequence[int] = ()) -> Scenario:
+        """Return the run as the benches know it, for its own seed or for several; all of it is checked on the way."""
         from rheostat.bench.runs import Scenario
 
         plant, load = read_plant(self.job), read_load(self.load)
@@ -89,20 +89,23 @@ class Config(BaseModel):
             failures_s=tuple(self.failures_s),
             settings=self.settings(duration_s),
         )
-        return replace(bare, start=self._start(bare, plant))
+        return replace(bare, start=self._start(bare, plant, seeds or (self.seed,)))
 
     def settings(self, duration_s: float) -> dict[str, Any]:
         """Return, as JSON values, what is needed to make job, load and policy again from a journal."""
         keys = ("job", "load", "policy", "seed", "interval_s", "start", "failures_s")
         return {"engine": "simulated", "duration_s": duration_s, **{key: getattr(self, key) for key in keys}}
 
-    def _start(self, scenario: Scenario, plant: Plant) -> Allocation:
+    def _start(self, scenario: Scenario, plant: Plant, seeds: Sequence[int]) -> Allocation:
         from rheostat.bench.runs import peak_allocation
         from rheostat.guard.limits import clip, limits
 
         allowed = limits(plant.spec(), self.slo)
         if self.start == "peak":
-            return clip(peak_allocation(scenario), allowed)[0]
+            # Every seed may have a load of its own, and all start alike.
+            peaks = [peak_allocation(replace(scenario, load=scenario.load_of(seed))) for seed in seeds]
+            most = {name: max(peak.tasks[name] for peak in peaks) for name in allowed.operators}
+            return clip(peaks[0].with_tasks(most), allowed)[0]
         if self.start == "min":
             least = {name: bounds.min for name, bounds in allowed.operators.items()}
             return clip(plant.start().with_tasks(least), allowed)[0]

@@ -23,37 +23,43 @@ Peak = Callable[[float, float], Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Clairvoyant(BasePolicy[None]):
-    """Takes the fewest tasks that sustain the highest load of the next `horizon_s`."""
+    """Holds the fewest tasks that sustain the load to come, and does not change for a saving that is not worth it."""
 
     name: ClassVar[str] = "clairvoyant"
     ability: Ability
     peak: Peak
     horizon_s: float = 120.0
-    """How far ahead it looks, in seconds: until it can act again, and a change more."""
+    """How soon a higher load makes it grow, in seconds: until it can act again, and a change more."""
+    stay_s: float = 300.0
+    """For how long a new size must be enough, in seconds."""
+    worth: float = 0.1
+    """Share of the slots that shrinking must save."""
 
     def options(self) -> Mapping[str, Any]:
-        """Return the horizon; what it knows comes from the run's settings."""
-        return {"horizon_s": self.horizon_s}
+        """Return the numbers; what it knows comes from the run's settings."""
+        return {"horizon_s": self.horizon_s, "stay_s": self.stay_s, "worth": self.worth}
 
     def decide(self, situation: Situation[None]) -> Decision:
-        """Go straight to the smallest allocation that is enough."""
+        """Grow when the next load needs it, shrink when it pays, each time to what the next while needs."""
         now_s, running = situation.window.at_s, situation.running
-        rates = self.peak(now_s, now_s + self.horizon_s)
-        demand = situation.spec.graph.demand_per_s(rates)
-        spare = 1.0 + situation.headroom()
-        wanted = {name: rate * spare for name, rate in demand.items()}
-        target = smallest(self.ability, wanted, running, situation.limits)
+        soon, _ = self._needed(situation, now_s + self.horizon_s)
+        target, rates = self._needed(situation, now_s + max(self.stay_s, self.horizon_s))
         load = sum(rates.values())
-        evidence = {f"demand_{name}": demand[name] for name in situation.spec.tunable_names}
-        if target == running:
-            return Decision.hold(Reason.STEADY, f"{running} is enough for {load:g}/s", evidence=evidence)
-        return Decision(
-            target,
-            direction(running, target),
-            f"{changes(running, target)}: enough for the {load:g}/s of the next {self.horizon_s:g} s",
-            evidence,
-            Expectation(load, Interval.at_least(0.0)),
-        )
+        evidence = {"load_per_s": load, "slots": float(target.slots)}
+        grows = any(soon.tasks[name] > count for name, count in running.tasks.items())
+        pays = target.slots <= (1 - self.worth) * running.slots
+        if target == running or not (grows or pays):
+            return Decision.hold(Reason.STEADY, f"{running} is right for {load:g}/s", evidence=evidence)
+        sentence = f"{changes(running, target)}: enough for {load:g}/s over the next {self.stay_s:g} s"
+        expects = Expectation(load, Interval.at_least(0.0))
+        return Decision(target, direction(running, target), sentence, evidence, expects)
+
+    def _needed(self, situation: Situation[None], until_s: float) -> tuple[Allocation, Mapping[str, float]]:
+        """Return the smallest allocation for the highest load until a moment, and that load."""
+        rates = self.peak(situation.window.at_s, until_s)
+        spare = 1.0 + situation.headroom()
+        demand = situation.spec.graph.demand_per_s({name: rate * spare for name, rate in rates.items()})
+        return smallest(self.ability, demand, situation.running, situation.limits), rates
 
 
 def smallest(ability: Ability, demand: Mapping[str, float], start: Allocation, limits: Limits) -> Allocation:

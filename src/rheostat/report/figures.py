@@ -227,8 +227,8 @@ def hover(told: Told) -> str:
 
 def _most_changed(told: Told) -> str:
     assert told.wanted is not None
-    before = told.before.tasks if told.before else {}
-    return max(told.wanted.tasks, key=lambda name: abs(told.wanted.tasks[name] - before.get(name, 0)))  # type: ignore[union-attr]
+    before, wanted = told.before.tasks if told.before else {}, told.wanted.tasks
+    return max(wanted, key=lambda name: abs(wanted[name] - before.get(name, 0)))
 
 
 def _height(told: Told) -> int:

@@ -302,7 +302,7 @@ COLUMNS: tuple[tuple[str, str, Any], ...] = (
     ("slot_seconds", "slot-seconds", words.number),
     ("slot_seconds_over_clairvoyant", "ratio to the clairvoyant's", lambda v: f"{v:.3f}"),
     ("slo_seconds_over", "seconds over the Slo", lambda v: f"{v:.5g}"),
-    ("latency_p99_s", "latency, 99 %", words.seconds),
+    ("latency_p99_s", "latency, 99\u00a0%", words.seconds),
     ("backlog_max", "largest backlog, records", words.number),
     ("decision_ms", "a decision, ms", lambda v: f"{v:.3g}"),
 )

@@ -106,7 +106,7 @@ class Comparison:
         return next(run for run in self.runs if (run.policy, run.seed) == (policy, seed))
 
 
-def make_clairvoyant(scenario: Scenario, seed: int) -> Policy[Any]:
+def make_clairvoyant(scenario: Scenario, seed: int) -> Clairvoyant:
     """Return the policy that knows this scenario's plant and load."""
     load, plant = scenario.load_of(seed), scenario.plant
 

@@ -93,8 +93,9 @@ def _lines() -> Iterator[str]:
     yield "## Policies\n"
     for name in POLICIES:
         yield from _section(f"`{name}`", policy_class(name), level=3)
-    horizon = {"horizon_s": f"{sentences(Clairvoyant)['horizon_s']} Left out, the interval and one mean restart."}
-    yield from _section("`clairvoyant`", CLAIRVOYANT, _about(Clairvoyant), level=3, told=horizon)
+    told = sentences(Clairvoyant)
+    told = {**told, "horizon_s": f"{told['horizon_s']} Left out, the interval and one mean restart."}
+    yield from _section("`clairvoyant`", CLAIRVOYANT, _about(Clairvoyant), level=3, told=told)
     yield "## Loads\n"
     for name, shape in LOADS.items():
         yield from _section(f"`{name}`", shape, level=3)

@@ -13,6 +13,7 @@ from rheostat.engine.simulated.jobs import job
 from rheostat.engine.simulated.plant import Plant, PlantOperator
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.graph import Edge, Graph
+from rheostat.policy.clairvoyant import Clairvoyant
 from rheostat.workload.loads import LOADS, Load, Permutation, Trace
 
 if TYPE_CHECKING:
@@ -53,7 +54,11 @@ JOB: type[Any] = make_dataclass(
     frozen=True,
 )
 """The keys of a job."""
-CLAIRVOYANT: type[Any] = make_dataclass("Clairvoyant", [("horizon_s", float | None, None)], frozen=True)
+CLAIRVOYANT: type[Any] = make_dataclass(
+    "Clairvoyant",
+    [("horizon_s", float | None, None), *_keys(Clairvoyant, "ability", "peak", "horizon_s")],
+    frozen=True,
+)
 """The clairvoyant's options; what it knows comes from the scenario."""
 
 
@@ -130,7 +135,7 @@ def _clairvoyant_maker(options: Mapping[str, Any]) -> PolicyMaker:
     own = build(CLAIRVOYANT, options, "policy clairvoyant")
 
     def make(scenario: Any, seed: int) -> Any:
-        made = make_clairvoyant(scenario, seed)
-        return made if own.horizon_s is None else replace(made, horizon_s=own.horizon_s)  # type: ignore[type-var]
+        given = {f.name: value for f in fields(own) if (value := getattr(own, f.name)) is not None}
+        return replace(make_clairvoyant(scenario, seed), **given)
 
     return make

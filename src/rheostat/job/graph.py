@@ -16,8 +16,11 @@ class Edge:
     """Records flow from one operator to the next; selectivity = records delivered per record in."""
 
     upstream: str
+    """The operator that sends."""
     downstream: str
+    """The operator that receives."""
     selectivity: float = 1.0
+    """Records delivered per record that the upstream took in."""
 
     def __post_init__(self) -> None:
         check_number(f"selectivity of {self.upstream}->{self.downstream}", self.selectivity)

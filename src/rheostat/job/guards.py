@@ -17,8 +17,11 @@ class FrozenPeriod:
     """A stretch of time in which nothing is changed: once, or every day (`every_s` = 86400)."""
 
     start_s: float
+    """First moment, in seconds since the epoch, or since midnight UTC for a daily one."""
     end_s: float
+    """First moment after it."""
     every_s: float | None = None
+    """Seconds after which it comes again."""
 
     def __post_init__(self) -> None:
         check_number("start of a frozen period", self.start_s)

@@ -15,7 +15,9 @@ class Bounds:
     """A smallest and a largest number of tasks or slots; no maximum means only the engine's own."""
 
     min: int = 1
+    """The fewest."""
     max: int | None = None
+    """The most; None: as many as the engine allows."""
 
     def __post_init__(self) -> None:
         if self.min < 1:
@@ -38,8 +40,11 @@ class Budget:
     """The most that a job may use: slots, or money per hour at a price per slot and hour."""
 
     slots: int | None = None
+    """The most slots."""
     cost_per_hour: float | None = None
+    """The most money per hour."""
     price_per_slot_hour: float | None = None
+    """What a slot costs per hour."""
 
     def __post_init__(self) -> None:
         check_number("budget.slots", self.slots, least=1)

@@ -35,14 +35,21 @@ class PlantOperator:
     queueing_records: float = 0.0
     """b of the latency law: how much it queues as it fills up."""
     state_bytes_per_record: float = 0.0
+    """State that a record adds."""
     state_retention_s: float = 60.0
+    """Mean time for which state is kept."""
     max_tasks: int = 90
+    """The most tasks it can have."""
     pinned_tasks: int | None = None
+    """Tasks of an operator that is not tuned."""
     pinned_why: str = "a source is not tuned"
+    """Why it is not tuned."""
 
     def __post_init__(self) -> None:
         for what in ("noise", "skew", "queueing_records", "state_bytes_per_record"):
             check_number(f"{what} of {self.name}", getattr(self, what))
+        check_number(f"max_tasks of {self.name}", self.max_tasks, least=1)
+        check_number(f"pinned_tasks of {self.name}", self.pinned_tasks, least=1)
         check_number(f"limit_per_s of {self.name}", self.limit_per_s, least=1e-12)
         check_number(f"emits_every_s of {self.name}", self.emits_every_s, least=1.0)
         check_number(f"state_retention_s of {self.name}", self.state_retention_s, least=1.0)
@@ -57,9 +64,19 @@ class Interference:
     """Job-level interference: every operator gets eta(slots) of its ability, and none of its metrics tells."""
 
     scale: float = 1.0
+    """Share of the ability that is left at the reference size."""
     per_slot: float = 0.0
+    """How much of it every further slot costs."""
     exponent: float = 0.0
+    """Power of the slots, relative to the reference; negative where size hurts."""
     reference_slots: float = 9.0
+    """The reference size."""
+
+    def __post_init__(self) -> None:
+        check_number("interference.scale", self.scale, least=1e-3)
+        check_number("interference.per_slot", self.per_slot)
+        check_number("interference.exponent", self.exponent, least=-10.0, most=10.0)
+        check_number("interference.reference_slots", self.reference_slots, least=1.0)
 
     def share(self, slots: float) -> float:
         """Return eta = scale (slots / ref) ** exponent / (1 + per_slot (slots - ref))."""
@@ -72,12 +89,20 @@ class Memory:
     """How ability depends on the memory profile: a gain per doubling, and a collapse below a minimum."""
 
     reference_mb: int
+    """Memory at which the curves hold."""
     choices_mb: tuple[int, ...]
+    """Memory profiles that can be chosen."""
     gain_per_doubling: float = 0.0
+    """Share by which ability grows when memory doubles."""
     collapse: Mapping[int, float] = field(default_factory=FrozenMap)
     """Memory in MB -> factor; holds up to that size."""
 
     def __post_init__(self) -> None:
+        for size in (self.reference_mb, *self.choices_mb, *self.collapse):
+            check_number("memory in MB", size, least=1)
+        check_number("memory.gain_per_doubling", self.gain_per_doubling, least=-0.99)
+        for size, factor in self.collapse.items():
+            check_number(f"memory.collapse at {size} MB", factor, least=1e-9, most=1.0)
         put(self, collapse=FrozenMap(self.collapse))
 
     def factor(self, memory_mb: int | None) -> float:
@@ -97,9 +122,17 @@ class LatencyLaw:
     """
 
     base_s: float = 0.05
+    """Latency of an empty job, in seconds."""
     cap_s: float = 5.0
+    """The most that one operator's queueing adds."""
     buffer_records: float = 0.0
+    """Records in a network buffer between two tasks."""
     timeout_s: float = 0.1
+    """A buffer is sent after this time at the latest."""
+
+    def __post_init__(self) -> None:
+        for what in ("base_s", "cap_s", "buffer_records", "timeout_s"):
+            check_number(f"latency.{what}", getattr(self, what))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +140,15 @@ class Restart:
     """A reconfiguration stops output for a random time that grows with the state."""
 
     mean_s: float = 20.0
+    """Mean downtime without state."""
     sd_s: float = 2.0
+    """Standard deviation of it."""
     per_gb_s: float = 0.0
+    """Seconds more for every GB of state."""
+
+    def __post_init__(self) -> None:
+        for what in ("mean_s", "sd_s", "per_gb_s"):
+            check_number(f"restart.{what}", getattr(self, what))
 
     def draw_s(self, rng: np.random.Generator, state_bytes: float) -> float:
         """Return one downtime, at least a second."""
@@ -120,10 +160,18 @@ class Failure:
     """A worker is lost: output goes on until it is noticed, stops, resumes, and records are read again."""
 
     detected_after_s: float = 20.0
+    """Seconds from the failure until output stops."""
     resumed_after_s: float = 65.0
+    """Mean seconds from the failure until output resumes."""
     resumed_sd_s: float = 8.0
+    """Standard deviation of it."""
     replay_s: float | None = None
     """Seconds of records that are read again; None: everything since the last checkpoint."""
+
+    def __post_init__(self) -> None:
+        for what in ("detected_after_s", "resumed_sd_s", "replay_s"):
+            check_number(f"failure.{what}", getattr(self, what))
+        check_number("failure.resumed_after_s", self.resumed_after_s, least=self.detected_after_s)
 
     def draw_downtime_s(self, rng: np.random.Generator) -> float:
         """Return the seconds from the stop to the resumption, at least one."""
@@ -136,11 +184,13 @@ class Metrics:
     """What the engine shows of it: the window, and everything that is wrong with real metrics."""
 
     window_s: float = 60.0
+    """Seconds that a window covers."""
     min_window_s: float = 20.0
     """A window cut shorter than this by a change is not usable."""
     settle_s: float = 10.0
     """Seconds after a change that are left out of a window."""
     display_lag_s: float = 0.0
+    """How late metrics are; the sources' offsets are not."""
     noise: float = 0.0
     """Log standard deviation of a measured true rate."""
     missing: float = 0.0
@@ -169,18 +219,27 @@ class Plant:
     origin: str = ""
     """Where the parameters come from."""
     interference: Interference = Interference()
+    """What operators of one job cost each other."""
     memory: Memory | None = None
+    """What memory does to ability; None where it is no choice."""
     latency: LatencyLaw = LatencyLaw()
+    """How long a record takes."""
     restart: Restart = Restart()
+    """What a reconfiguration costs."""
     failure: Failure = Failure()
+    """What a failure costs."""
     metrics: Metrics = Metrics()
+    """What the engine shows."""
     buffer_s: float = 2.0
     """Seconds of an operator's own ability that fit into the buffers in front of it."""
     cpu_gain: float = 1.0
     """CPU share at full useful time; recorded jobs show far less than 1."""
     noise_period_s: int = 60
+    """Seconds after which abilities are drawn anew."""
     checkpoint_interval_s: float = 10.0
+    """Seconds between two checkpoints."""
     slots_available: int | None = None
+    """Slots that the cluster has; None: as many as are asked for."""
     start_tasks: int = 1
     """Tasks of every tunable operator at the start, unless told otherwise."""
 

@@ -115,9 +115,12 @@ class Mind(Generic[K]):
 
 def inspect(state: State, spec: JobSpec, window: Observation) -> Observation:
     """Return the window with `problem` set when it is stale, incomplete or absurd."""
-    if window.running is not None and window.problem is None and window.end_s <= state.last_end_s:
-        return replace(window, problem=f"stale: this window ended at {window.end_s:g} s and was seen before")
-    return checked(window, spec)
+    try:
+        if window.running is not None and window.problem is None and window.end_s <= state.last_end_s:
+            return replace(window, problem=f"stale: this window ended at {window.end_s:g} s and was seen before")
+        return checked(window, spec)
+    except Exception as error:  # noqa: BLE001 - a window may hold anything; what cannot even be checked is rubbish
+        return Observation.blind(window.at_s, f"rubbish: {type(error).__name__}: {error}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,3 +98,10 @@ def test_data_are_read_in_place_or_missed_with_a_clear_message(monkeypatch: pyte
 def test_a_measure_is_written_under_the_agreed_names() -> None:
     row = Measure("simulator", "job_seconds_per_s", 1.0, "1/s", ">= 300000", "higher", "note").as_dict()
     assert list(row) == ["bench", "measure", "value", "unit", "goal", "better"]
+
+
+@pytest.mark.parametrize(
+    ("goal", "value", "met"), [("<= 5", 5.0, True), ("< 0.4", 0.4, False), (">= 300000", 3e5, True), ("", 1.0, None)]
+)
+def test_goals_are_compared(goal: str, value: float, met: bool | None) -> None:
+    assert Measure("b", "m", value, "", goal, "lower").met is met

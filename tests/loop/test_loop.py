@@ -154,6 +154,8 @@ NAN = math.nan
         lambda w: replace(w, operators=tuple(replace(o, true_rate_per_s=0.0) for o in w.operators)),
         lambda w: replace(w, running=Allocation({"somebody": 1})),
         lambda w: replace(w, operators=()),
+        lambda w: replace(w, operators=None),
+        lambda w: replace(w, sources=tuple(replace(s, rate_per_s="many") for s in w.sources)),
         lambda w: replace(w, running=None),
     ],
 )

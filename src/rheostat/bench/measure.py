@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import operator
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from rheostat.errors import InvalidValue
 
+COMPARE: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">=": operator.ge,
+}
 Progress = Callable[[str], None]
 """Told what is being measured now."""
 
@@ -25,6 +31,14 @@ class Measure:
     goal: str
     better: Literal["higher", "lower"]
     note: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the goal (`<= 5`, `< 0.4`, `>= 300000`) is met; None where there is none."""
+        if not self.goal:
+            return None
+        sign, _, bound = self.goal.partition(" ")
+        return COMPARE[sign](self.value, float(bound))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row for a JSON file."""

@@ -41,21 +41,23 @@ def bench(
                     out.print(f"{each}: {what}", style="dim", markup=False, soft_wrap=True)
 
             measures += BENCHES[each](quick, tell)
-    out.print(_table(measures))
+    for each in dict.fromkeys(measure.bench for measure in measures):
+        out.print(_table(each, [measure for measure in measures if measure.bench == each]))
     if json_file is not None:
-        keys = ("bench", "measure", "value", "unit", "goal", "better")
-        write_json(json_file, [{key: getattr(measure, key) for key in keys} for measure in measures])
+        write_json(json_file, [measure.as_dict() for measure in measures])
 
 
-def _table(measures: list[Measure]) -> Table:
+def _table(title: str, measures: list[Measure]) -> Table:
     from rich import box
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for heading in ("bench", "measure", "value", "unit", "goal", "better", "note"):
-        table.add_column(heading, justify="right" if heading == "value" else "left", no_wrap=heading != "note")
+    table = Table(title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for heading in ("measure", "value", "goal", ""):
+        table.add_column(heading, justify="right" if heading == "value" else "left", no_wrap=True)
+    table.add_column("note", style="dim")
+    words = {True: "[green]met[/]", False: "[red]missed[/]", None: ""}
     for m in measures:
-        cells = (m.bench, m.measure, f"{m.value:,.4g}", m.unit, m.goal, m.better, m.note)
-        table.add_row(*map(escape, cells))
+        value = f"{m.value:,.0f}" if m.value >= 1e4 else f"{m.value:.4g}"
+        table.add_row(m.measure, f"{value} {escape(m.unit)}".rstrip(), escape(m.goal), words[m.met], escape(m.note))
     return table

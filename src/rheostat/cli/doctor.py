@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +17,7 @@ from typing import Literal
 
 import typer
 
+from rheostat.cli import options
 from rheostat.errors import RheostatError
 
 CORE = ("numpy", "pydantic", "pyyaml", "sqlalchemy", "structlog", "rich", "typer", "jinja2", "plotly")
@@ -42,16 +43,17 @@ class Check:
     found: str
 
 
-def doctor() -> None:
+def doctor(json_file: options.JsonFile = None) -> None:
     """Check this machine.
 
     Exits with 1 when the core cannot work.
     """
     from rich.table import Table
 
-    from rheostat.cli.output import console
+    from rheostat.cli.output import check_writable, console, write_json
 
-    out = console()
+    check_writable(json=json_file)
+    out = console(json_file)
     table = Table(header_style="bold")
     for heading in ("check", "state", "found"):
         table.add_column(heading, no_wrap=heading != "found")
@@ -59,6 +61,8 @@ def doctor() -> None:
     for check in every:
         table.add_row(check.what, f"[{STYLES[check.state]}]{check.state}[/]", check.found.replace("[", "\\["))
     out.print(table)
+    if json_file is not None:
+        write_json(json_file, [asdict(check) for check in every])
     if any(check.state == "missing" for check in every):
         raise typer.Exit(1)
 

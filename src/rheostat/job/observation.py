@@ -148,6 +148,13 @@ class Observation:
         return Observation(at_s, at_s, at_s, None, None, problem=problem)
 
 
+_NUMBERS = {
+    part: tuple(f.name for f in fields(part) if f.type not in ("str", str))
+    for part in (SourceReading, OperatorReading, EdgeReading, Latency)
+}
+"""What must be a finite number of at least zero, where it is measured; looked up once, not in every window."""
+
+
 def total(values: Iterator[float | None]) -> float | None:
     """Add up; None when there is nothing to add or a part is missing."""
     known = list(values)
@@ -171,15 +178,15 @@ def absurdity(observation: Observation) -> str | None:
         return f"window from {observation.start_s:g} to {observation.end_s:g} s, seen at {observation.at_s:g} s"
     for name in ("overdue_s", "uptime_s", "downtime_s"):
         value = getattr(observation, name)
-        if value is not None and not (math.isfinite(value) and value >= 0):
+        if value is not None and not 0 <= value < math.inf:
             return f"{name} is {value}"
     for part in (*observation.sources, *observation.operators, *observation.edges, observation.latency):
         if part is None:
             continue
-        for item in fields(part):
-            value = getattr(part, item.name)
-            if isinstance(value, float | int) and not (math.isfinite(value) and value >= 0):
-                return f"{item.name} of {getattr(part, 'name', 'the job')} is {value}"
+        for name in _NUMBERS[type(part)]:
+            value = getattr(part, name)
+            if value is not None and not (isinstance(value, float | int) and 0 <= value < math.inf):
+                return f"{name} of {getattr(part, 'name', 'the job')} is {value}"
     for reading in observation.operators:
         # 5 % above one is rounding between two clocks; more is a lie.
         if reading.useful_share is not None and reading.useful_share > 1.05:

@@ -192,6 +192,6 @@ class SimulatedEngine:
         rows = self.fleet.span(start, end, self.replica)
         if not len(rows):
             return None
-        through = np.quantile(rows[:, -2], (0.5, 0.95, 0.99))
-        event = np.quantile(rows[:, -1], (0.5, 0.95, 0.99))
-        return Latency(*(float(v) for v in (*through, *event)))
+        ranked = np.sort(rows[:, -2:], axis=0)
+        p50, p95, p99 = (ranked[math.ceil(share * len(ranked)) - 1].tolist() for share in (0.5, 0.95, 0.99))
+        return Latency(p50[0], p95[0], p99[0], p50[1], p95[1], p99[1])

@@ -1,96 +1,34 @@
-"""The loop survives its engine, its policy and its journal; writes before it acts; judges; and can be replayed."""
+"""The loop survives its engine and its policy, holds when it is blind, and judges what it applied."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from loop_world import JOB, Scripted, World
 
-from rheostat.cycle import Mind
-from rheostat.engine.simulated import Fleet, FleetClock, SimulatedTestbed
+from rheostat.engine.simulated import SimulatedTestbed
 from rheostat.engine.simulated.jobs import job
-from rheostat.errors import InvalidValue, JournalError, LeaseRefused
 from rheostat.job import (
     Allocation,
-    Bounds,
     Decision,
     Expectation,
     Interval,
     Observation,
     Phase,
     Reason,
-    Slo,
     Trial,
     Verdict,
 )
 from rheostat.job.guards import Guards
-from rheostat.job.record import Ending, Intent, IntentEnd, IntentStep, Record, Run, Snapshot
-from rheostat.journal import open_journal
-from rheostat.journal.memory import MemoryJournal
-from rheostat.loop import IMMEDIATE, Controller, Pace
+from rheostat.job.record import Ending, Intent, IntentEnd, IntentStep, Record, Run
+from rheostat.loop import Pace
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.hpa import HPA
-from rheostat.ports import Engine, Lease, Situation
-from rheostat.replay import replay
+from rheostat.ports import Situation
 from rheostat.testing.engine import Failing, Ignoring, Late, Lying, Partial
-from rheostat.workload.loads import Constant, Steps
-
-JOB = "wordcount"
-
-
-@dataclass(frozen=True)
-class Scripted(BasePolicy[int]):
-    """Asks for the given splitter tasks, one after another; its knowledge counts records."""
-
-    name: ClassVar[str] = "scripted"
-    wishes: tuple[int | None, ...] = ()
-    expects: Expectation = Expectation()
-    trials: tuple[Trial, ...] = ()
-
-    def initial(self) -> int:
-        return 0
-
-    def learn(self, knowledge: int, record: Record) -> int:
-        return knowledge + 1
-
-    def decide(self, situation: Situation[int]) -> Decision:
-        turn = int(situation.memo.get("turn", 0))
-        wish = self.wishes[turn] if turn < len(self.wishes) else None
-        target = None if wish is None else situation.running.with_tasks({"splitter": wish})
-        trials = self.trials if turn == 0 else ()
-        memo = {"turn": turn + 1}
-        return Decision(target, Reason.MIXED, f"turn {turn}", expects=self.expects, memo=memo, trials=trials)
-
-
-class World:
-    """A simulated job under a controller."""
-
-    def __init__(
-        self,
-        policy: BasePolicy[Any],
-        *,
-        spoil: Callable[[Engine], Engine] | None = None,
-        journal: Any = None,
-        pace: Pace = IMMEDIATE,
-        load: float = 3.0,
-        **rest: Any,
-    ) -> None:
-        self.fleet = Fleet(job(JOB), [Constant(load)], [1], start=[Allocation({"splitter": 5, "count": 3})])
-        self.clock = FleetClock(self.fleet)
-        self.engine = spoil(self.fleet.engine(0)) if spoil else self.fleet.engine(0)
-        self.journal = journal if journal is not None else MemoryJournal()
-        self.controller = Controller(self.engine, policy, self.journal, self.clock, pace=pace, **rest)
-        self.controller.start()
-
-    def step(self, seconds: int = 120) -> Any:
-        self.fleet.advance(seconds)
-        return self.controller.step()
-
-    def records(self, *kinds: type) -> list[Record]:
-        return [e.record for e in self.journal.read(JOB) if not kinds or isinstance(e.record, kinds)]
 
 
 def test_a_step_journals_before_it_applies() -> None:
@@ -351,196 +289,6 @@ def test_trials_run_on_the_testbed_and_are_learned_from() -> None:
     ):
         (skipped,) = World(policy, testbed=testbed, guards=guards).step().measurements
         assert says in (skipped.problem or "")
-
-
-class Flaky(MemoryJournal):
-    """A journal whose disk is full for a while."""
-
-    full = False
-
-    def append(self, lease: Lease, step: int, records: Sequence[Record]) -> int:
-        if self.full:
-            raise JournalError("database or disk is full")
-        return super().append(lease, step, records)
-
-
-def test_what_cannot_be_written_down_is_not_done() -> None:
-    journal = Flaky()
-    world = World(Scripted((7,)), journal=journal)
-    journal.full = True
-    step = world.step()
-    assert step.decision.reason is Reason.UNJOURNALED
-    assert "disk is full" in (step.problem or "")
-    assert world.fleet.wanted[0].tasks["splitter"] == 5
-    journal.full = False
-    assert world.step().decision.target is not None
-    assert world.fleet.wanted[0].tasks["splitter"] == 7
-
-
-def test_a_second_controller_is_refused_and_a_dead_ones_lease_expires() -> None:
-    now = [1000.0]
-    journal = MemoryJournal(wall=lambda: now[0])
-    first = World(Scripted((7,)), journal=journal)
-    with pytest.raises(LeaseRefused):
-        World(Scripted(), journal=journal)
-    now[0] += 61.0
-    second = World(Scripted(), journal=journal)
-    second.step()
-    with pytest.raises(LeaseRefused):
-        first.step()
-    assert first.fleet.wanted[0].tasks["splitter"] == 5
-
-
-def test_state_and_knowledge_outlive_the_controller(tmp_path: Path) -> None:
-    journal = open_journal(str(tmp_path / "j.db"))
-    world = World(Scripted((7, 8, 9)), journal=journal, pace=replace(IMMEDIATE, snapshot_every=2))
-    for _ in range(3):
-        world.step()
-    assert world.records(Snapshot)
-    known = world.controller.knowledge
-    world.controller.stop()
-    again = Controller(world.engine, Scripted((7, 8, 9)), journal, world.clock, pace=IMMEDIATE)
-    again.start()
-    assert again.state.step == 3
-    assert again.state.memo == {"turn": 3}
-    assert again.state.open == world.controller.state.open
-    assert again.knowledge >= known
-    other = DS2()
-    again.stop()
-    changed = Controller(world.engine, other, journal, world.clock, pace=IMMEDIATE)
-    changed.start()
-    assert changed.state.memo == {}
-    journal.close()
-
-
-def test_a_change_that_a_dead_controller_left_open_is_finished() -> None:
-    now = [0.0]
-    journal = MemoryJournal(wall=lambda: now[0])
-    world = World(Scripted((7,)), journal=journal, spoil=lambda e: Failing(e, {"apply": 1}))
-    world.step()  # the intent is written, the engine refused, and the controller dies here
-    now[0] += 1000.0
-    heir = Controller(world.engine, Scripted(()), journal, world.clock, pace=IMMEDIATE)
-    heir.start()
-    for _ in range(3):
-        world.fleet.advance(100)
-        heir.step()
-    assert world.fleet.running[0].tasks["splitter"] == 7
-    (end,) = (r for r in world.records(IntentEnd) if isinstance(r, IntentEnd))
-    assert end.ending is Ending.DONE
-
-
-def test_old_records_go_behind_a_snapshot_and_replay_still_works() -> None:
-    world = World(DS2(), pace=replace(IMMEDIATE, snapshot_every=5, retention_s=600.0))
-    for _ in range(30):
-        world.step(60)
-    windows = world.records(Observation)
-    assert len(windows) < 25
-    assert isinstance(world.records()[0], Run)
-    replayed = replay(world.journal, JOB, lambda run: DS2())
-    assert replayed.differences == ()
-    assert replayed.steps == len(windows)
-
-
-@pytest.mark.parametrize("policy", [DS2(), HPA(), Scripted((7, None, 12, 3))])
-def test_replay_decides_alike(policy: BasePolicy[Any]) -> None:
-    world = World(policy, guards=Guards(cooldown_down_s=200.0, max_step_up=1.5), load=6.0)
-    for _ in range(12):
-        world.step(60)
-    assert world.records(Intent)
-    found = replay(world.journal, JOB, lambda run: policy)
-    assert (found.steps, found.differences) == (12, ())
-    other = replay(world.journal, JOB, lambda run: Scripted((40,)))
-    assert other.differences
-
-
-def test_replay_of_an_unknown_job_names_the_known_ones() -> None:
-    world = World(DS2())
-    with pytest.raises(InvalidValue, match="it has: wordcount"):
-        replay(world.journal, "nobody", lambda run: DS2())
-
-
-def test_a_changed_description_is_journaled() -> None:
-    class Growing(Failing):
-        def describe(self) -> Any:
-            spec = super().describe()
-            return replace(spec, slots_available=None if world_step[0] < 1 else 20)
-
-    world_step = [0]
-    world = World(Scripted((50, 50)), spoil=lambda e: Growing(e, {}))
-    world_step[0] = 1
-    step = world.step()
-    assert len(world.records(Run)) == 2
-    assert step.decision.target is not None
-    assert step.decision.target.slots <= 20
-    assert step.decision.guards[0].guard == "bounds"
-
-
-def test_run_repeats_on_the_clock_and_skips_missed_turns() -> None:
-    world = World(Scripted())
-    times: list[float] = []
-    step = world.controller.step
-
-    def slow() -> Any:
-        times.append(world.clock.now())
-        if len(times) == 2:
-            world.fleet.advance(100)
-        if len(times) == 4:
-            world.controller.halt()
-        return step()
-
-    world.controller.step = slow  # type: ignore[method-assign]
-    world.controller.run(60.0)
-    assert times == [0.0, 60.0, 180.0, 240.0]
-
-
-def test_run_ends_at_a_moment() -> None:
-    world = World(Scripted())
-    world.controller.run(60.0, until_s=300.0)
-    assert world.controller.state.step == 6
-
-
-def test_one_factor_only() -> None:
-    spec = job(JOB).spec()
-    with pytest.raises(InvalidValue, match=r"slo.headroom \(0.2\) and ds2's scaling_factor \(0.1\)"):
-        Mind(DS2(scaling_factor=0.1), spec, Slo(headroom=0.2), Guards(), 0)
-    assert Mind(DS2(), spec, Slo(headroom=0.2, job=Bounds(1, 9)), Guards(), 0).limits.slots.max == 9
-
-
-def test_a_rising_load_is_followed_end_to_end() -> None:
-    fleet = Fleet(job(JOB), [Steps((1.0, 6.0, 2.0), 900)], [1], trace=True)
-    clock = FleetClock(fleet)
-    with Controller(
-        fleet.engine(0), DS2(), MemoryJournal(), clock, slo=Slo(headroom=0.2), pace=IMMEDIATE
-    ) as controller:
-        controller.run(60.0, until_s=2700.0)
-    slots = fleet.trace()["slots"][:, 0]
-    assert slots[890] < slots[1790] > slots[2690]
-    assert fleet.trace()["backlog"][1790, 0] == 0.0
-
-
-def test_a_batch_that_was_written_after_all_is_found_and_finished() -> None:
-    """The connection is lost while committing: nobody told the loop that its intent is in the journal."""
-
-    class LostAnswer(MemoryJournal):
-        lost = False
-
-        def append(self, lease: Lease, step: int, records: Sequence[Record]) -> int:
-            number = super().append(lease, step, records)
-            if self.lost:
-                self.lost = False
-                raise JournalError("server closed the connection unexpectedly")
-            return number
-
-    journal = LostAnswer()
-    world = World(Scripted((7,)), journal=journal)
-    journal.lost = True
-    assert world.step().decision.reason is Reason.UNJOURNALED
-    assert world.fleet.wanted[0].tasks["splitter"] == 5
-    for _ in range(3):
-        world.step()
-    assert world.fleet.running[0].tasks["splitter"] == 7
-    assert len(world.records(Intent)) == 1
-    assert len(world.records(IntentEnd)) == 1
 
 
 def test_an_engine_without_a_time_is_blind() -> None:

@@ -1,0 +1,71 @@
+"""A simulated job under a controller, and a policy that asks for what a test tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rheostat.engine.simulated import Fleet, FleetClock
+from rheostat.engine.simulated.jobs import job
+from rheostat.job import Allocation, Decision, Expectation, Reason, Trial
+from rheostat.job.record import Record
+from rheostat.journal.memory import MemoryJournal
+from rheostat.loop import IMMEDIATE, Controller, Pace
+from rheostat.policy.base import BasePolicy
+from rheostat.ports import Engine, Situation
+from rheostat.workload.loads import Constant
+
+JOB = "wordcount"
+
+
+@dataclass(frozen=True)
+class Scripted(BasePolicy[int]):
+    """Asks for the given splitter tasks, one after another; its knowledge counts records."""
+
+    name: ClassVar[str] = "scripted"
+    wishes: tuple[int | None, ...] = ()
+    expects: Expectation = Expectation()
+    trials: tuple[Trial, ...] = ()
+
+    def initial(self) -> int:
+        return 0
+
+    def learn(self, knowledge: int, record: Record) -> int:
+        return knowledge + 1
+
+    def decide(self, situation: Situation[int]) -> Decision:
+        turn = int(situation.memo.get("turn", 0))
+        wish = self.wishes[turn] if turn < len(self.wishes) else None
+        target = None if wish is None else situation.running.with_tasks({"splitter": wish})
+        trials = self.trials if turn == 0 else ()
+        memo = {"turn": turn + 1}
+        return Decision(target, Reason.MIXED, f"turn {turn}", expects=self.expects, memo=memo, trials=trials)
+
+
+class World:
+    """A simulated job under a controller."""
+
+    def __init__(
+        self,
+        policy: BasePolicy[Any],
+        *,
+        spoil: Callable[[Engine], Engine] | None = None,
+        journal: Any = None,
+        pace: Pace = IMMEDIATE,
+        load: float = 3.0,
+        **rest: Any,
+    ) -> None:
+        self.fleet = Fleet(job(JOB), [Constant(load)], [1], start=[Allocation({"splitter": 5, "count": 3})])
+        self.clock = FleetClock(self.fleet)
+        self.engine = spoil(self.fleet.engine(0)) if spoil else self.fleet.engine(0)
+        self.journal = journal if journal is not None else MemoryJournal()
+        self.controller = Controller(self.engine, policy, self.journal, self.clock, pace=pace, **rest)
+        self.controller.start()
+
+    def step(self, seconds: int = 120) -> Any:
+        self.fleet.advance(seconds)
+        return self.controller.step()
+
+    def records(self, *kinds: type) -> list[Record]:
+        return [e.record for e in self.journal.read(JOB) if not kinds or isinstance(e.record, kinds)]

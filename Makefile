@@ -38,7 +38,7 @@ docs: $(READY)  ## write the reference pages that are generated from the code
 	$(BIN)/python -m rheostat.cli.reference docs/configuration.md
 
 lock:  ## pin every dependency again, with hashes and without addresses (needs uv)
-	uv pip compile pyproject.toml --extra dev --extra postgres --universal --python-version 3.11 \
+	uv pip compile pyproject.toml --extra dev --extra postgres --extra spark --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-header --upgrade -q -o requirements.lock
 
 clean:  ## remove everything that set-up and tests made

@@ -1,3 +1,35 @@
 """Rheostat keeps a streaming job at the smallest size that still meets its promises, and says why."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+_LAZY = {
+    "autoscale": "rheostat.engine.spark.attach",
+    "operator": "rheostat.engine.spark.probe",
+    "session": "rheostat.engine.spark.session",
+    "Slo": "rheostat.job.slo",
+    "Bounds": "rheostat.job.slo",
+    "Budget": "rheostat.job.slo",
+    "Guards": "rheostat.job.guards",
+}
+"""Names that are imported when they are first used: `import rheostat` stays cheap, and needs no Spark."""
+
+if TYPE_CHECKING:
+    from rheostat.engine.spark.attach import autoscale
+    from rheostat.engine.spark.probe import operator
+    from rheostat.engine.spark.session import session
+    from rheostat.job.guards import Guards
+    from rheostat.job.slo import Bounds, Budget, Slo
+
+__all__ = ["Bounds", "Budget", "Guards", "Slo", "__version__", "autoscale", "operator", "session"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'rheostat' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_LAZY[name]), name)

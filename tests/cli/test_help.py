@@ -50,7 +50,7 @@ def test_the_version_is_shown(rheostat: Command) -> None:
     ("command", "line"),
     [
         ("jobs", "wordcount             lines, splitter, count"),
-        ("policies", "clairvoyant  Holds the fewest tasks"),
+        ("policies", "Holds the fewest tasks"),
         ("loads", "sine         A wave"),
     ],
 )

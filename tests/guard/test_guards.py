@@ -107,6 +107,9 @@ def after(
         ({"split": 9}, Guards(frozen=(FrozenPeriod(900, 1100),)), {}, None, "frozen"),
         ({"split": 9}, Guards(frozen=(FrozenPeriod(1000.5, 1100),)), {}, {"split": 9}, None),
         ({"split": 9}, Guards(), {"reason": Reason.EXPLORE}, None, "exploring"),
+        ({"split": 9, "count": 2}, Guards(), {"hindrances": ("skew",)}, {"count": 2}, "hindered"),
+        ({"count": 2}, Guards(), {"hindrances": ("skew",)}, {"count": 2}, None),
+        ({"split": 9}, Guards(shadow=True), {}, None, "shadow"),
         ({"split": 9}, Guards(explore="live"), {"reason": Reason.EXPLORE}, {"split": 9}, None),
     ],
 )

@@ -8,6 +8,7 @@ from rheostat.policy.dhalion import Dhalion
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.hpa import HPA
 from rheostat.policy.static import Static
+from rheostat.policy.trigger_interval import TriggerInterval
 from rheostat.testing.policy import PolicyConformance
 from rheostat.testing.situations import word_count
 
@@ -59,3 +60,8 @@ class TestHPA(PolicyConformance):
 class TestHPAWithoutStabilisation(PolicyConformance):
     def make_policy(self) -> BasePolicy[Any]:
         return HPA(target_cpu=0.35, stabilise_down_s=0.0, tolerance=0.0)
+
+
+class TestTriggerInterval(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return TriggerInterval()

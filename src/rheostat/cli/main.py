@@ -11,6 +11,7 @@ import typer
 from rheostat import __version__
 from rheostat.cli.bench import bench
 from rheostat.cli.compare import compare
+from rheostat.cli.demo import demo
 from rheostat.cli.doctor import doctor
 from rheostat.cli.lists import jobs, loads, policies
 from rheostat.cli.replay import replay
@@ -28,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (simulate, compare, replay, report, bench, doctor, jobs, policies, loads):
+for command in (demo, simulate, compare, replay, report, bench, doctor, jobs, policies, loads):
     app.command()(command)
 
 

@@ -63,6 +63,14 @@ def recovering(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     return kept, "" if kept == target else "no shrinking while the job recovers"
 
 
+def hindered(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
+    """Do not grow while something slows the job down that size does not cure."""
+    kept = _without(target, scene.running, shrink=False)
+    if not scene.window.hindrances or kept == target:
+        return target, ""
+    return kept, f"growing would not help: {'; '.join(scene.window.hindrances)}"
+
+
 def cool_down(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     """Do not grow or shrink again too soon after a change."""
     if scene.changed_at_s is None:
@@ -83,7 +91,14 @@ def frozen(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     return target, ""
 
 
-CHAIN: tuple[Guard, ...] = (exploring, frozen, bounds, step_size, recovering, cool_down)
+def shadow(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
+    """Change nothing at all; the decision says what would have been done."""
+    if scene.guards.shadow and target != scene.running:
+        return scene.running, f"shadow mode: {target} is not applied"
+    return target, ""
+
+
+CHAIN: tuple[Guard, ...] = (exploring, frozen, bounds, step_size, recovering, hindered, cool_down, shadow)
 
 
 def guarded(decision: Decision, scene: Scene) -> Decision:

@@ -77,6 +77,8 @@ class Guards:
     """Periods in which nothing is changed."""
     shrink_while_recovering: bool = False
     """Whether the job may shrink before a failure's backlog is worked off."""
+    shadow: bool = False
+    """Decide and journal, but change nothing."""
     change_patience_s: float = 300.0
     """A change that does not show after this many seconds has failed, and is undone."""
     explore: Literal["testbed", "live", "never"] = "testbed"

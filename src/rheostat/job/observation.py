@@ -107,6 +107,8 @@ class Observation:
     uptime_s: float = 0.0
     downtime_s: float | None = None
     """Seconds without output in the last change or failure, as far as the engine saw it."""
+    hindrances: tuple[str, ...] = ()
+    """What slows the job down and is not a matter of size: named, and no reason to grow."""
     problem: str | None = None
 
     @property

@@ -18,6 +18,7 @@ POLICIES: Mapping[str, str] = {
     "ds2": "rheostat.policy.ds2:DS2",
     "dhalion": "rheostat.policy.dhalion:Dhalion",
     "hpa": "rheostat.policy.hpa:HPA",
+    "trigger-interval": "rheostat.policy.trigger_interval:TriggerInterval",
 }
 """Name -> module:class, imported only when asked for. The clairvoyant is made where the truth is known."""
 

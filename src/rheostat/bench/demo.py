@@ -1,0 +1,160 @@
+"""The demo's run: YSB on an embedded Spark cluster, a load that rises, spikes and falls, one executor killed.
+
+Every task is paced, so that a machine with two cores shows what a cluster would: a slot does a known number of records
+per second, and six executors are really six processes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from rheostat.clock import WallClock
+from rheostat.engine.spark.attach import Scaler, autoscale
+from rheostat.engine.spark.session import session
+from rheostat.errors import RheostatError
+from rheostat.job.slo import Slo
+from rheostat.loop import Step
+from rheostat.ports import Journal
+from rheostat.workload.loads import Steps
+from rheostat.workload.pacing import paced
+from rheostat.workload.schedule import Schedule
+from rheostat.workload.source import ScheduleCounter, stream
+from rheostat.workload.ysb import YSB
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+EXECUTORS = (1, 6)
+SLOT_PER_S = 400.0
+"""Records/s that one slot does."""
+PARTITIONS = 24
+"""Several times more than slots, so that new executors help inside a running batch."""
+LEVELS = (3.0, 6.0, 10.0, 16.0, 10.0, 4.0, 3.0, 3.0)
+"""The load, in units of 100 records/s: it rises, spikes and falls."""
+SLO = Slo(max_latency_s=15.0, headroom=0.2)
+INTERVAL_S, WINDOW_S = 5.0, 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """What the demo came to."""
+
+    steps: tuple[Step, ...]
+    seconds: float
+    schedule: Schedule
+    killed_s: float | None
+    """When an executor was killed, since the start."""
+
+
+def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None]) -> Demo:
+    """Run the demo for so long; `show` is called about once a second."""
+    hold_s = max(5, seconds // len(LEVELS) // 5 * 5)
+    schedule = Schedule(Steps(LEVELS, hold_s), YSB.unit_per_s, hold_s * len(LEVELS))
+    spark = session("rheostat-demo", executors=EXECUTORS, conf={"spark.sql.shuffle.partitions": "6"} | QUIET)
+    spark.sparkContext.setLogLevel("OFF")
+    clock = WallClock()
+    with TemporaryDirectory(prefix="rheostat-demo-") as folder:
+        try:
+            events = stream(spark, schedule, partitions=PARTITIONS).transform(_paced)
+            query = (
+                YSB.build(events)
+                .writeStream.outputMode(YSB.output_mode)
+                .format("noop")
+                .queryName("ysb")
+                .option("checkpointLocation", str(Path(folder) / "checkpoint"))
+                .trigger(processingTime="2 seconds")
+                .start()
+            )
+            started_s, killed_s = clock.now(), None
+            counters = {"ysb": ScheduleCounter(schedule)}
+            with autoscale(
+                query,
+                slo=SLO,
+                executors=EXECUTORS,
+                journal=journal,
+                interval_s=INTERVAL_S,
+                window_s=WINDOW_S,
+                counters=counters,
+            ) as scaler:
+                while (gone_s := clock.now() - started_s) < seconds and query.isActive:
+                    if killed_s is None and gone_s > 0.6 * seconds:
+                        killed_s = gone_s if kill_an_executor() else None
+                    show(scaler, gone_s)
+                    clock.sleep_until(clock.now() + 1.0)
+                steps = scaler.steps
+            if (failed := query.exception()) is not None:
+                raise RheostatError(f"the query failed: {str(failed).splitlines()[0]}")
+            query.stop()
+            return Demo(steps, clock.now() - started_s, schedule, killed_s)
+        finally:
+            spark.stop()
+
+
+QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}
+
+
+def _paced(events: DataFrame) -> DataFrame:
+    return paced(events, SLOT_PER_S, tasks=PARTITIONS)
+
+
+def kill_an_executor() -> bool:
+    """Send SIGKILL to one executor process of this application; False when none was found."""
+    mine = str(os.getpid())
+    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=False).stdout
+    rows = [line.split(None, 2) for line in listed.splitlines()[1:]]
+    parent = {pid: ppid for pid, ppid, _ in rows}
+
+    def is_mine(pid: str) -> bool:
+        while pid in parent:
+            if pid == mine:
+                return True
+            pid = parent[pid]
+        return False
+
+    found = [pid for pid, _, line in rows if "CoarseGrainedExecutorBackend" in line and is_mine(pid)]
+    if not found:
+        return False
+    os.kill(int(found[0]), signal.SIGKILL)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One way to run the demo's load: what it holds, and how long it breaks its promise."""
+
+    way: str
+    executor_seconds: float
+    seconds_over: float
+    measured: bool
+
+
+def costs(demo: Demo) -> list[Cost]:
+    """Compare the scaler with fixed sizes; these are computed from the ability that was measured in this run."""
+    usable = [step.observation for step in demo.steps if step.observation.running is not None]
+    held = sum(o.running.slots for o in usable if o.running is not None) * INTERVAL_S
+    over = sum(INTERVAL_S for o in usable if o.latency and o.latency.event_p99_s > (SLO.max_latency_s or 0.0))
+    rates = sorted(r for o in usable if o.usable and (r := o.operator("job").true_rate_per_s))
+    found = [Cost("scaled by DS2", held, over, True)]
+    if not rates:
+        return found
+    slot_per_s = rates[len(rates) // 2]
+    for way, count in (("static minimum", EXECUTORS[0]), ("static maximum", EXECUTORS[1])):
+        found.append(Cost(way, count * demo.seconds, _late_s(demo, count * slot_per_s), False))
+    return found
+
+
+def _late_s(demo: Demo, ability_per_s: float) -> float:
+    """Return the seconds in which a fixed ability is further behind than was promised."""
+    backlog, late = 0.0, 0.0
+    for second in range(int(demo.seconds)):
+        arrived = demo.schedule.due(second + 1) - demo.schedule.due(second)
+        backlog = max(0.0, backlog + arrived - ability_per_s)
+        late += backlog > ability_per_s * (SLO.max_latency_s or 0.0)
+    return late

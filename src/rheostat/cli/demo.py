@@ -1,0 +1,140 @@
+"""`rheostat demo`: a real Spark cluster on this machine, scaled live under a changing load."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rheostat.cli import options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from rheostat.bench.demo import Demo
+    from rheostat.loop import Step
+
+
+def demo(
+    seconds: Annotated[int, typer.Option("--seconds", help="How long it runs, at least 60.")] = 180,
+    html_file: options.HtmlFile = None,
+    json_file: options.JsonFile = None,
+    verbose: options.Verbose = False,
+) -> None:
+    """Scale a real Spark query live: YSB under a load that rises, spikes and falls."""
+    from rheostat.cli import logs
+    from rheostat.cli.output import check_writable, console, write_json
+    from rheostat.errors import EngineError, InvalidValue
+    from rheostat.journal.memory import MemoryJournal
+
+    logs.configure(verbose)
+    check_writable(json=json_file, html=html_file)
+    if seconds < 60:
+        raise InvalidValue(f"--seconds is {seconds}: the demo needs at least 60")
+    try:
+        from rheostat.bench.demo import EXECUTORS, costs, run
+    except ImportError as error:
+        raise EngineError(f"{error}: Spark is not installed; pip install 'rheostat[spark]'") from error
+    out = console(json_file)
+    out.print(
+        f"starting an embedded Spark cluster, {EXECUTORS[0]} to {EXECUTORS[1]} executors (about 20 s)", style="dim"
+    )
+    journal = MemoryJournal()
+    with _view(out) as show:
+        done = run(seconds, journal, show)
+    out.print(_changes(done))
+    found = costs(done)
+    out.print(_costs(found))
+    if html_file is not None:
+        from pathlib import Path
+
+        from rheostat.report.page import journal_page
+
+        Path(html_file).write_text(journal_page(journal, journal.jobs()[0]), encoding="utf-8")
+        out.print(f"the whole story: {html_file}")
+    if json_file is not None:
+        write_json(json_file, [{name: getattr(cost, name) for name in cost.__slots__} for cost in found])
+
+
+def _cells(step: Step) -> tuple[str, ...]:
+    seen, decision = step.observation, step.decision
+    latency = None if seen.latency is None else seen.latency.event_p99_s
+
+    def text(value: float | None, unit: str = "") -> str:
+        return "-" if value is None else f"{value:,.0f}{unit}"
+
+    slots = "-" if seen.running is None else str(seen.running.slots)
+    why = f"{decision.reason}: {decision.sentence}"
+    return text(seen.load_per_s, "/s"), text(seen.backlog), text(latency, " s"), slots, why
+
+
+def _view(out: Console) -> Any:
+    """Return a context in which `show(scaler, seconds)` keeps the screen up to date, or prints a line a step."""
+    from contextlib import contextmanager
+
+    from rich.live import Live
+
+    @contextmanager
+    def view() -> Any:
+        with Live(console=out, refresh_per_second=2, transient=True) as live:
+            printed = [0]
+
+            def show(scaler: Any, gone_s: float) -> None:
+                steps = scaler.steps
+                if out.is_terminal:
+                    live.update(_table([(gone_s if k == 0 else None, s) for k, s in enumerate(reversed(steps[-8:]))]))
+                else:
+                    for step in steps[printed[0] :]:
+                        out.print(f"{gone_s:4.0f} s  " + "  ".join(_cells(step)), markup=False, soft_wrap=True)
+                printed[0] = len(steps)
+
+            yield show
+
+    return view()
+
+
+def _table(rows: list[tuple[float | None, Step]]) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title="YSB on Spark, newest first", header_style="bold", title_justify="left")
+    for heading in ("time", "load", "backlog", "latency p99", "executors"):
+        table.add_column(heading, justify="right")
+    table.add_column("decision", no_wrap=True)
+    for gone_s, step in rows:
+        table.add_row("" if gone_s is None else f"{gone_s:.0f} s", *map(escape, _cells(step)))
+    return table
+
+
+def _changes(done: Demo) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title="What was changed, and why", header_style="bold", title_justify="left")
+    for heading in ("time", "executors", "why"):
+        table.add_column(heading)
+    start_s = done.steps[0].observation.at_s if done.steps else 0.0
+    for step in done.steps:
+        if step.intent is not None:
+            was, to = step.intent.previous, step.intent.target
+            table.add_row(
+                f"{step.observation.at_s - start_s:.0f} s",
+                f"{was.slots if was else '?'} -> {to.slots}",
+                escape(step.decision.sentence),
+            )
+    if done.killed_s is not None:
+        table.caption = f"an executor was killed after {done.killed_s:.0f} s; Spark replaced it, the query went on"
+    return table
+
+
+def _costs(found: Any) -> Table:
+    from rich.table import Table
+
+    table = Table(title="What it cost", header_style="bold", title_justify="left")
+    for heading in ("", "executor-seconds", "seconds over the promise (15 s)", ""):
+        table.add_column(heading, justify="left" if not heading else "right")
+    for cost in found:
+        how = "measured" if cost.measured else "computed from the measured ability"
+        table.add_row(cost.way, f"{cost.executor_seconds:,.0f}", f"{cost.seconds_over:,.0f}", how)
+    return table

@@ -1,0 +1,175 @@
+"""`rheostat.autoscale`: one line to attach a scaler to running queries."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from rheostat.clock import WallClock
+from rheostat.engine.spark.microbatch import MicroBatchEngine
+from rheostat.engine.spark.offsets import OffsetCounter
+from rheostat.engine.spark.settings import check_master, missing_settings
+from rheostat.errors import InvalidValue, RheostatError
+from rheostat.job.decision import Decision
+from rheostat.job.guards import Guards
+from rheostat.job.slo import Slo
+from rheostat.journal import open_journal
+from rheostat.loop import Controller, Step
+from rheostat.policy.base import BasePolicy
+from rheostat.policy.registry import make_policy
+from rheostat.ports import Journal
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+KEPT_STEPS = 1000
+
+
+class Scaler:
+    """A running scaler: look at it, pause it, stop it. The queries go on without it."""
+
+    def __init__(
+        self, controller: Controller[Any], engine: MicroBatchEngine, clock: WallClock, interval_s: float
+    ) -> None:
+        self._controller, self._engine, self._clock, self._interval_s = controller, engine, clock, interval_s
+        self._paused = threading.Event()
+        self._steps: list[Step] = []
+        self._error: Exception | None = None
+        controller.start()
+        self._thread = threading.Thread(target=self._work, name="rheostat-scaler", daemon=True)
+        self._thread.start()
+
+    @property
+    def status(self) -> str:
+        """One of running, paused, stopped, or failed with the reason."""
+        if self._error is not None:
+            return f"failed: {self._error}"
+        if not self._thread.is_alive():
+            return "stopped"
+        return "paused" if self._paused.is_set() else "running"
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What was seen and decided, oldest first; the last thousand."""
+        return tuple(self._steps)
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """The decisions, oldest first."""
+        return tuple(step.decision for step in self._steps)
+
+    def pause(self) -> None:
+        """Stop looking and changing; the executors stay as they are."""
+        self._paused.set()
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        self._paused.clear()
+
+    def stop(self) -> None:
+        """End the scaler; doing it again changes nothing."""
+        self._controller.halt()
+        self._clock.wake.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def __enter__(self) -> Scaler:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _work(self) -> None:
+        step = self._controller.step
+        try:
+            next_s = self._clock.now() + self._interval_s
+            while not self._clock.wake.is_set():
+                self._clock.sleep_until(next_s)
+                if self._clock.wake.is_set():
+                    break
+                if not self._paused.is_set():
+                    self._steps.append(step())
+                    del self._steps[:-KEPT_STEPS]
+                    if not any(query.isActive for query in self._engine.queries):
+                        break
+                next_s = max(next_s + self._interval_s, self._clock.now())
+        except Exception as error:  # noqa: BLE001 - the scaler may die, the queries must not
+            self._error = error
+        finally:
+            self._controller.stop()
+            self._engine.close()
+
+
+def autoscale(
+    queries: StreamingQuery | Sequence[StreamingQuery],
+    *,
+    slo: Slo | None = None,
+    executors: tuple[int, int],
+    policy: str | BasePolicy[Any] = "ds2",
+    journal: str | Journal = ":memory:",
+    guards: Guards | None = None,
+    apply: bool = True,
+    interval_s: float = 10.0,
+    window_s: float = 30.0,
+    counters: Mapping[str, OffsetCounter] | None = None,
+    seed: int = 0,
+) -> Scaler:
+    """Keep the executors of running micro-batch queries at the size that the policy decides."""
+    listed = list(queries) if isinstance(queries, Sequence) else [queries]
+    session = _check(listed, executors)
+    clock = WallClock()
+    engine = MicroBatchEngine(session, listed, executors, clock, window_s=window_s, counters=counters)
+    chosen = make_policy(policy) if isinstance(policy, str) else policy
+    book = open_journal(journal) if isinstance(journal, str) else journal
+    rules = guards or Guards()
+    controller = Controller(
+        engine,
+        chosen,
+        book,
+        clock,
+        slo=slo,
+        guards=rules if apply else replace(rules, shadow=True),
+        seed=seed,
+        settings={"engine": "spark", "interval_s": interval_s, "window_s": window_s},
+    )
+    return Scaler(controller, engine, clock, interval_s)
+
+
+def _check(queries: Sequence[Any], executors: tuple[int, int]) -> Any:
+    """Refuse what cannot be scaled, before anything is touched."""
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    least, most = executors
+    if not 1 <= least <= most:
+        raise InvalidValue(f"executors=({least}, {most}): the first must be at least 1 and not above the second")
+    if not queries:
+        raise InvalidValue("autoscale needs at least one running query")
+    for query in queries:
+        if isinstance(query, DataFrame):
+            raise InvalidValue("autoscale takes the query that writeStream...start() returned, not a DataFrame")
+        if not isinstance(query, StreamingQuery):
+            kind = f"{type(query).__module__}.{type(query).__name__}"
+            hint = ": Spark Connect has no lever on executors" if ".connect." in kind else ""
+            raise InvalidValue(f"autoscale takes a StreamingQuery, not a {kind}{hint}")
+        if not query.isActive:
+            raise InvalidValue(f"query {query.name or query.id} is not active")
+    session = _session_of(queries[0])
+    context = session.sparkContext
+    if problem := check_master(context.master):
+        raise InvalidValue(problem)
+    if missing := missing_settings(dict(context.getConf().getAll())):
+        lines = "\n".join(f"  {item}" for item in missing)
+        raise InvalidValue(f"Spark settings that live resizing needs are missing:\n{lines}\nrheostat.session sets them")
+    return session
+
+
+def _session_of(query: Any) -> Any:
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+    if session is None:
+        raise RheostatError(f"query {query.id} has no Spark session in this process")
+    return session

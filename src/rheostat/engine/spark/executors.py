@@ -1,0 +1,354 @@
+"""The executor lever: adds and removes executors of a running Spark application without losing a row.
+
+Removal is the delicate half. An executor that leaves takes along its shuffle files and the tasks that run on it; Spark
+computes both again, and state comes back from the checkpoint, so results stay exact (see `settings.NEEDED` for what
+that depends on). It is work done twice all the same, so executors leave between two jobs wherever there is such a
+moment. Even batches that run back to back have it: while Spark plans a batch or commits its offsets no job runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rheostat.clock import WallClock
+from rheostat.errors import EngineError, InvalidValue
+from rheostat.job.observation import Change
+from rheostat.ports import Clock, Note
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+BOUNDARY_S = 2.0
+"""How long a removal waits for a moment without jobs."""
+POLL_S = 0.004
+"""Between two looks for that moment: the gaps between batches last 50 ms and more."""
+LOSSES_KEPT = 100
+
+Choose = Callable[[Sequence["Executor"], Mapping[str, int]], Sequence["Executor"]]
+"""Orders executors, those to remove first; is given how many tasks run on each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """One executor process."""
+
+    id: str
+    host: str
+    cores: int
+    since_s: float
+    """When it was registered, in seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """An executor that went away although nobody here asked for it."""
+
+    executor: Executor
+    noticed_s: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """What one call of `want` did."""
+
+    wanted: int
+    removed: tuple[str, ...] = ()
+    at_boundary: bool = True
+    """False when executors had to be removed under a running job."""
+    waited_s: float = 0.0
+
+
+class Scheduler(Protocol):
+    """The few things that Spark's scheduler is asked."""
+
+    def registered(self) -> tuple[str, ...]:
+        """Return the ids of all executors that are there, also of those about to leave."""
+
+    def describe(self, executor_id: str) -> Executor | None:
+        """Return an executor, or None while Spark's books do not have it yet."""
+
+    def reason_gone(self, executor_id: str) -> str:
+        """Return why an executor went away, as Spark says it."""
+
+    def running_tasks(self) -> Mapping[str, int]:
+        """Return how many tasks run on each executor."""
+
+    def no_job_runs(self) -> bool:
+        """Whether no job runs in the whole application."""
+
+    def request_total(self, executors: int) -> bool:
+        """Make this the number that the cluster manager keeps up; False when it was not acknowledged."""
+
+    def remove(self, ids: Sequence[str]) -> tuple[str, ...]:
+        """Remove executors without touching the total; return those that were really told to go."""
+
+    def cores_setting(self) -> int | None:
+        """Return `spark.executor.cores`."""
+
+
+class SparkScheduler:
+    """The scheduler of a SparkContext. Every untyped call into the JVM is in this class, on the caller's thread."""
+
+    def __init__(self, context: SparkContext) -> None:
+        if context._jsc is None:
+            raise EngineError("the SparkContext is stopped: start a new session")
+        jvm: Any = context._jvm
+        self._context = context
+        self._scala: Any = jvm.org.apache.spark.api.python.PythonUtils
+        self._spark: Any = context._jsc.sc()
+        self._backend: Any = self._spark.schedulerBackend()
+        self._tasks: Any = self._spark.taskScheduler()
+        self._store: Any = self._spark.statusStore()
+        # The scheduler's own set: one round trip and no lag. The status tracker goes through all jobs it remembers.
+        self._jobs: Any = self._spark.dagScheduler().activeJobs()
+
+    def registered(self) -> tuple[str, ...]:
+        """Ask the scheduler, which knows before the status store does."""
+        self._check_alive()
+        # One string instead of one round trip per id.
+        ids = str(self._backend.getExecutorIds().mkString(","))
+        return tuple(ids.split(",")) if ids else ()
+
+    def describe(self, executor_id: str) -> Executor | None:
+        """Read the status store's entry."""
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            entry: Any = self._store.executorSummary(executor_id)
+        except Py4JJavaError:
+            return None
+        # Until its block manager has registered too, an executor is known by its host alone.
+        address = str(entry.hostPort())
+        host = address.rpartition(":")[0] or address
+        return Executor(executor_id, host, int(entry.totalCores()), int(entry.addTime().getTime()) / 1000.0)
+
+    def reason_gone(self, executor_id: str) -> str:
+        """Read the status store's entry; the newest 100 dead executors are kept there."""
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            reason: Any = self._store.executorSummary(executor_id).removeReason()
+        except Py4JJavaError:
+            return "not known"
+        return str(reason.get()).strip() if reason.isDefined() else "not known"
+
+    def running_tasks(self) -> Mapping[str, int]:
+        """Ask the task scheduler: exact at this moment, unlike the status store."""
+        pairs = str(self._tasks.runningTasksByExecutors().mkString(","))
+        return {name: int(count) for name, _, count in (pair.partition(" -> ") for pair in pairs.split(",") if pair)}
+
+    def no_job_runs(self) -> bool:
+        """Look into the scheduler's set of active jobs."""
+        return bool(self._jobs.isEmpty())
+
+    def request_total(self, executors: int) -> bool:
+        """Call what Spark offers to developers."""
+        return bool(self._spark.requestTotalExecutors(executors, 0, self._scala.toScalaMap({})))
+
+    def remove(self, ids: Sequence[str]) -> tuple[str, ...]:
+        """Go to the scheduler's backend: `SparkContext.killExecutors` also takes each executor off the total."""
+        # adjustTargetNumExecutors=False, or the total would fall below what is wanted and a crashed executor would
+        # not be replaced; countFailures=False, a removal is no failure; force=True, or busy executors are skipped.
+        gone = str(self._backend.killExecutors(self._scala.toSeq(list(ids)), False, False, True).mkString(","))
+        return tuple(gone.split(",")) if gone else ()
+
+    def withdraw(self, ids: Sequence[str]) -> None:
+        """Take back executors that a standalone master has launched and that are not registered here yet.
+
+        The backend only removes executors that it knows. Ids that the master does not know are ignored, and so is
+        the call where the cluster manager is another one: it starts no more executors than it was asked for.
+        """
+        if not ids or not str(self._backend.getClass().getSimpleName()).startswith("Standalone"):
+            return
+        known = set(self.registered())
+        self._backend.client().killExecutors(self._scala.toSeq([i for i in ids if i not in known]))
+
+    def cores_setting(self) -> int | None:
+        """Read it from the settings that the application was started with."""
+        value = self._context.getConf().get("spark.executor.cores")
+        return int(value) if value is not None else None
+
+    def _check_alive(self) -> None:
+        # A stopped context answers with nonsense instead of an error.
+        if bool(self._spark.isStopped()):
+            raise EngineError("the SparkContext is stopped: start a new session")
+
+
+def idle_then_newest(executors: Sequence[Executor], tasks: Mapping[str, int]) -> Sequence[Executor]:
+    """Put executors with the fewest running tasks first, among those the newest, which hold the least state."""
+    return sorted(executors, key=lambda e: (tasks.get(e.id, 0), -e.since_s, -len(e.id), e.id))
+
+
+def progress(wanted: int | None, running: int, leaving: int, differs_s: float, patience_s: float) -> Change:
+    """Say how far a wanted number has come, when it has differed from the running one for so long."""
+    if wanted is None or (running == wanted and not leaving):
+        return Change.NONE
+    return Change.UNDER_WAY if differs_s <= patience_s else Change.PARTIAL
+
+
+class Executors:
+    """The executors of one application: what runs, what is wanted, and the way from one to the other.
+
+    Level-triggered: `want(n)` again changes nothing when n run, and otherwise goes on where it stands, also removing
+    executors that arrived after a smaller number was asked for. One per SparkContext, used from one thread at a time.
+    """
+
+    def __init__(self, scheduler: Scheduler, clock: Clock | None = None, boundary_s: float = BOUNDARY_S) -> None:
+        if not boundary_s >= 0:
+            raise InvalidValue(f"boundary_s is {boundary_s}: the wait for a moment without jobs is 0 s or more")
+        self._scheduler = scheduler
+        self._clock = WallClock() if clock is None else clock
+        self._boundary_s = boundary_s
+        self._known: dict[str, Executor] = {}
+        self._leaving: set[str] = set()
+        self._losses: list[Loss] = []
+        self._wanted: int | None = None
+        self._differs_since_s: float | None = None
+
+    @classmethod
+    def of(cls, context: SparkContext, boundary_s: float = BOUNDARY_S) -> Executors:
+        """Take hold of a SparkContext's executors."""
+        return cls(SparkScheduler(context), boundary_s=boundary_s)
+
+    @property
+    def wanted(self) -> int | None:
+        """The number that was asked for last; None before the first time."""
+        return self._wanted
+
+    @property
+    def cores_per_executor(self) -> int:
+        """Slots that come and go with one executor."""
+        cores = self._scheduler.cores_setting()
+        if cores is not None:
+            return cores
+        running = self.running()
+        if not running:
+            raise EngineError("no executor runs and spark.executor.cores is not set: their size is not known")
+        return min(e.cores for e in running)
+
+    def running(self) -> tuple[Executor, ...]:
+        """Return the executors that take tasks, oldest first; the driver and those about to leave are not among them.
+
+        One or two round trips to the JVM, whatever the number: what never changes about an executor is asked once.
+        """
+        registered = self._look()
+        known = (self._known[i] for i in registered if i in self._known and i not in self._leaving)
+        return tuple(sorted(known, key=lambda e: (e.since_s, len(e.id), e.id)))
+
+    def leaving(self) -> tuple[str, ...]:
+        """Return the executors that were told to go and are still there."""
+        self._look()
+        return tuple(sorted(self._leaving))
+
+    def losses(self) -> tuple[Loss, ...]:
+        """Return the last executors that went away without being asked to, oldest first."""
+        self._look()
+        return tuple(self._losses)
+
+    def want(self, executors: int, note: Note | None = None, at_boundary: Callable[[], bool] | None = None) -> Resize:
+        """Make this the wanted number: ask for the total, and remove what runs beyond it.
+
+        `note(step)` is called before each step that changes something. `at_boundary` says that this is a good moment
+        to remove executors (default: no job runs); after `boundary_s` without one they are removed all the same.
+        """
+        self._check(executors)
+        if executors == self._wanted and len(self.running()) == executors:
+            return Resize(executors)
+        if executors != self._wanted:
+            if note is not None:
+                note(f"ask for {executors} executors")
+            self._differs_since_s = None
+        # Asked again even when it is the same number: a restarted cluster manager has forgotten it, and would
+        # replace the executors that are about to be removed.
+        self._request(executors)
+        return self.shrink(executors, note=note, at_boundary=at_boundary)
+
+    def grow(self, executors: int) -> None:
+        """Raise the wanted number; executors arrive by and by, or never, where the cluster has no more."""
+        self._check(executors)
+        if executors < len(self.running()):
+            raise InvalidValue(f"grow({executors}): {len(self.running())} executors run already; use want or shrink")
+        self._request(executors)
+
+    def shrink(
+        self,
+        executors: int,
+        choose: Choose = idle_then_newest,
+        note: Note | None = None,
+        at_boundary: Callable[[], bool] | None = None,
+    ) -> Resize:
+        """Remove executors until at most this many run; the total is lowered first, or they would be replaced."""
+        self._check(executors)
+        if self._wanted is None or self._wanted > executors:
+            self._request(executors)
+        running = self.running()
+        if len(running) <= executors:
+            return Resize(executors)
+        # Chosen before the boundary is waited for: it lasts milliseconds.
+        chosen = choose(running, self._scheduler.running_tasks())[: len(running) - executors]
+        started_s = self._clock.now()
+        found = self._wait_for(at_boundary or self._scheduler.no_job_runs, started_s + self._boundary_s)
+        waited_s = self._clock.now() - started_s
+        if not found:
+            # Others may have come, gone or fallen idle meanwhile.
+            running = self.running()
+            chosen = choose(running, self._scheduler.running_tasks())[: max(len(running) - executors, 0)]
+        if not chosen:
+            return Resize(executors, at_boundary=found, waited_s=waited_s)
+        ids = [e.id for e in chosen]
+        if note is not None:
+            note(f"remove executors {', '.join(ids)}")
+        removed = self._scheduler.remove(ids)
+        self._leaving.update(removed)
+        return Resize(executors, removed, found, waited_s)
+
+    def state(self, patience_s: float, now_s: float) -> Change:
+        """Say whether what runs is what is wanted, is on its way there, or has stopped short of it.
+
+        Patience counts from the first look that saw a difference, so an executor that dies starts a new count.
+        """
+        running = len(self.running())
+        if progress(self._wanted, running, len(self._leaving), 0.0, patience_s) is Change.NONE:
+            self._differs_since_s = None
+            return Change.NONE
+        if self._differs_since_s is None:
+            self._differs_since_s = now_s
+        return progress(self._wanted, running, len(self._leaving), now_s - self._differs_since_s, patience_s)
+
+    def _check(self, executors: int) -> None:
+        if isinstance(executors, bool) or not isinstance(executors, int) or executors < 1:
+            raise InvalidValue(f"{executors!r} executors: at least 1 must stay, or the query stands still")
+
+    def _request(self, executors: int) -> None:
+        if not self._scheduler.request_total(executors):
+            raise EngineError(
+                f"the cluster manager did not acknowledge a total of {executors} executors: "
+                "it may be down, or this master cannot scale (see rheostat.engine.spark.settings.check_master)"
+            )
+        self._wanted = executors
+
+    def _wait_for(self, moment: Callable[[], bool], deadline_s: float) -> bool:
+        while not moment():
+            now_s = self._clock.now()
+            if now_s >= deadline_s:
+                return False
+            self._clock.sleep_until(min(now_s + POLL_S, deadline_s))
+        return True
+
+    def _look(self) -> tuple[str, ...]:
+        """Learn who has come and who has gone; return who is there."""
+        registered = self._scheduler.registered()
+        for executor_id in registered:
+            if executor_id not in self._known and (executor := self._scheduler.describe(executor_id)) is not None:
+                self._known[executor_id] = executor
+        for executor_id in self._known.keys() - set(registered):
+            executor = self._known.pop(executor_id)
+            if executor_id in self._leaving:
+                self._leaving.discard(executor_id)
+            else:
+                reason = self._scheduler.reason_gone(executor_id)
+                self._losses = [*self._losses, Loss(executor, self._clock.now(), reason)][-LOSSES_KEPT:]
+        return registered

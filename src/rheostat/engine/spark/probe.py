@@ -1,0 +1,75 @@
+"""`rheostat.operator`: a named operator with useful-time probes, put into a query before it starts.
+
+Two nanosecond stamps around the operator's own columns, on one record in `sample`, and one `observe` that adds them
+up (SPARK.md: on every record they cost 13 % of a 1.5 us operator, on 1 in 64 nothing that can be measured). The stamps
+are non-deterministic to Spark, so that its optimiser neither collapses nor reorders across them. They cannot follow
+records through a shuffle: an operator that drops them (an aggregation, a select of named columns) is only counted,
+and its work is seen through its stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rheostat.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+BEGIN, END = "__rheostat_begin", "__rheostat_end"
+RECORDS, SAMPLED, NANOSECONDS = "rheostat_records", "rheostat_sampled", "rheostat_ns"
+NOW_NS = "cast(java_method('java.lang.System', 'nanoTime') as bigint)"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What one batch's probe counted."""
+
+    records: int
+    useful_s: float | None
+    """Seconds of all tasks together; None where the stamps did not come through."""
+
+
+def operator(
+    name: str, apply: Callable[[DataFrame], DataFrame] | None = None, *, sample: int = 64
+) -> Callable[[DataFrame], DataFrame]:
+    """Return a transform: `events.transform(rheostat.operator("parse", parse))` runs `parse` between two probes.
+
+    Without a function it counts the records that pass: `events.transform(rheostat.operator("parsed"))`.
+    """
+    if not name or not isinstance(name, str):
+        raise InvalidValue(f"an operator needs a name, not {name!r}")
+    if sample < 1:
+        raise InvalidValue(f"operator {name!r}: sample must be at least 1, not {sample}")
+
+    def probed(frame: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as sql
+
+        counts = [sql.count(sql.lit(1)).alias(RECORDS)]
+        if apply is None:
+            return frame.observe(name, *counts)
+        key = f"`{frame.columns[0]}`"
+        begin = f"case when pmod(xxhash64({key}), {sample}) = 0 then {NOW_NS} end"
+        done = apply(frame.withColumn(BEGIN, sql.expr(begin)))
+        if BEGIN not in done.columns:
+            return done.observe(name, *counts)
+        stamped = done.withColumn(END, sql.expr(f"case when {BEGIN} is not null then {NOW_NS} end"))
+        counts += [
+            sql.count(sql.col(BEGIN)).alias(SAMPLED),
+            sql.sum(sql.col(END) - sql.col(BEGIN)).alias(NANOSECONDS),
+        ]
+        return stamped.observe(name, *counts).drop(BEGIN, END)
+
+    return probed
+
+
+def read_probe(counted: Mapping[str, Any]) -> Probe | None:
+    """Return what a probe counted in one batch; None for observations that are not ours."""
+    if RECORDS not in counted:
+        return None
+    records, sampled = int(counted[RECORDS]), int(counted.get(SAMPLED) or 0)
+    if not sampled:
+        return Probe(records, 0.0 if records == 0 else None)
+    return Probe(records, float(counted[NANOSECONDS] or 0) / 1e9 * records / sampled)

@@ -1,0 +1,135 @@
+"""An open-loop source for any load shape, made of what Spark has: the `rate` source at the peak rate, thinned.
+
+The load does not wait for the job: a slow job finds bigger batches. `rate` numbers its rows without gaps and hands
+them out in whole seconds, so `value div peak` is the second a row belongs to, whatever the clock says, and a row is
+kept when it is among the first `n` of its second, with `n` what the schedule asks for. Everything follows from `value`
+alone: a restart from the checkpoint goes on where it stopped, rates are exact, every partition gets its even share, and
+a batch job over the same seconds gives the very same rows. One checkpoint belongs to one schedule.
+
+`numInputRows` of the query's progress counts rows before the thinning: count after it, with `observe`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from rheostat.job.frozen import check_number
+from rheostat.workload.loads import Load
+from rheostat.workload.schedule import Schedule
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+START_S = 1_577_836_800
+"""2020-01-01: event time of the first record unless told otherwise; fixed, so that results can be repeated."""
+
+
+class ScheduleCounter:
+    """Counts the records before an offset of a source that plays a schedule: its offsets are whole seconds."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+
+    def records(self, offset: Any) -> float | None:
+        """Return how many records are due before this second; None for what is no second."""
+        return self.ahead(offset, 0.0)
+
+    def ahead(self, offset: Any, seconds: float) -> float | None:
+        """Return how many are due so long after this second."""
+        if not str(offset).isdigit():
+            return None
+        return float(self._schedule.due(max(0, int(int(offset) + seconds))))
+
+
+def open_loop(
+    spark: SparkSession,
+    load: Load,
+    unit_per_s: float,
+    seconds: int,
+    *,
+    step_s: int = 5,
+    partitions: int = 4,
+    start_s: float | None = None,
+    seed: int = 0,
+) -> DataFrame:
+    """Return a stream of (value, timestamp) that follows `load`, and after `seconds` starts it anew.
+
+    `value` counts the records from 0 without gaps; `timestamp` is event time, `start_s` for the first record. To
+    compare it with the clock, give the wall-clock time of the first start, and the same one at every restart.
+    """
+    return stream(spark, Schedule(load, unit_per_s, seconds, step_s, seed), partitions=partitions, start_s=start_s)
+
+
+def open_loop_batch(
+    spark: SparkSession,
+    load: Load,
+    unit_per_s: float,
+    seconds: int,
+    *,
+    first_s: int = 0,
+    last_s: int | None = None,
+    step_s: int = 5,
+    partitions: int = 4,
+    start_s: float | None = None,
+    seed: int = 0,
+) -> DataFrame:
+    """Return, as a batch, the rows that `open_loop` brings in the seconds from `first_s` up to `last_s`."""
+    schedule = Schedule(load, unit_per_s, seconds, step_s, seed)
+    last = seconds if last_s is None else last_s
+    return batch(spark, schedule, first_s=first_s, last_s=last, partitions=partitions, start_s=start_s)
+
+
+def stream(spark: SparkSession, schedule: Schedule, *, partitions: int = 4, start_s: float | None = None) -> DataFrame:
+    """Return the stream that plays a schedule."""
+    check_number("partitions", partitions, least=1)
+    rows = (
+        spark.readStream.format("rate")
+        .option("rowsPerSecond", schedule.peak_per_s)
+        .option("numPartitions", partitions)
+        .load()
+    )
+    return _thinned(rows.select("value"), schedule, start_s)
+
+
+def batch(
+    spark: SparkSession,
+    schedule: Schedule,
+    *,
+    first_s: int,
+    last_s: int,
+    partitions: int = 4,
+    start_s: float | None = None,
+) -> DataFrame:
+    """Return the same rows as a batch, for the seconds from `first_s` up to `last_s`."""
+    check_number("first_s", first_s)
+    check_number("last_s", last_s, least=first_s)
+    peak = schedule.peak_per_s
+    rows = spark.range(first_s * peak, last_s * peak, 1, partitions)
+    return _thinned(rows.withColumnRenamed("id", "value"), schedule, start_s)
+
+
+def _thinned(rows: DataFrame, schedule: Schedule, start_s: float | None) -> DataFrame:
+    start_us = round((START_S if start_s is None else start_s) * 1_000_000)
+    peak, span, step_s = schedule.peak_per_s, schedule.seconds, schedule.step_s
+    return (
+        rows.selectExpr(
+            f"value div {peak} as second",
+            f"pmod(value, {peak}) as nth",
+            f"pmod(value div {peak}, {span}) div {step_s} as step",
+            f"pmod(pmod(value div {peak}, {span}), {step_s}) as part",
+        )
+        .selectExpr("*", f"{_lookup(schedule.counts)} as held", f"{_lookup(schedule.before)} as before")
+        .selectExpr("*", f"part * held div {step_s} as sooner", f"(part + 1) * held div {step_s} as later")
+        .where("nth < later - sooner")
+        .selectExpr(
+            f"(second div {span}) * {schedule.total}L + before + sooner + nth as value",
+            # At least 1: the optimiser may look at a second without records before the filter does.
+            f"timestamp_micros({start_us}L + second * 1000000 + nth * 1000000 div greatest(later - sooner, 1)) "
+            "as timestamp",
+        )
+    )
+
+
+def _lookup(entries: Iterable[int]) -> str:
+    return f"element_at(array({', '.join(f'{entry}L' for entry in entries)}), cast(step as int) + 1)"

@@ -1,0 +1,108 @@
+"""`rheostat.autoscale` on a real Spark: it refuses what it cannot scale, and follows a load on an embedded cluster."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spark_autoscaled
+from pyspark.sql import SparkSession
+
+import rheostat
+from rheostat.engine.spark.probe import operator
+from rheostat.errors import InvalidValue
+
+
+@pytest.fixture
+def query(spark: SparkSession, tmp_path: Path) -> Iterator[Any]:
+    events = spark.readStream.format("rate").option("rowsPerSecond", 10).load()
+    running = events.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    yield running
+    running.stop()
+
+
+@pytest.mark.parametrize("executors", [(5, 2), (0, 3)])
+def test_refuses_impossible_numbers(query: Any, executors: tuple[int, int]) -> None:
+    with pytest.raises(InvalidValue, match=rf"executors=\({executors[0]}, {executors[1]}\)"):
+        rheostat.autoscale(query, executors=executors)
+
+
+def test_refuses_a_master_without_executors(query: Any) -> None:
+    with pytest.raises(InvalidValue, match=r"local\[4\]"):
+        rheostat.autoscale(query, executors=(1, 2))
+
+
+def test_refuses_what_is_no_running_query(spark: SparkSession, query: Any) -> None:
+    query.stop()
+    with pytest.raises(InvalidValue, match="is not active"):
+        rheostat.autoscale(query, executors=(1, 2))
+    with pytest.raises(InvalidValue, match="not a DataFrame"):
+        rheostat.autoscale(spark.range(3), executors=(1, 2))  # type: ignore[arg-type]
+    with pytest.raises(InvalidValue, match="StreamingQuery, not a builtins"):
+        rheostat.autoscale("ysb", executors=(1, 2))  # type: ignore[arg-type]
+    with pytest.raises(InvalidValue, match="at least one"):
+        rheostat.autoscale([], executors=(1, 2))
+
+
+def test_probes_change_no_result(spark: SparkSession) -> None:
+    """The stamps are gone afterwards, also where the operator itself drops them."""
+    rows = spark.range(0, 2000, 1, 4)
+    kept = operator("keep", lambda frame: frame.where("id % 2 = 0"), sample=1)(rows)
+    assert kept.columns == ["id"]
+    assert kept.count() == 1000
+    dropped = operator("drop", lambda frame: frame.selectExpr("id + 1 as more"))(rows)
+    assert dropped.columns == ["more"]
+    assert dropped.count() == 2000
+    assert operator("pass")(rows).count() == 2000
+
+
+def test_a_probe_needs_a_name_and_a_sample() -> None:
+    with pytest.raises(InvalidValue, match="name"):
+        operator("")
+    with pytest.raises(InvalidValue, match="sample must be at least 1"):
+        operator("parse", sample=0)
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What happened on an embedded cluster, in a process of its own."""
+    folder = tmp_path_factory.mktemp("autoscaled")
+    done = subprocess.run(
+        [sys.executable, spark_autoscaled.__file__, str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def test_a_rising_load_brings_executors_and_the_query_goes_on(story: dict[str, Any]) -> None:
+    assert story["failed"] is None
+    assert story["most_executors"] > story["first_executors"]
+    assert story["reasons"].get("under-provisioned", 0) >= 1
+    assert story["status"] == "running"
+
+
+def test_the_result_is_exact_through_all_resizes(story: dict[str, Any]) -> None:
+    assert story["rows_wrong"] == 0
+    assert story["seconds_checked"] > 10
+
+
+def test_named_operators_and_ability_are_measured(story: dict[str, Any]) -> None:
+    assert story["pace_true_rate"] == pytest.approx(spark_autoscaled.SLOT_PER_S, rel=0.35)
+
+
+def test_shadow_mode_decides_and_touches_nothing(story: dict[str, Any]) -> None:
+    assert story["shadow_changed"] is False
+    assert story["shadow_decisions"] >= 1
+
+
+def test_the_journal_can_be_replayed(story: dict[str, Any]) -> None:
+    assert story["replay_steps"] > 3
+    assert story["replay_differences"] == 0

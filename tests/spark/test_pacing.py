@@ -1,0 +1,88 @@
+"""A paced stage does what its curve says."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from rheostat.engine.simulated.curves import Curve, Linear, Usl
+from rheostat.errors import InvalidValue
+from rheostat.workload.catalog import PIPELINES
+from rheostat.workload.pacing import Pace, paced, pacing, waits
+
+NOW = "cast(java_method('java.lang.System', 'nanoTime') as bigint)"
+
+
+def stamped(df: DataFrame) -> DataFrame:
+    return df.selectExpr("spark_partition_id() as part", "value", f"{NOW} as passed_ns")
+
+
+def ability_per_s(stamps: DataFrame) -> float:
+    """Add up what the tasks did, each over its own time, so that starting a job does not count."""
+    spans = stamps.groupBy("part").agg({"value": "count", "passed_ns": "max"}).collect()
+    first = {row["part"]: row[1] for row in stamps.groupBy("part").agg({"passed_ns": "min"}).collect()}
+    return float(sum(row["count(value)"] / (row["max(passed_ns)"] - first[row["part"]]) * 1e9 for row in spans))
+
+
+def numbers(spark: SparkSession, rows: int, tasks: int) -> DataFrame:
+    return spark.range(0, rows, 1, tasks).withColumnRenamed("id", "value")
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 4])
+@pytest.mark.parametrize("curve", [Linear(1000.0), Usl(700.0, 0.1, 0.02)], ids=["linear", "usl"])
+def test_a_stage_follows_its_curve(spark: SparkSession, curve: Curve, tasks: int) -> None:
+    pace = Pace(curve, tasks, noise=0.1)
+    rows = numbers(spark, round(curve.ability_per_s(tasks) * 1.5), tasks)
+    stamps = stamped(paced(rows, pace.rate_per_task_per_s, tasks=tasks, noise=pace.noise, seed=3)).cache()
+    assert ability_per_s(stamps) == pytest.approx(curve.ability_per_s(tasks), rel=0.05)
+    stamps.unpersist()
+
+
+def test_a_stream_of_named_steps_follows_its_curves(spark: SparkSession, tmp_path: Path) -> None:
+    # In one stage times add up: 1/2000 s for every event, 1/1000 s for every bid of 46 in 50.
+    paces = {"bids": Pace(Linear(2000.0), 4), "mapper": Pace(Linear(1000.0), 4)}
+    events = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 4000).option("numPartitions", 4).load()
+    bids = PIPELINES["q1"].build(events, pacing(paces))
+    query = (
+        stamped(bids)
+        .writeStream.format("memory")
+        .queryName("paced")
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(processingTime="1 hour")
+        .start()
+    )
+    try:
+        while query.lastProgress is None:
+            query.awaitTermination(1)
+            assert query.exception() is None
+        stamps = spark.table("paced")
+        assert stamps.count() == 4000 * 46 // 50
+        assert ability_per_s(stamps) == pytest.approx(4 / (50 / 46 / 2000 + 1 / 1000), rel=0.05)
+    finally:
+        query.stop()
+        spark.catalog.dropTempView("paced")
+
+
+@pytest.mark.parametrize("tasks", [1, 5, 8])
+@pytest.mark.parametrize("chunk", [1, 20, 50])
+def test_a_filter_before_it_takes_only_its_share_of_the_waits(spark: SparkSession, tasks: int, chunk: int) -> None:
+    # 5 tasks and chunks of 20 make blocks of 100: a fixed place in them would fall on the first of every 50 events.
+    assert numbers(spark, 100_000, 4).where(waits(tasks, chunk)).count() == 100_000 // chunk
+    kept = numbers(spark, 400_000, 4).where("pmod(value, 50) > 3").where(waits(tasks, chunk)).count()
+    assert kept == pytest.approx(400_000 * 46 / 50 / chunk, rel=0.02)
+
+
+def test_noise_repeats_with_its_seed_and_keeps_records(spark: SparkSession) -> None:
+    rows = numbers(spark, 500, 2)
+    assert paced(rows, 5000.0, tasks=2, noise=1.0, seed=1).count() == 500
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"tasks": 0}, "tasks"), ({"noise": 2.0}, "noise"), ({"pause_s": 0.001}, "pause_s"), ({"rate": 0.0}, "rate")],
+)
+def test_refuses_an_impossible_pace(spark: SparkSession, change: dict[str, float], said: str) -> None:
+    given = {"rate": 100.0, "tasks": 2, **change}
+    rate = given.pop("rate")
+    with pytest.raises(InvalidValue, match=said):
+        paced(numbers(spark, 1, 1), rate, **given)  # type: ignore[arg-type]

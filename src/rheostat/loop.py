@@ -11,7 +11,7 @@ import math
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -93,6 +93,7 @@ class Controller(Generic[K]):
         self._settings = settings or {}
         self._observing = Deadline(self.pace.observe_deadline_s)
         self._applying = Deadline(self.pace.apply_deadline_s)
+        self.paused = False
         self._stopping = False
         self._unsure = False
         # Here an engine that cannot describe its job is an error for the caller: there is nothing to guard yet.
@@ -129,14 +130,19 @@ class Controller(Generic[K]):
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def run(self, interval_s: float, until_s: float | None = None) -> None:
-        """Step every `interval_s` on the clock until a moment, or until `halt` is called."""
+    def run(
+        self, interval_s: float, until_s: float | None = None, each: Callable[[Step], object] | None = None
+    ) -> None:
+        """Step every `interval_s` on the clock until a moment, or until `halt` is called; `each` is told every step."""
         next_s = self.clock.now()
         while not self._stopping and (until_s is None or next_s <= until_s):
             self.clock.sleep_until(next_s)
             if self._stopping:
                 break
-            self.step()
+            if not self.paused:
+                step = self.step()
+                if each:
+                    each(step)
             # After a step that took long, the missed turns are skipped, not made up for.
             next_s += interval_s * max(1, int((self.clock.now() - next_s) // interval_s) + 1)
 

@@ -220,3 +220,15 @@ def test_a_batch_that_was_written_after_all_is_found_and_finished() -> None:
     assert world.fleet.running[0].tasks["splitter"] == 7
     assert len(world.records(Intent)) == 1
     assert len(world.records(IntentEnd)) == 1
+
+
+def test_a_paused_controller_does_not_look() -> None:
+    world = World(Scripted())
+    seen: list[int] = []
+
+    def each(step: Any) -> None:
+        seen.append(step.number)
+        world.controller.paused = len(seen) == 2
+
+    world.controller.run(60.0, until_s=300.0, each=each)
+    assert seen == [0, 1]

@@ -132,4 +132,6 @@ def _thinned(rows: DataFrame, schedule: Schedule, start_s: float | None) -> Data
 
 
 def _lookup(entries: Iterable[int]) -> str:
-    return f"element_at(array({', '.join(f'{entry}L' for entry in entries)}), cast(step as int) + 1)"
+    # One constant to fold: thousands of literals in an array() cost every batch 0.2 s of planning.
+    listed = ",".join(str(entry) for entry in entries)
+    return f"element_at(cast(split('{listed}', ',') as array<bigint>), cast(step as int) + 1)"

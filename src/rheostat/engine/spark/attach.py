@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -34,8 +35,7 @@ class Scaler:
         self, controller: Controller[Any], engine: MicroBatchEngine, clock: WallClock, interval_s: float
     ) -> None:
         self._controller, self._engine, self._clock, self._interval_s = controller, engine, clock, interval_s
-        self._paused = threading.Event()
-        self._steps: list[Step] = []
+        self._steps: deque[Step] = deque(maxlen=KEPT_STEPS)
         self._error: Exception | None = None
         controller.start()
         self._thread = threading.Thread(target=self._work, name="rheostat-scaler", daemon=True)
@@ -48,7 +48,7 @@ class Scaler:
             return f"failed: {self._error}"
         if not self._thread.is_alive():
             return "stopped"
-        return "paused" if self._paused.is_set() else "running"
+        return "paused" if self._controller.paused else "running"
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -62,11 +62,11 @@ class Scaler:
 
     def pause(self) -> None:
         """Stop looking and changing; the executors stay as they are."""
-        self._paused.set()
+        self._controller.paused = True
 
     def resume(self) -> None:
         """Go on after a pause."""
-        self._paused.clear()
+        self._controller.paused = False
 
     def stop(self) -> None:
         """End the scaler; doing it again changes nothing."""
@@ -82,24 +82,18 @@ class Scaler:
         self.stop()
 
     def _work(self) -> None:
-        step = self._controller.step
         try:
-            next_s = self._clock.now() + self._interval_s
-            while not self._clock.wake.is_set():
-                self._clock.sleep_until(next_s)
-                if self._clock.wake.is_set():
-                    break
-                if not self._paused.is_set():
-                    self._steps.append(step())
-                    del self._steps[:-KEPT_STEPS]
-                    if not any(query.isActive for query in self._engine.queries):
-                        break
-                next_s = max(next_s + self._interval_s, self._clock.now())
+            self._controller.run(self._interval_s, each=self._keep)
         except Exception as error:  # noqa: BLE001 - the scaler may die, the queries must not
             self._error = error
         finally:
             self._controller.stop()
             self._engine.close()
+
+    def _keep(self, step: Step) -> None:
+        self._steps.append(step)
+        if not any(query.isActive for query in self._engine.queries):
+            self._controller.halt()
 
 
 def autoscale(

@@ -82,13 +82,14 @@ class Scaler:
         self.stop()
 
     def _work(self) -> None:
-        try:
-            self._controller.run(self._interval_s, each=self._keep)
-        except Exception as error:  # noqa: BLE001 - the scaler may die, the queries must not
-            self._error = error
-        finally:
-            self._controller.stop()
-            self._engine.close()
+        for part in (self._run, self._controller.stop, self._engine.close):
+            try:
+                part()
+            except Exception as error:  # noqa: BLE001 - the scaler may die, also of a stopped Spark; queries must not
+                self._error = self._error or error
+
+    def _run(self) -> None:
+        self._controller.run(self._interval_s, each=self._keep)
 
     def _keep(self, step: Step) -> None:
         self._steps.append(step)

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test check setup lock docs bench clean help
+.PHONY: demo compare test check setup lock docs bench clean help
 .DEFAULT_GOAL := help
 
 help:  ## show the targets
@@ -19,9 +19,13 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY)  ## compare the policies on a simulated job and write out/demo.html
+demo: $(READY)  ## scale a real Spark query live on this machine (needs Java 17) and write out/demo.html
 	@mkdir -p out
-	$(BIN)/rheostat compare --job wordcount --load permutation --policy static,hpa,dhalion,ds2,clairvoyant --seeds 4 --html out/demo.html
+	$(BIN)/rheostat demo --html out/demo.html
+
+compare: $(READY)  ## compare the policies on a simulated job and write out/compare.html
+	@mkdir -p out
+	$(BIN)/rheostat compare --job wordcount --load permutation --policy static,hpa,dhalion,ds2,clairvoyant --seeds 4 --html out/compare.html
 
 check: $(READY)  ## linter and type checker
 	$(BIN)/ruff check src tests

@@ -204,7 +204,7 @@ def decide(mind: Mind[K], state: State, knowledge: K, window: Observation) -> De
     except Exception as error:  # noqa: BLE001 - a policy's bug must not stop the loop that guards the job
         sentence = f"{mind.policy.name} failed: {type(error).__name__}: {error}"
         return Decision.hold(Reason.NO_POLICY, sentence, memo=state.memo)
-    scene = Scene(situation.running, window, mind.limits, mind.guards, decision.reason, state.changed_at_s)
+    scene = Scene(situation.running, window, mind.limits, mind.slo, mind.guards, decision.reason, state.changed_at_s)
     return guarded(decision, scene)
 
 

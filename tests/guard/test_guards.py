@@ -10,7 +10,19 @@ from hypothesis import strategies as st
 from rheostat.errors import InvalidValue
 from rheostat.guard.chain import Scene, guarded
 from rheostat.guard.limits import clip, limits
-from rheostat.job import Allocation, Bounds, Budget, Decision, Limits, Reason, Slo, Status, Tunable
+from rheostat.job import (
+    Allocation,
+    Bounds,
+    Budget,
+    Decision,
+    Latency,
+    Limits,
+    Reason,
+    Slo,
+    SourceReading,
+    Status,
+    Tunable,
+)
 from rheostat.job.guards import FrozenPeriod, Guards
 from rheostat.testing.situations import diamond, window, word_count
 
@@ -66,6 +78,10 @@ def test_clip_keeps_bounds_quantum_and_slots(tasks: dict[str, int], slots: int, 
 RUNNING = Allocation({"split": 4, "count": 4})
 WINDOW = window(SPEC, 1000.0, 4, 600.0, at_s=1000.0)
 OPEN = limits(SPEC, Slo())
+PROMISE = Slo(max_latency_s=5.0, max_lag_s=3.0)
+LATE = {"latency": Latency(1, 1, 1, 2, 4, 9)}
+CALM = {"latency": Latency(1, 1, 1, 2, 4, 4.5)}
+AGED = {"sources": (SourceReading("lines", 1.0, 9.0, 4.0),)}
 
 
 def after(
@@ -77,7 +93,7 @@ def after(
     **seen: Any,
 ) -> Decision:
     decision = Decision(RUNNING.with_tasks(tasks), reason, "because")
-    return guarded(decision, Scene(RUNNING, replace(WINDOW, **seen), allowed, guards, reason, changed_at_s))
+    return guarded(decision, Scene(RUNNING, replace(WINDOW, **seen), allowed, PROMISE, guards, reason, changed_at_s))
 
 
 @pytest.mark.parametrize(
@@ -107,6 +123,10 @@ def after(
         ({"split": 9}, Guards(frozen=(FrozenPeriod(900, 1100),)), {}, None, "frozen"),
         ({"split": 9}, Guards(frozen=(FrozenPeriod(1000.5, 1100),)), {}, {"split": 9}, None),
         ({"split": 9}, Guards(), {"reason": Reason.EXPLORE}, None, "exploring"),
+        ({"split": 9, "count": 2}, Guards(shrink_over_slo=False), LATE, {"split": 9}, "over_slo"),
+        ({"split": 9, "count": 2}, Guards(shrink_over_slo=False), AGED, {"split": 9}, "over_slo"),
+        ({"count": 2}, Guards(shrink_over_slo=False), CALM, {"count": 2}, None),
+        ({"count": 2}, Guards(), LATE, {"count": 2}, None),
         ({"split": 9, "count": 2}, Guards(), {"hindrances": ("skew",)}, {"count": 2}, "hindered"),
         ({"count": 2}, Guards(), {"hindrances": ("skew",)}, {"count": 2}, None),
         ({"split": 9}, Guards(shadow=True), {}, None, "shadow"),
@@ -132,5 +152,5 @@ def test_a_target_that_already_runs_is_hold() -> None:
 
 def test_hold_stays_hold() -> None:
     hold = Decision.hold(Reason.STEADY, "fine")
-    scene = Scene(RUNNING, WINDOW, OPEN, Guards(frozen=(FrozenPeriod(0, 9999),)), Reason.STEADY, None)
+    scene = Scene(RUNNING, WINDOW, OPEN, PROMISE, Guards(frozen=(FrozenPeriod(0, 9999),)), Reason.STEADY, None)
     assert guarded(hold, scene) is hold

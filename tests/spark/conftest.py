@@ -1,4 +1,4 @@
-"""One real Spark per test run: `local[4]` for what needs no cluster. Cluster tests start their own, in a process of their own."""
+"""One real Spark per test run, `local[4]`; tests that need a cluster start their own, in a process of their own."""
 
 from collections.abc import Iterator
 from pathlib import Path

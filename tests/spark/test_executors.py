@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -233,7 +234,8 @@ Lines = dict[str, list[dict[str, Any]]]
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Lines:
     """One cluster for all that follows: what happened, by part."""
-    parts = ("back-to-back:4,2,5,1", "overload:4,2,5,1", "crash", "partial")
+    # In the order that needs the fewest new executors: each takes seconds to start.
+    parts = ("crash", "partial", "overload:5,2,4,1", "back-to-back:2,4,2,5,1")
     done = subprocess.run(
         [sys.executable, str(SCRIPT), str(tmp_path_factory.mktemp("resizes")), *parts],
         capture_output=True,
@@ -255,15 +257,12 @@ def test_a_session_starts_with_its_smallest_number_of_executors(cluster: Lines) 
     assert cluster["session"][0]["hosts"] == ["127.0.0.1"]
 
 
-@pytest.mark.parametrize("part", ["back-to-back", "overload"])
-def test_resizing_a_stateful_query_neither_loses_nor_repeats_a_row(cluster: Lines, part: str) -> None:
+@pytest.mark.parametrize(("part", "sizes"), [("back-to-back", (2, 4, 2, 5, 1)), ("overload", (5, 2, 4, 1))])
+def test_resizing_a_stateful_query_neither_loses_nor_repeats_a_row(
+    cluster: Lines, part: str, sizes: tuple[int, ...]
+) -> None:
     *resizes, result = cluster[part]
-    assert [(r["before"], r["running"], r["state"]) for r in resizes] == [
-        (2, 4, "none"),
-        (4, 2, "none"),
-        (2, 5, "none"),
-        (5, 1, "none"),
-    ]
+    assert [(r["before"], r["running"], r["state"]) for r in resizes] == [(a, b, "none") for a, b in pairwise(sizes)]
     assert result["error"] is None
     assert result["windows"] >= 2
     assert (result["rows_lost"], result["rows_repeated"], result["wrong"], result["losses"]) == (0, 0, 0, 0)
@@ -283,7 +282,8 @@ def test_under_overload_executors_are_removed_in_the_middle_of_a_batch(cluster: 
 def test_a_killed_executor_is_noticed_and_replaced(cluster: Lines) -> None:
     (result,) = cluster["crash"]
     assert [lost for lost, _ in result["losses"]] == [result["victim"]]
-    assert (result["state"], result["after"], result["running"]) == ("under way", "none", 3)
+    assert (result["state"], result["after"], result["running"]) == ("under way", "none", 2)
+    assert "137" in result["losses"][0][1] or "disassociated" in result["losses"][0][1]
     assert result["error"] is None
     assert (result["rows_lost"], result["rows_repeated"], result["wrong"]) == (0, 0, 0)
 

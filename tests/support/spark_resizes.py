@@ -3,7 +3,8 @@
     python spark_resizes.py FOLDER PART...
 
 PART is `back-to-back` (batches without a pause), `overload` (batches of seconds: no boundary in time), `crash` (SIGKILL
-of an executor) or `partial` (more executors than there is room for); each may carry its own sizes: `overload:4,2,5`.
+of an executor) or `partial` (more executors than there is room for). The first two take the sizes to start with and to
+go through: `overload:5,2,4`.
 The source hands out the numbers 0, 1, 2, ... so that the exact result is known.
 """
 
@@ -52,8 +53,8 @@ class Load:
 LOADS = {
     # On a busy machine even small batches take seconds, so the boundary may take its time to come.
     "back-to-back": Load(800, 0, 20.0, 0.5),
-    # 160 sleeps of 40 ms in each of two stages: 3 s on 4 slots, 12 s on one.
-    "overload": Load(16_000, 40, 0.2, 2.0),
+    # 80 sleeps of 40 ms in each of two stages: 1.6 s on 4 slots, 6.4 s on one.
+    "overload": Load(8_000, 40, 0.2, 0.8),
 }
 
 
@@ -79,7 +80,7 @@ def start(spark: SparkSession, load: Load, folder: Path) -> StreamingQuery:
     first = paced(numbers, "pause_1", load.sleep_ms)
     second = paced(first.repartition(PARTITIONS), "pause_2", load.sleep_ms)
     counted = (
-        second.withWatermark("timestamp", "1 second")
+        second.withWatermark("timestamp", "0 seconds")
         .groupBy(window("timestamp", f"{WINDOW_BATCHES} seconds"), (col("value") % KEYS).alias("key"))
         .agg(
             count("*").alias("rows"),
@@ -159,12 +160,12 @@ def resizes(spark: SparkSession, folder: Path, part: str, sizes: list[int]) -> N
     load = LOADS[part]
     scheduler, rng = SparkScheduler(spark.sparkContext), random.Random(1)
     executors = Executors(scheduler, boundary_s=load.boundary_s)
-    executors.want(2)
+    executors.want(sizes[0])
     settle(executors)
     query = start(spark, load, folder / part)
     try:
         wait_for_batches(query, 2)
-        for size in sizes:
+        for size in sizes[1:]:
             into_a_batch(scheduler, query, rng.uniform(0.0, load.phase_s))
             before, notes = len(executors.running()), list[str]()
             started = time.monotonic()
@@ -186,7 +187,7 @@ def resizes(spark: SparkSession, folder: Path, part: str, sizes: list[int]) -> N
                 again=again(executors, size),
             )
             wait_for_batches(query, 1)
-        wait_for_batches(query, 2 * WINDOW_BATCHES + 1)
+        wait_for_batches(query, 2 * WINDOW_BATCHES)
     finally:
         error = query.exception()
         last = batches(query)
@@ -220,9 +221,9 @@ def process_of(executor_id: str, application: str) -> int:
 
 
 def crash(spark: SparkSession, folder: Path, part: str, sizes: list[int]) -> None:
-    """Kill one executor of three under a running query."""
+    """Kill one executor of two under a running query."""
     executors, load = Executors.of(spark.sparkContext), LOADS["back-to-back"]
-    executors.want(3)
+    executors.want(2)
     settle(executors)
     query = start(spark, load, folder / part)
     try:
@@ -235,7 +236,7 @@ def crash(spark: SparkSession, folder: Path, part: str, sizes: list[int]) -> Non
         noticed_s, state = time.monotonic() - started, executors.state(SETTLE_S, time.time())
         after, _ = settle(executors)
         seconds = time.monotonic() - started
-        wait_for_batches(query, 2 * WINDOW_BATCHES + 1)
+        wait_for_batches(query, 2 * WINDOW_BATCHES)
     finally:
         error = query.exception()
         query.stop()

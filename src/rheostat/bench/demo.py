@@ -7,6 +7,7 @@ per second, and six executors are really six processes.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from rheostat.clock import WallClock
 from rheostat.engine.spark.attach import Scaler, autoscale
-from rheostat.engine.spark.session import session
+from rheostat.engine.spark.session import QUICK_START, session
 from rheostat.errors import RheostatError
 from rheostat.job.slo import Slo
 from rheostat.loop import Step
@@ -34,11 +35,11 @@ if TYPE_CHECKING:
 EXECUTORS = (1, 6)
 SLOT_PER_S = 400.0
 """Records/s that one slot does."""
-PARTITIONS = 24
-"""Several times more than slots, so that new executors help inside a running batch."""
-LEVELS = (3.0, 6.0, 10.0, 16.0, 10.0, 4.0, 3.0, 3.0)
+PARTITIONS = 12
+"""Twice as many as slots, so that new executors help inside a running batch."""
+LEVELS = (2.0, 4.0, 6.0, 10.0, 6.0, 3.0, 2.0, 2.0)
 """The load, in units of 100 records/s: it rises, spikes and falls."""
-SLO = Slo(max_latency_s=15.0, headroom=0.2)
+SLO = Slo(max_latency_s=15.0, headroom=0.3)
 INTERVAL_S, WINDOW_S = 5.0, 15.0
 
 
@@ -57,10 +58,9 @@ def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None]) -
     """Run the demo for so long; `show` is called about once a second."""
     hold_s = max(5, seconds // len(LEVELS) // 5 * 5)
     schedule = Schedule(Steps(LEVELS, hold_s), YSB.unit_per_s, hold_s * len(LEVELS))
-    spark = session("rheostat-demo", executors=EXECUTORS, conf={"spark.sql.shuffle.partitions": "6"} | QUIET)
-    spark.sparkContext.setLogLevel("OFF")
     clock = WallClock()
     with TemporaryDirectory(prefix="rheostat-demo-") as folder:
+        spark = session("rheostat-demo", executors=EXECUTORS, conf=_quiet(Path(folder)))
         try:
             events = stream(spark, schedule, partitions=PARTITIONS).transform(_paced)
             query = (
@@ -97,7 +97,16 @@ def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None]) -
             spark.stop()
 
 
-QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}
+def _quiet(folder: Path) -> dict[str, str]:
+    """Return settings with which Spark does not write over the live view."""
+    logging = folder / "log4j2.properties"
+    logging.write_text("status = off\nrootLogger.level = off\n")
+    return {
+        "spark.sql.shuffle.partitions": "6",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f"{QUICK_START} -Dlog4j2.configurationFile={logging}",
+    }
 
 
 def _paced(events: DataFrame) -> DataFrame:
@@ -107,6 +116,8 @@ def _paced(events: DataFrame) -> DataFrame:
 def kill_an_executor() -> bool:
     """Send SIGKILL to one executor process of this application; False when none was found."""
     mine = str(os.getpid())
+    if shutil.which("ps") is None:
+        return False
     listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=False).stdout
     rows = [line.split(None, 2) for line in listed.splitlines()[1:]]
     parent = {pid: ppid for pid, ppid, _ in rows}

@@ -44,6 +44,9 @@ def demo(
     with _view(out) as show:
         done = run(seconds, journal, show)
     out.print(_changes(done))
+    if done.killed_s is not None:
+        killed = f"an executor was killed after {done.killed_s:.0f} s; Spark replaced it, the query went on"
+        out.print(killed, style="dim", soft_wrap=True)
     found = costs(done)
     out.print(_costs(found))
     if html_file is not None:
@@ -52,7 +55,7 @@ def demo(
         from rheostat.report.page import journal_page
 
         Path(html_file).write_text(journal_page(journal, journal.jobs()[0]), encoding="utf-8")
-        out.print(f"the whole story: {html_file}")
+        out.print(f"the whole story: {html_file}", soft_wrap=True)
     if json_file is not None:
         write_json(json_file, [{name: getattr(cost, name) for name in cost.__slots__} for cost in found])
 
@@ -123,8 +126,6 @@ def _changes(done: Demo) -> Table:
                 f"{was.slots if was else '?'} -> {to.slots}",
                 escape(step.decision.sentence),
             )
-    if done.killed_s is not None:
-        table.caption = f"an executor was killed after {done.killed_s:.0f} s; Spark replaced it, the query went on"
     return table
 
 

@@ -11,7 +11,7 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, GuardNote, Reason
 from rheostat.job.guards import Guards
 from rheostat.job.observation import Observation, Status
-from rheostat.job.slo import Limits
+from rheostat.job.slo import Limits, Slo
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,7 @@ class Scene:
     running: Allocation
     window: Observation
     limits: Limits
+    slo: Slo
     guards: Guards
     reason: Reason
     changed_at_s: float | None
@@ -63,6 +64,21 @@ def recovering(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     return kept, "" if kept == target else "no shrinking while the job recovers"
 
 
+def over_slo(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
+    """Do not shrink while the promise is broken: policies that look at rates alone do not see what waits."""
+    kept = _without(target, scene.running, shrink=True)
+    if scene.guards.shrink_over_slo or kept == target:
+        return target, ""
+    latency_s = scene.window.latency.event_p99_s if scene.window.latency else None
+    for what, value, promised in (
+        ("latency", latency_s, scene.slo.max_latency_s),
+        ("lag", scene.window.lag_s, scene.slo.max_lag_s),
+    ):
+        if value is not None and promised is not None and value > promised:
+            return kept, f"no shrinking while {what} is {value:.3g} s, promised are {promised:g} s"
+    return target, ""
+
+
 def hindered(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     """Do not grow while something slows the job down that size does not cure."""
     kept = _without(target, scene.running, shrink=False)
@@ -98,7 +114,7 @@ def shadow(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     return target, ""
 
 
-CHAIN: tuple[Guard, ...] = (exploring, frozen, bounds, step_size, recovering, hindered, cool_down, shadow)
+CHAIN: tuple[Guard, ...] = (exploring, frozen, bounds, step_size, recovering, over_slo, hindered, cool_down, shadow)
 
 
 def guarded(decision: Decision, scene: Scene) -> Decision:

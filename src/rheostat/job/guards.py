@@ -77,6 +77,8 @@ class Guards:
     """Periods in which nothing is changed."""
     shrink_while_recovering: bool = False
     """Whether the job may shrink before a failure's backlog is worked off."""
+    shrink_over_slo: bool = True
+    """Whether the job may shrink while its latency or lag breaks the promise; `autoscale` turns it off."""
     shadow: bool = False
     """Decide and journal, but change nothing."""
     change_patience_s: float = 300.0

@@ -1,1 +1,1 @@
-"""Workloads: load shapes now, the papers' pipelines in PySpark with the Spark engine."""
+"""Workloads: load shapes, the papers' pipelines in PySpark, and an open-loop source to feed them."""

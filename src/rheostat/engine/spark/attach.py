@@ -118,7 +118,7 @@ def autoscale(
     engine = MicroBatchEngine(session, listed, executors, clock, window_s=window_s, counters=counters)
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     book = open_journal(journal) if isinstance(journal, str) else journal
-    rules = guards or Guards()
+    rules = guards or Guards(shrink_over_slo=False)
     controller = Controller(
         engine,
         chosen,

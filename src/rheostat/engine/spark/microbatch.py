@@ -105,8 +105,9 @@ class MicroBatchEngine:
         """Return what the batches since the last change, or of the last window, show."""
         now_s = self.clock.now()
         self._collect()
-        slots = self._slots(now_s)
+        # In this order: an executor that comes in between then makes a change look unfinished, never finished too soon.
         change = self.executors.state(self.patience_s, now_s)
+        slots = self._slots(now_s)
         active = [query for query in self.queries if query.isActive]
         running = Allocation({JOB: slots}) if slots else None
         asked = self.executors.wanted

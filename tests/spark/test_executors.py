@@ -64,6 +64,9 @@ class Lists:
         self.calls.append(f"remove {' '.join(ids)}")
         return tuple(i for i in ids if i not in self.skips)
 
+    def withdraw(self, ids: Sequence[str]) -> None:
+        self.calls.append(f"withdraw {' '.join(ids)}")
+
     def cores_setting(self) -> int | None:
         return None
 
@@ -132,6 +135,20 @@ def test_an_executor_that_spark_did_not_remove_is_tried_again() -> None:
     assert executors.want(1).removed == ()
     scheduler.skips = set()
     assert executors.want(1).removed == ("1",)
+
+
+def test_an_executor_that_was_taken_back_while_starting_does_not_count() -> None:
+    scheduler = Lists("0")
+    executors = lever(scheduler)
+    executors.want(1)
+    executors.withdraw(["1", "2"])
+    assert executors.state(10.0, 0.0) is Change.NONE
+    scheduler.ids.append("1")
+    assert names(executors) == ["0"]
+    assert executors.state(10.0, 0.0) is Change.UNDER_WAY
+    scheduler.leave("1")
+    assert executors.state(10.0, 0.0) is Change.NONE
+    assert executors.losses() == ()
 
 
 def test_a_removal_waits_for_a_moment_without_jobs() -> None:
@@ -235,7 +252,7 @@ Lines = dict[str, list[dict[str, Any]]]
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Lines:
     """One cluster for all that follows: what happened, by part."""
     # In the order that needs the fewest new executors: each takes seconds to start.
-    parts = ("crash", "partial", "overload:5,2,4,1", "back-to-back:2,4,2,5,1")
+    parts = ("crash", "partial", "overload:5,2,4,2", "back-to-back:2,4,2,5,1")
     done = subprocess.run(
         [sys.executable, str(SCRIPT), str(tmp_path_factory.mktemp("resizes")), *parts],
         capture_output=True,
@@ -257,7 +274,7 @@ def test_a_session_starts_with_its_smallest_number_of_executors(cluster: Lines) 
     assert cluster["session"][0]["hosts"] == ["127.0.0.1"]
 
 
-@pytest.mark.parametrize(("part", "sizes"), [("back-to-back", (2, 4, 2, 5, 1)), ("overload", (5, 2, 4, 1))])
+@pytest.mark.parametrize(("part", "sizes"), [("back-to-back", (2, 4, 2, 5, 1)), ("overload", (5, 2, 4, 2))])
 def test_resizing_a_stateful_query_neither_loses_nor_repeats_a_row(
     cluster: Lines, part: str, sizes: tuple[int, ...]
 ) -> None:

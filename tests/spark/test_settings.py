@@ -15,6 +15,7 @@ from rheostat.engine.spark.session import (
     refuse_connect,
     session,
     session_settings,
+    still_starting,
 )
 from rheostat.engine.spark.settings import NEEDED, check_master, missing_settings, untested_master
 from rheostat.errors import EngineError, InvalidValue
@@ -137,6 +138,10 @@ def test_a_session_that_runs_with_other_settings_is_not_reused(spark: SparkSessi
 
 def test_a_classic_session_has_a_context(spark: SparkSession) -> None:
     assert classic_context(spark) is spark.sparkContext
+
+
+def test_executors_that_have_not_registered_are_still_starting() -> None:
+    assert still_starting(("3", "1"), 5) == ["0", "2", "4"]
 
 
 def java_in(folder: Path, script: str) -> None:

@@ -118,7 +118,7 @@ def kill_an_executor() -> bool:
     mine = str(os.getpid())
     if shutil.which("ps") is None:
         return False
-    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=False).stdout
+    listed = subprocess.run(["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=False).stdout
     rows = [line.split(None, 2) for line in listed.splitlines()[1:]]
     parent = {pid: ppid for pid, ppid, _ in rows}
 

@@ -86,6 +86,9 @@ class Scheduler(Protocol):
     def remove(self, ids: Sequence[str]) -> tuple[str, ...]:
         """Remove executors without touching the total; return those that were really told to go."""
 
+    def withdraw(self, ids: Sequence[str]) -> None:
+        """Take back executors that were launched and are not registered yet."""
+
     def cores_setting(self) -> int | None:
         """Return `spark.executor.cores`."""
 
@@ -164,8 +167,7 @@ class SparkScheduler:
         """
         if not ids or not str(self._backend.getClass().getSimpleName()).startswith("Standalone"):
             return
-        known = set(self.registered())
-        self._backend.client().killExecutors(self._scala.toSeq([i for i in ids if i not in known]))
+        self._backend.client().killExecutors(self._scala.toSeq(list(ids)))
 
     def cores_setting(self) -> int | None:
         """Read it from the settings that the application was started with."""
@@ -241,8 +243,7 @@ class Executors:
 
     def leaving(self) -> tuple[str, ...]:
         """Return the executors that were told to go and are still there."""
-        self._look()
-        return tuple(sorted(self._leaving))
+        return tuple(i for i in self._look() if i in self._leaving)
 
     def losses(self) -> tuple[Loss, ...]:
         """Return the last executors that went away without being asked to, oldest first."""
@@ -310,18 +311,23 @@ class Executors:
         self._leaving.update(removed)
         return Resize(executors, removed, found, waited_s)
 
+    def withdraw(self, ids: Sequence[str]) -> None:
+        """Take back executors that are still starting; one that registers all the same is about to leave."""
+        self._leaving.update(ids)
+        self._scheduler.withdraw(ids)
+
     def state(self, patience_s: float, now_s: float) -> Change:
         """Say whether what runs is what is wanted, is on its way there, or has stopped short of it.
 
         Patience counts from the first look that saw a difference, so an executor that dies starts a new count.
         """
-        running = len(self.running())
-        if progress(self._wanted, running, len(self._leaving), 0.0, patience_s) is Change.NONE:
+        running, leaving = len(self.running()), len(self.leaving())
+        if progress(self._wanted, running, leaving, 0.0, patience_s) is Change.NONE:
             self._differs_since_s = None
             return Change.NONE
         if self._differs_since_s is None:
             self._differs_since_s = now_s
-        return progress(self._wanted, running, len(self._leaving), now_s - self._differs_since_s, patience_s)
+        return progress(self._wanted, running, leaving, now_s - self._differs_since_s, patience_s)
 
     def _check(self, executors: int) -> None:
         if isinstance(executors, bool) or not isinstance(executors, int) or executors < 1:

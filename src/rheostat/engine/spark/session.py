@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -127,9 +127,9 @@ def cut(context: SparkContext, executors: tuple[int, int], clock: Clock) -> None
     scheduler = SparkScheduler(context)
     lever = Executors(scheduler, clock)
     lever.want(smallest)
-    # A standalone master numbers executors from 0. Those beyond the smallest number are still starting: taking them
-    # back now saves the seconds of processor time that each of them would need to come up and be removed.
-    scheduler.withdraw([str(number) for number in range(smallest, largest)])
+    registered = scheduler.registered()
+    staying = len(set(registered) - set(lever.leaving()))
+    lever.withdraw(still_starting(registered, largest)[max(smallest - staying, 0) :])
     deadline_s = clock.now() + START_S
     while len(lever.running()) != smallest or lever.leaving():
         if clock.now() > deadline_s:
@@ -139,6 +139,15 @@ def cut(context: SparkContext, executors: tuple[int, int], clock: Clock) -> None
             )
         lever.want(smallest)
         clock.sleep_until(clock.now() + POLL_S)
+
+
+def still_starting(registered: Collection[str], launched: int) -> list[str]:
+    """Return the executors that a standalone master, which numbers them from 0, has launched and that are not here yet.
+
+    Taking them back saves the seconds of processor time that each would need to come up and be removed; those that
+    come up late would be too many.
+    """
+    return [name for name in map(str, range(launched)) if name not in registered]
 
 
 def refuse_connect(settings: Mapping[str, str]) -> None:

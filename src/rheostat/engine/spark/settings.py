@@ -137,7 +137,7 @@ def missing_settings(conf: Mapping[str, str]) -> tuple[Missing, ...]:
 def check_master(master: str) -> str | None:
     """Say why executors cannot be added and removed under this master; None when they can.
 
-    Tried: `local-cluster[n,cores,mb]` and standalone `spark://`. YARN and Kubernetes take the same calls, untested.
+    Tried: `local-cluster[n,cores,mb]`, and `spark://` with one worker. YARN and Kubernetes: same calls, untested.
     """
     name = master.strip()
     if EMBEDDED.fullmatch(name) or name.startswith(("spark://", "k8s://")) or name == "yarn":

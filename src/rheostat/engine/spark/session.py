@@ -144,8 +144,7 @@ def cut(context: SparkContext, executors: tuple[int, int], clock: Clock) -> None
 def still_starting(registered: Collection[str], launched: int) -> list[str]:
     """Return the executors that a standalone master, which numbers them from 0, has launched and that are not here yet.
 
-    Taking them back saves the seconds of processor time that each would need to come up and be removed; those that
-    come up late would be too many.
+    They are taken back where they are not needed: they would come up after the session is handed over, as too many.
     """
     return [name for name in map(str, range(launched)) if name not in registered]
 

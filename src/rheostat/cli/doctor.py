@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -29,7 +26,6 @@ EXTRAS = {
     "postgres": ("psycopg",),
 }
 """Extra -> the modules that it brings."""
-JAVA_NEEDED = 17
 State = Literal["ok", "optional", "missing"]
 STYLES: dict[State, str] = {"ok": "green", "optional": "yellow", "missing": "bold red"}
 
@@ -123,17 +119,12 @@ def _machine() -> Check:
 
 def _java() -> Check:
     """Only Spark needs it."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if not java or not Path(java).exists():
-        return Check("Java", "optional", f"not found: Spark needs {JAVA_NEEDED} or newer")
+    from rheostat.engine.spark.session import JAVA_NEEDED, found_java
+
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=20, check=False).stderr
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Check("Java", "optional", f"does not start: {error}")
-    found = re.search(r'version "(?:1\.)?(\d+)([^"]*)"', told)
-    if not found:
-        return Check("Java", "optional", f"version not known: {told.partition(os.linesep)[0]}")
-    enough = int(found[1]) >= JAVA_NEEDED
+        _, major, version = found_java()
+    except RheostatError as error:
+        return Check("Java", "optional", str(error))
+    enough = major >= JAVA_NEEDED
     need = "" if enough else f": Spark needs {JAVA_NEEDED} or newer"
-    return Check("Java", "ok" if enough else "optional", f"{found[1]}{found[2]}{need}")
+    return Check("Java", "ok" if enough else "optional", f"{version}{need}")

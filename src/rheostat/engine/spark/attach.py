@@ -114,10 +114,11 @@ def autoscale(
     """Keep the executors of running micro-batch queries at the size that the policy decides."""
     listed = list(queries) if isinstance(queries, Sequence) else [queries]
     session = _check(listed, executors)
-    clock = WallClock()
-    engine = MicroBatchEngine(session, listed, executors, clock, window_s=window_s, counters=counters)
+    # What can be refused comes first: the engine already listens to Spark.
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     book = open_journal(journal) if isinstance(journal, str) else journal
+    clock = WallClock()
+    engine = MicroBatchEngine(session, listed, executors, clock, window_s=window_s, counters=counters)
     rules = guards or Guards(shrink_over_slo=False)
     controller = Controller(
         engine,

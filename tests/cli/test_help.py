@@ -10,7 +10,7 @@ from rheostat import __version__
 from .conftest import Command
 
 HEAVY = ("numpy", "pandas", "pyspark", "plotly", "sqlalchemy", "pydantic", "structlog", "rich", "yaml")
-COMMANDS = ("simulate", "compare", "replay", "report", "bench", "doctor", "jobs", "policies", "loads")
+COMMANDS = ("simulate", "compare", "reproduce", "replay", "report", "bench", "doctor", "jobs", "policies", "loads")
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,7 @@ COMMANDS = ("simulate", "compare", "replay", "report", "bench", "doctor", "jobs"
         "from rheostat.cli.main import run; assert run(['--help']) == 0",
         "from rheostat.cli.main import run; assert run(['simulate', '--help']) == 0",
         "from rheostat.cli.main import run; assert run(['compare', '--help']) == 0",
+        "from rheostat.cli.main import run; assert run(['reproduce', '--help']) == 0",
         "from rheostat.cli.main import run; assert run(['replay', '--help']) == 0",
     ],
 )

@@ -47,6 +47,13 @@ def test_tutorial(tmp_path: Path) -> None:
     assert (tmp_path / "steady.html").exists()
 
 
+def test_simulator(tmp_path: Path) -> None:
+    (code,) = blocks("docs/simulator.md", "python")
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "1200.0" in done.stdout
+
+
 def test_every_link_between_pages_leads_somewhere() -> None:
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):

@@ -1,12 +1,12 @@
 """Batches and stages become one window of the job: arrival by offsets, backlog, lag, overload. No Spark needed."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from rheostat.engine.spark.hindrance import hindrances
 from rheostat.engine.spark.offsets import (
     KafkaCounter,
     OffsetCounter,
@@ -17,8 +17,9 @@ from rheostat.engine.spark.offsets import (
 )
 from rheostat.engine.spark.probe import Probe
 from rheostat.engine.spark.progress import Batch, SourceProgress, parse_progress
+from rheostat.engine.spark.readings import job_reading
 from rheostat.engine.spark.stages import Stage, parse_stage
-from rheostat.engine.spark.window import QueryWindow, query_window
+from rheostat.engine.spark.window import QueryWindow, query_window, unsettled
 
 REPORT: dict[str, Any] = {
     "id": "c4c664f4",
@@ -124,6 +125,7 @@ def test_a_steady_query() -> None:
     assert window.backlog == 500.0
     assert window.lag_s == 5.0
     assert not window.overloaded
+    assert window.latency is not None
     assert window.latency.p50_s == 2.0
     assert window.latency.event_p99_s == pytest.approx(2.0 + 9.0)
 
@@ -179,6 +181,34 @@ def test_a_source_that_goes_by_the_clock_is_known_between_reports() -> None:
     assert KafkaCounter().ahead({"clicks": {"0": 1}}, 5.0) is None
 
 
+def test_a_query_that_rests_has_nothing_waiting_and_a_rate_that_falls() -> None:
+    window = query_window(STEADY, [], rows, 60.0, 5.0, False, quiet_s=60.0)
+    assert isinstance(window, QueryWindow)
+    assert (window.backlog, window.lag_s) == (0.0, 0.0)
+    assert window.rate_per_s == pytest.approx(3000 / 60)
+
+
+def test_after_a_rest_only_the_time_since_then_counts() -> None:
+    """Silence from 32 s to 600 s; then a batch, and another one that runs for four seconds already."""
+    back = [*STEADY, batch(4, 602.0, 1.0, 4000, 4200)]
+    window = query_window(back, [], rows, 607.0, 577.0, True, quiet_s=600.0)
+    assert isinstance(window, QueryWindow)
+    assert window.rate_per_s == pytest.approx(200 / 2)
+    assert window.backlog == pytest.approx(100 * 5)
+    assert window.lag_s == 5.0
+    # The first batch after the silence runs: it is not overdue since the last one before it.
+    early = query_window(STEADY, [], rows, 601.5, 5.0, True, quiet_s=600.0)
+    assert isinstance(early, QueryWindow)
+    assert (early.overdue_s, early.lag_s, early.overloaded) == (0.0, 1.5, False)
+
+
+def test_batches_without_records_processed_none() -> None:
+    """Rows that a thinned source only reads to drop them are no records."""
+    empty = [replace(batch(k, 10.0 * k, 2.0, 500, 500), rows=4000) for k in range(3)]
+    window = seen(empty, [], now_s=35.0, since_s=5.0)
+    assert (window.records, window.rate_per_s) == (0.0, 0.0)
+
+
 def test_no_batch_is_said_not_guessed() -> None:
     assert query_window([], [], rows, 10.0, 0.0, True) == "no batch has finished in this window"
 
@@ -222,31 +252,73 @@ def test_probes_add_up_over_batches() -> None:
     assert window.probes["joined"] == Probe(10, None)
 
 
-SLOW = replace(STEADY[0], seconds=10.0, work_s=9.5)
+def sized(slots: int) -> Callable[[float, float], int | None]:
+    return lambda _start_s, _end_s: slots
 
 
-@pytest.mark.parametrize(
-    ("batches", "stages", "says"),
-    [
-        ([SLOW], [stage(0, 36.0, wall_s=9.4)], None),
-        ([replace(SLOW, work_s=2.0)], [stage(0, 7.0, wall_s=1.8)], "driver-bound"),
-        ([SLOW], [stage(0, 8.0, wall_s=2.1)], "the sink or foreachBatch"),
-        ([SLOW], [stage(0, 12.0, wall_s=9.3)], "skew"),
-        ([SLOW], [stage(0, 9.3, tasks=1, wall_s=9.3)], None),
-        ([batch(k, 10.0 * k, 0.5, k, k + 1, 99) for k in range(3)], [stage(0, 0.1)], "maxOffsetsPerTrigger"),
-        (
-            [batch(k, 10.0 * k, 9.0, k, k + 1, 99) for k in range(3)],
-            [stage(k, 35.0, wall_s=8.9) for k in range(3)],
-            None,
-        ),
-        ([replace(SLOW, seconds=0.5, work_s=0.1)], [], None),
-        ([], [], None),
-    ],
-)
-def test_what_is_not_a_matter_of_size_is_named(batches: list[Batch], stages: list[Stage], says: str | None) -> None:
-    found = hindrances(batches, stages, slots=4)
-    if says is None:
-        assert found == ()
-    else:
-        assert len(found) == 1
-        assert says in found[0]
+def varied(number: int, start_s: float) -> Batch:
+    """Half a second, and two milliseconds of a slot per record, on four slots."""
+    records = 400 * (1 + number % 5)
+    rows_until = sum(400 * (1 + k % 5) for k in range(number))
+    return batch(number, start_s, 0.5 + 2e-3 * records / 4, rows_until, rows_until + records)
+
+
+VARIED = [varied(k, 10.0 * k) for k in range(12)]
+
+
+def test_without_stages_batch_times_tell_what_a_slot_can_do() -> None:
+    window = query_window(VARIED, [], rows, 125.0, 85.0, False, 4, slots_during=sized(4))
+    assert isinstance(window, QueryWindow)
+    assert not window.seen
+    assert window.batch_time is not None
+    assert window.batch_time.fixed_s == pytest.approx(0.5)
+    assert window.batch_time.batches == 12
+    reading = job_reading("job", [window], 4, window.end_s - window.start_s)
+    assert reading.true_rate_per_s == pytest.approx(500.0)
+    assert reading.useful_share == pytest.approx(window.records / 500 / 4 / (window.end_s - window.start_s))
+    assert (reading.cpu_share, reading.spilled_bytes, reading.gc_share) == (None, None, None)
+
+
+def test_what_no_stage_and_no_line_tells_is_not_told() -> None:
+    for during in (None, lambda _start_s, _end_s: None):
+        window = query_window(VARIED, [], rows, 125.0, 85.0, False, 4, slots_during=during)
+        assert isinstance(window, QueryWindow)
+        reading = job_reading("job", [window], 4, window.end_s - window.start_s)
+        assert (reading.true_rate_per_s, reading.useful_share, reading.cpu_share) == (None, None, None)
+        assert reading.records_in_per_s == pytest.approx(window.records / (window.end_s - window.start_s))
+
+
+def test_batches_without_stages_are_as_busy_as_those_with_them() -> None:
+    """Stages of two of three batches are gone: what a slot does is that of the third, not three times as much."""
+    window = seen(STEADY, [stage(2, 3.0)], now_s=35.0, since_s=5.0)
+    assert window.seen
+    assert (window.records, window.busy_s, window.cpu_s) == (3000, 9.0, 4.5)
+
+
+def test_a_window_after_a_change_tells_what_came_and_what_waits() -> None:
+    """The last batch of the old size has ended, the first of the new one runs."""
+    found = unsettled(STEADY, rows, 35.0, True, 20.0)
+    assert found is not None
+    assert not found.settled
+    assert (found.rate_per_s, found.backlog, found.lag_s) == (100.0, 500.0, 5.0)
+    assert found.latency is not None
+    assert found.latency.p50_s == 2.0
+    assert (found.records, found.busy_s, found.hindrances, found.overloaded) == (0.0, 0.0, (), False)
+    assert unsettled([], rows, 35.0, True, 20.0) is None
+
+
+def test_old_reports_do_not_tell_what_comes_now() -> None:
+    late = unsettled(STEADY, rows, 90.0, True, 20.0)
+    assert late is not None
+    assert (late.rate_per_s, late.backlog, late.latency) == (None, None, None)
+    assert (late.lag_s, late.overdue_s) == (60.0, 56.0)
+    by_seconds = [batch(k, 10.0 * k, 2.0, 10 * k, 10 * (k + 1)) for k in range(4)]
+    clocked = unsettled(by_seconds, lambda *_: RateCounter(100.0), 90.0, True, 20.0)
+    assert clocked is not None
+    assert (clocked.rate_per_s, clocked.backlog) == (100.0, 6000.0)
+
+
+def test_a_query_that_rests_after_a_change_has_nothing_waiting() -> None:
+    found = unsettled(STEADY, rows, 60.0, False, 20.0, quiet_s=60.0)
+    assert found is not None
+    assert (found.backlog, found.lag_s) == (0.0, 0.0)

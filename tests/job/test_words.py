@@ -58,6 +58,8 @@ def test_nothing_can_be_changed_afterwards() -> None:
         ({"max_lag_s": math.nan}, "slo.max_lag_s"),
         ({"max_recovery_s": math.inf}, "slo.max_recovery_s"),
         ({"headroom": -0.1}, "slo.headroom"),
+        ({"headroom": 20}, r"slo.headroom is 20, .* for 20 % write 0.2"),
+        ({"max_recovery_s": 180_000}, r"slo.max_recovery_s is 180000 s, more than a day.* for 180000 ms write 180"),
         ({"headroom": "much"}, "much"),
     ],
 )

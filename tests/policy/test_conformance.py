@@ -4,6 +4,8 @@ from typing import Any
 
 from rheostat.job.graph import JobSpec
 from rheostat.policy.base import BasePolicy
+from rheostat.policy.big_ds2 import BigDS2
+from rheostat.policy.conttune import ContTune
 from rheostat.policy.dhalion import Dhalion
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.hpa import HPA
@@ -50,6 +52,26 @@ class TestDhalion(PolicyConformance):
 class TestDhalionAsPublished(PolicyConformance):
     def make_policy(self) -> BasePolicy[Any]:
         return Dhalion(idle_below=None)
+
+
+class TestContTune(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return ContTune()
+
+
+class TestContTuneWithOurModelAndTheDemandGiven(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return ContTune(model="loglog", big=False, refine=True)
+
+
+class TestContTuneAsPublishedWithCei(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return ContTune(alpha=0.0, acquisition="cei", bracket=False)
+
+
+class TestBigDS2(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return BigDS2()
 
 
 class TestHPA(PolicyConformance):

@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from rheostat.engine.spark.java import use_java
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     folder: Path = tmp_path_factory.mktemp("spark")
+    use_java()
     session = (
         SparkSession.builder.master("local[4]")
         .appName("rheostat-tests")

@@ -1,50 +1,16 @@
-"""`rheostat.autoscale` on a real Spark: it refuses what it cannot scale, and follows a load on an embedded cluster."""
+"""`rheostat.autoscale` on a real Spark: it follows a load on an embedded cluster."""
 
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import spark_autoscaled
 from pyspark.sql import SparkSession
 
-import rheostat
 from rheostat.engine.spark.probe import operator
 from rheostat.errors import InvalidValue
-
-
-@pytest.fixture
-def query(spark: SparkSession, tmp_path: Path) -> Iterator[Any]:
-    events = spark.readStream.format("rate").option("rowsPerSecond", 10).load()
-    running = events.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
-    yield running
-    running.stop()
-
-
-@pytest.mark.parametrize("executors", [(5, 2), (0, 3)])
-def test_refuses_impossible_numbers(query: Any, executors: tuple[int, int]) -> None:
-    with pytest.raises(InvalidValue, match=rf"executors=\({executors[0]}, {executors[1]}\)"):
-        rheostat.autoscale(query, executors=executors)
-
-
-def test_refuses_a_master_without_executors(query: Any) -> None:
-    with pytest.raises(InvalidValue, match=r"local\[4\]"):
-        rheostat.autoscale(query, executors=(1, 2))
-
-
-def test_refuses_what_is_no_running_query(spark: SparkSession, query: Any) -> None:
-    query.stop()
-    with pytest.raises(InvalidValue, match="is not active"):
-        rheostat.autoscale(query, executors=(1, 2))
-    with pytest.raises(InvalidValue, match="not a DataFrame"):
-        rheostat.autoscale(spark.range(3), executors=(1, 2))  # type: ignore[arg-type]
-    with pytest.raises(InvalidValue, match="StreamingQuery, not a builtins"):
-        rheostat.autoscale("ysb", executors=(1, 2))  # type: ignore[arg-type]
-    with pytest.raises(InvalidValue, match="at least one"):
-        rheostat.autoscale([], executors=(1, 2))
 
 
 def test_probes_change_no_result(spark: SparkSession) -> None:

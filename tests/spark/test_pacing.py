@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rheostat.engine.simulated.curves import Curve, Linear, Usl
 from rheostat.errors import InvalidValue
 from rheostat.workload.catalog import PIPELINES
-from rheostat.workload.pacing import Pace, paced, pacing, waits
+from rheostat.workload.pacing import Pace, SlotsFile, live_paced, paced, pacing, waits
 
 NOW = "cast(java_method('java.lang.System', 'nanoTime') as bigint)"
 
@@ -102,3 +102,36 @@ def test_refuses_an_impossible_pace(spark: SparkSession, change: dict[str, float
     rate = given.pop("rate")
     with pytest.raises(InvalidValue, match=said):
         paced(numbers(spark, 1, 1), rate, **given)  # type: ignore[arg-type]
+
+
+class TenTimes:
+    """Tasks of four slots are ten times as fast as those of two: nobody mistakes one for the other."""
+
+    def ability_per_s(self, tasks: int) -> float:
+        return tasks * (200.0 if tasks <= 2 else 2000.0)
+
+
+def test_a_running_stream_follows_its_curve_over_the_slots_it_has(spark: SparkSession, tmp_path: Path) -> None:
+    slots = SlotsFile(tmp_path / "slots")
+    slots.write(2)
+    rows: list[int] = []
+    numbers = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 200).option("numPartitions", 1).load()
+    kept = live_paced(numbers, TenTimes(), slots, most_slots=4, tasks=1)
+    assert kept.columns == numbers.columns
+
+    def look(frame: DataFrame, number: int) -> None:
+        rows.append(frame.count())
+        if number == 1:
+            slots.write(4)
+
+    query = kept.writeStream.foreachBatch(look).option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    try:
+        while len(query.recentProgress) < 5:
+            assert not query.awaitTermination(1)
+        batch_ms = [progress["durationMs"]["addBatch"] for progress in query.recentProgress]
+    finally:
+        query.stop()
+    assert set(rows) == {200}
+    # 200 records at 200/s each: a wait is never shorter than its pace, however busy the machine is.
+    assert min(batch_ms[:2]) >= 950
+    assert min(batch_ms[2:]) < 950

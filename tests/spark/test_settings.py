@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,14 +10,13 @@ from pyspark.sql import SparkSession
 
 from rheostat.engine.spark.session import (
     classic_context,
-    java_version,
     refuse_connect,
     session,
     session_settings,
     still_starting,
 )
 from rheostat.engine.spark.settings import NEEDED, check_master, missing_settings, untested_master
-from rheostat.errors import EngineError, InvalidValue
+from rheostat.errors import InvalidValue
 
 
 def settings(**changes: Any) -> dict[str, str]:
@@ -144,44 +142,7 @@ def test_executors_that_have_not_registered_are_still_starting() -> None:
     assert still_starting(("3", "1"), 5) == ["0", "2", "4"]
 
 
-def java_in(folder: Path, script: str) -> None:
-    (folder / "bin").mkdir()
-    (folder / "bin" / "java").write_text(f"#!/bin/sh\n{script}\n")
-    (folder / "bin" / "java").chmod(0o755)
-
-
-def test_the_java_of_this_machine_is_new_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert java_version() >= 17
-
-
-@pytest.mark.parametrize(
-    ("script", "message"),
-    [
-        ("""echo 'openjdk version "11.0.2" 2019-01-15' >&2""", "is Java 11: install Java 17"),
-        ("""echo 'java version "1.8.0_301"' >&2""", "is Java 8"),
-        ("echo nothing >&2", "does not say its version"),
-    ],
-)
-def test_an_old_java_is_refused_before_spark_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, message: str
-) -> None:
-    java_in(tmp_path, script)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(EngineError, match=message):
-        java_version()
-
-
-def test_a_missing_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(EngineError, match="has no bin/java: install"):
-        java_version()
-    monkeypatch.delenv("JAVA_HOME")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EngineError, match="no java on the PATH"):
-        java_version()
-
-
-@pytest.mark.parametrize("module", ["settings", "session", "executors"])
+@pytest.mark.parametrize("module", ["settings", "session", "executors", "java"])
 def test_importing_does_not_import_spark(module: str) -> None:
     code = f"import sys, rheostat.engine.spark.{module}; sys.exit('pyspark' in sys.modules or 'py4j' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env=dict(os.environ), check=False).returncode == 0

@@ -6,19 +6,16 @@ per second, and six executors are really six processes.
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from rheostat.bench.spark_trial import kill_an_executor, quiet
 from rheostat.clock import WallClock
 from rheostat.engine.spark.attach import Scaler, autoscale
-from rheostat.engine.spark.session import QUICK_START, session
+from rheostat.engine.spark.session import session
 from rheostat.errors import RheostatError
 from rheostat.job.slo import Slo
 from rheostat.loop import Step
@@ -60,7 +57,9 @@ def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None]) -
     schedule = Schedule(Steps(LEVELS, hold_s), YSB.unit_per_s, hold_s * len(LEVELS))
     clock = WallClock()
     with TemporaryDirectory(prefix="rheostat-demo-") as folder:
-        spark = session("rheostat-demo", executors=EXECUTORS, conf=_quiet(Path(folder)))
+        spark = session(
+            "rheostat-demo", executors=EXECUTORS, conf={**quiet(Path(folder)), "spark.sql.shuffle.partitions": "6"}
+        )
         try:
             events = stream(spark, schedule, partitions=PARTITIONS).transform(_paced)
             query = (
@@ -97,43 +96,8 @@ def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None]) -
             spark.stop()
 
 
-def _quiet(folder: Path) -> dict[str, str]:
-    """Return settings with which Spark does not write over the live view."""
-    logging = folder / "log4j2.properties"
-    logging.write_text("status = off\nrootLogger.level = off\n")
-    return {
-        "spark.sql.shuffle.partitions": "6",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": f"{QUICK_START} -Dlog4j2.configurationFile={logging}",
-    }
-
-
 def _paced(events: DataFrame) -> DataFrame:
     return paced(events, SLOT_PER_S, tasks=PARTITIONS)
-
-
-def kill_an_executor() -> bool:
-    """Send SIGKILL to one executor process of this application; False when none was found."""
-    mine = str(os.getpid())
-    if shutil.which("ps") is None:
-        return False
-    listed = subprocess.run(["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=False).stdout
-    rows = [line.split(None, 2) for line in listed.splitlines()[1:]]
-    parent = {pid: ppid for pid, ppid, _ in rows}
-
-    def is_mine(pid: str) -> bool:
-        while pid in parent:
-            if pid == mine:
-                return True
-            pid = parent[pid]
-        return False
-
-    found = [pid for pid, _, line in rows if "CoarseGrainedExecutorBackend" in line and is_mine(pid)]
-    if not found:
-        return False
-    os.kill(int(found[0]), signal.SIGKILL)
-    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,15 @@ POLICIES = "static,hpa,dhalion,ds2,clairvoyant"
 
 def compare(
     file: options.File = None,
+    engine: Annotated[
+        str, typer.Option(metavar="NAME", help="simulated, or spark: a real cluster on this machine.")
+    ] = "simulated",
     job: options.Job = None,
     load: options.Load = None,
     policy: options.Policies = None,
-    seeds: Annotated[str, typer.Option(metavar="N", help="How many seeds, counted up from --seed.")] = "4",
+    seeds: Annotated[
+        str | None, typer.Option(metavar="N", help="How many seeds, counted up from --seed (default: 4).")
+    ] = None,
     seed: options.Seed = None,
     duration: options.Duration = None,
     interval: options.Interval = None,
@@ -29,25 +34,37 @@ def compare(
     html_file: options.HtmlFile = None,
     verbose: options.Verbose = False,
 ) -> None:
-    """Run several policies on the same simulated job.
+    """Run several policies on the same job.
 
-    Without --policy: the file's policy beside static, hpa, dhalion, ds2 and the clairvoyant.
-    A journal holds the first policy's first seed.
+    Without --policy: the file's policy beside static, hpa, dhalion, ds2 and the clairvoyant; on Spark, whose jobs are
+    ysb, ysb-cpu (unpaced), wordcount and q5: static-minimum, static-maximum, dynamic-allocation (Spark's own),
+    trigger-interval, hpa and ds2. A journal holds the first policy's first seed.
     """
     from rheostat.cli import logs, tables
+    from rheostat.cli.chosen import run_policies, write_page
     from rheostat.cli.output import check_writable, console, write_json
     from rheostat.cli.progress import bar
-    from rheostat.cli.run import run_policies, write_page
     from rheostat.config.reader import scalar
+    from rheostat.errors import InvalidValue, nearest
     from rheostat.policy.options import check_whole
 
     logs.configure(verbose)
     check_writable(json=json_file, html=html_file)
+    promises = {"headroom": headroom, "max_latency_s": max_latency, "max_lag_s": max_lag}
+    if engine == "spark":
+        only = {"a file": file, "--seeds": seeds, "--seed": seed, "--start": start, "--journal": journal}
+        if given := [name for name, value in only.items() if value is not None]:
+            raise InvalidValue(f"{given[0]} is for the simulated engine: on Spark a run is what it is")
+        from rheostat.cli.compare_spark import compare_spark
+
+        compare_spark(job or "ysb", policy, load, duration, interval, promises, json_file, html_file)
+        return
+    if engine != "simulated":
+        raise InvalidValue(f"unknown engine {engine!r}, {nearest(engine, ['simulated', 'spark'])}")
     values = {"job": job, "load": load, "seed": seed, "duration_s": duration, "interval_s": interval}
     values |= {"start": start, "journal": journal}
-    promises = {"headroom": headroom, "max_latency_s": max_latency, "max_lag_s": max_lag}
     chosen = options.choose(file, policy, values, promises, beside=POLICIES)
-    count = scalar(seeds)
+    count = scalar(seeds or "4")
     check_whole("--seeds", count, least=1)
     every = [chosen.config.seed + k for k in range(count)]
     out = console(json_file)

@@ -9,11 +9,9 @@ import typer
 from rheostat.cli import options
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
     from rheostat.bench.demo import Demo
-    from rheostat.loop import Step
 
 
 def demo(
@@ -24,6 +22,7 @@ def demo(
 ) -> None:
     """Scale a real Spark query live: YSB under a load that rises, spikes and falls."""
     from rheostat.cli import logs
+    from rheostat.cli.live import live_view, status_line
     from rheostat.cli.output import check_writable, console, write_json
     from rheostat.errors import EngineError, InvalidValue
     from rheostat.journal.memory import MemoryJournal
@@ -41,8 +40,8 @@ def demo(
         f"starting an embedded Spark cluster, {EXECUTORS[0]} to {EXECUTORS[1]} executors (about 20 s)", style="dim"
     )
     journal = MemoryJournal()
-    with _view(out) as show:
-        done = run(seconds, journal, show)
+    with live_view(out, "YSB on Spark", status_line) as show:
+        done = run(seconds, journal, lambda scaler, gone_s: show(scaler.steps, gone_s))
     out.print(_changes(done))
     if done.killed_s is not None:
         killed = f"an executor was killed after {done.killed_s:.0f} s; Spark replaced it, the query went on"
@@ -58,56 +57,6 @@ def demo(
         out.print(f"the whole story: {html_file}", soft_wrap=True)
     if json_file is not None:
         write_json(json_file, [{name: getattr(cost, name) for name in cost.__slots__} for cost in found])
-
-
-def _cells(step: Step) -> tuple[str, ...]:
-    seen, decision = step.observation, step.decision
-    latency = None if seen.latency is None else seen.latency.event_p99_s
-
-    def text(value: float | None, unit: str = "") -> str:
-        return "-" if value is None else f"{value:,.0f}{unit}"
-
-    slots = "-" if seen.running is None else str(seen.running.slots)
-    why = f"{decision.reason}: {decision.sentence}"
-    return text(seen.load_per_s, "/s"), text(seen.backlog), text(latency, " s"), slots, why
-
-
-def _view(out: Console) -> Any:
-    """Return a context in which `show(scaler, seconds)` keeps the screen up to date, or prints a line a step."""
-    from contextlib import contextmanager
-
-    from rich.live import Live
-
-    @contextmanager
-    def view() -> Any:
-        with Live(console=out, refresh_per_second=2, transient=True) as live:
-            printed = [0]
-
-            def show(scaler: Any, gone_s: float) -> None:
-                steps = scaler.steps
-                if out.is_terminal:
-                    live.update(_table([(gone_s if k == 0 else None, s) for k, s in enumerate(reversed(steps[-8:]))]))
-                else:
-                    for step in steps[printed[0] :]:
-                        out.print(f"{gone_s:4.0f} s  " + "  ".join(_cells(step)), markup=False, soft_wrap=True)
-                printed[0] = len(steps)
-
-            yield show
-
-    return view()
-
-
-def _table(rows: list[tuple[float | None, Step]]) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(title="YSB on Spark, newest first", header_style="bold", title_justify="left")
-    for heading in ("time", "load", "backlog", "latency p99", "executors"):
-        table.add_column(heading, justify="right")
-    table.add_column("decision", no_wrap=True)
-    for gone_s, step in rows:
-        table.add_row("" if gone_s is None else f"{gone_s:.0f} s", *map(escape, _cells(step)))
-    return table
 
 
 def _changes(done: Demo) -> Table:

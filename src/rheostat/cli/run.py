@@ -1,38 +1,248 @@
-"""A chosen run, from its Config to its results."""
+"""`rheostat run`: start a query of your own under a scaler, and keep it at its size until it is told to stop."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rheostat.cli.journals import new_journal
-from rheostat.cli.output import write_text
+import typer
+
+from rheostat.cli import options
 
 if TYPE_CHECKING:
-    from rheostat.bench.runs import Comparison
-    from rheostat.cli.options import Chosen
-    from rheostat.cli.progress import Progress
+    from pyspark.sql import SparkSession
+
+    from rheostat.engine.spark.attach import Scaler
+    from rheostat.job.slo import Slo
+    from rheostat.policy.base import BasePolicy
+
+STOP_S = 20.0
+"""How long the end of a batch is waited for when the query is told to stop: Kubernetes kills after 30 s."""
+LOOK_S = 0.5
 
 
-def run_policies(chosen: Chosen, seeds: Sequence[int], progress: Progress) -> Comparison:
-    """Run all chosen policies; everything that can be wrong is found out before the first simulated second."""
-    from rheostat.bench.runs import compare
-    from rheostat.config.job import policy_maker
+def run(
+    function: Annotated[
+        str, typer.Argument(metavar="MODULE:FUNCTION", help="What builds and starts the query for an allocation.")
+    ],
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="Spark master (default: a cluster on this machine).")
+    ] = None,
+    executors: Annotated[str, typer.Option(metavar="MIN:MAX", help="The fewest and the most executors.")] = "1:4",
+    cores: Annotated[str | None, typer.Option(metavar="N", help="Cores of one executor (default: 1).")] = None,
+    memory_mb: Annotated[str | None, typer.Option(metavar="MB", help="Memory of one executor (default: 512).")] = None,
+    conf: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A Spark setting, several times.")] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The job's name in the journal (default: MODULE:FUNCTION).")
+    ] = None,
+    policy: options.Policy = None,
+    headroom: options.Headroom = None,
+    max_latency: Annotated[
+        str | None, typer.Option(metavar="SECONDS", help="Largest latency (default: none is promised).")
+    ] = None,
+    interval: Annotated[
+        str | None, typer.Option(metavar="SECONDS", help="Seconds between decisions (default: 10).")
+    ] = None,
+    window: Annotated[
+        str | None, typer.Option(metavar="SECONDS", help="Seconds that a decision looks back (default: 30).")
+    ] = None,
+    journal: options.JournalUrl = None,
+    shadow: Annotated[bool, typer.Option("--shadow", help="Decide and say so, but change nothing.")] = False,
+    seconds: Annotated[str | None, typer.Option(metavar="N", help="Stop by itself after so long.")] = None,
+    html_file: options.HtmlFile = None,
+    verbose: options.Verbose = False,
+) -> None:
+    """Start a query of your own on Spark and scale it.
 
-    makers = {label: policy_maker(*named) for label, named in chosen.policies.items()}
-    scenario = chosen.config.scenario(seeds)
-    if chosen.config.journal is None:
-        return compare(scenario, makers, seeds, progress=progress)
-    journal = new_journal(chosen.config.journal, scenario.plant.name)
+    Ctrl-C or SIGTERM ends it after a batch. With a journal the next run goes on where this one stopped. Under
+    spark-submit its settings are used. Exits with 1 when the query fails.
+    """
+    import warnings
+
+    from rheostat.cli import logs
+    from rheostat.cli.imported import imported
+    from rheostat.cli.live import change_line, live_view
+    from rheostat.cli.output import check_writable, console, write_text
+    from rheostat.errors import EngineError, RheostatWarning
+    from rheostat.journal import open_journal
+
+    logs.configure(verbose)
+    check_writable(html=html_file)
+    start = imported(function)
+    chosen, slo = _policy_and_slo(policy, headroom, max_latency)
+    bounds = _bounds(executors)
+    interval_s, window_s = _number("--interval", interval, 10.0), _number("--window", window, 30.0)
+    limit_s = None if seconds is None else _number("--seconds", seconds, 0.0)
     try:
-        return compare(scenario, makers, seeds, journal=journal, progress=progress)
+        from rheostat.engine.spark.attach import autoscale
+    except ImportError as error:
+        raise EngineError(f"{error}: Spark is not installed; pip install 'rheostat[spark]'") from error
+    out = console()
+    # A journal that keeps nothing can still be made into a page at the end.
+    book = open_journal(":memory:") if journal is None else journal
+    spark = _session(name or function, master, bounds, cores, memory_mb, conf or [])
+    try:
+        spark.sparkContext.setLogLevel("WARN" if verbose else "ERROR")
+        with _told_to_stop() as stopping, warnings.catch_warnings(record=True) as doubts:
+            warnings.simplefilter("default", RheostatWarning)
+            scaler = autoscale(
+                start,
+                name=name or function,
+                slo=slo,
+                executors=bounds,
+                policy=chosen,
+                journal=book,
+                apply=not shadow,
+                interval_s=interval_s,
+                window_s=window_s,
+            )
+            for doubt in doubts:
+                out.print(f"warning: {doubt.message}", markup=False, soft_wrap=True)
+            try:
+                with live_view(out, scaler.job, change_line, lasting=True) as show:
+                    gone_s = _watch(scaler, show, stopping, limit_s)
+            finally:
+                failed = _end(scaler)
+        changes = sum(step.intent is not None for step in scaler.steps)
+        out.print(f"ended after {gone_s:.0f} s with {changes} changes", style="dim")
     finally:
-        journal.close()
-
-
-def write_page(comparison: Comparison, html_file: str | None) -> None:
-    """Write the report page, where one is wanted."""
+        spark.stop()
     if html_file is not None:
-        from rheostat.report.page import comparison_page
+        from rheostat.report.page import journal_page
 
-        write_text(html_file, comparison_page(comparison))
+        opened = open_journal(book) if isinstance(book, str) else book
+        write_text(html_file, journal_page(opened, scaler.job))
+        opened.close()
+        out.print(f"the whole story: {html_file}", soft_wrap=True)
+    if failed:
+        raise EngineError(failed)
+
+
+def _watch(scaler: Scaler, show: Any, stopping: Any, limit_s: float | None) -> float:
+    """Show what happens until the query ends, or is to end; return how long that was."""
+    from time import monotonic
+
+    begun_s, told = monotonic(), False
+    while True:
+        gone_s = monotonic() - begun_s
+        show(scaler.steps, gone_s)
+        alive = scaler.holds or any(query.isActive for query in scaler.queries)
+        if stopping.is_set() or not alive or (limit_s is not None and gone_s >= limit_s):
+            return gone_s
+        if scaler.status.startswith("failed") and not told:
+            # Without a scaler the query goes on as it is.
+            typer.echo(f"the scaler {scaler.status}; the query goes on at its size", err=True)
+            told = True
+        stopping.wait(LOOK_S)
+
+
+def _end(scaler: Scaler) -> str:
+    """Stop the scaler, then the query after a batch; return why the query failed, "" when it did not."""
+    from rheostat.clock import WallClock
+    from rheostat.engine.spark.restart import stop_after_batch
+
+    scaler.stop()
+    failed = ""
+    for query in scaler.queries:
+        if (error := query.exception()) is not None:
+            failed = f"the query failed: {str(error).splitlines()[0]}"
+        else:
+            stop_after_batch(query, WallClock(), STOP_S)
+    return failed or (f"the scaler {scaler.status}" if scaler.status.startswith("failed") else "")
+
+
+def _session(
+    name: str,
+    master: str | None,
+    executors: tuple[int, int],
+    cores: str | None,
+    memory_mb: str | None,
+    conf: list[str],
+) -> SparkSession:
+    """Start a session with these settings; under spark-submit, with those that it was given."""
+    import os
+
+    from rheostat.config.reader import scalar
+    from rheostat.engine.spark.session import session, started
+    from rheostat.engine.spark.settings import NEEDED, RECOMMENDED
+    from rheostat.errors import InvalidValue
+
+    own = {"spark.ui.showConsoleProgress": "false"}
+    for text in conf:
+        key, equals, value = text.partition("=")
+        if not equals or not key.startswith("spark."):
+            raise InvalidValue(f"--conf {text!r}: a Spark setting is written spark.key=value")
+        own[key] = value
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        sizes = {"cores": cores, "memory_mb": memory_mb}
+        given = {key: scalar(text) for key, text in sizes.items() if text is not None}
+        return session(name, master or "local-cluster", executors, conf=own, **given)
+    taken = {"--master": master, "--cores": cores, "--memory-mb": memory_mb}
+    if twice := [option for option, value in taken.items() if value is not None]:
+        raise InvalidValue(f"{twice[0]} is set by spark-submit here: leave it out")
+    from pyspark import SparkConf
+
+    defaults = {key: value for key, (value, _) in RECOMMENDED.items()}
+    defaults |= {setting.key: setting.value for setting in NEEDED if setting.value is not None}
+    submitted = dict(SparkConf().getAll())
+    return started({**{k: v for k, v in defaults.items() if k not in submitted}, **own}, embedded=False)
+
+
+def _policy_and_slo(policy: str | None, headroom: str | None, max_latency: str | None) -> tuple[BasePolicy[Any], Slo]:
+    """Return the policy, and the promises: 20 % headroom unless it is given, or the policy has a factor of its own."""
+    from rheostat.config.build import build
+    from rheostat.config.named import parse_named
+    from rheostat.config.reader import scalar
+    from rheostat.config.run import DEFAULT_SLO
+    from rheostat.job.slo import Slo
+    from rheostat.policy.registry import make_policy
+
+    chosen = make_policy(*parse_named(policy or "ds2"))
+    given = {"headroom": headroom, "max_latency_s": max_latency}
+    promises = {key: scalar(value) for key, value in given.items() if value is not None}
+    if headroom is None and chosen.factor()[1] is None:
+        promises["headroom"] = DEFAULT_SLO.headroom
+    return chosen, build(Slo, promises, "slo")
+
+
+def _bounds(text: str) -> tuple[int, int]:
+    from rheostat.config.reader import scalar
+    from rheostat.engine.spark.settings import checked_executors
+    from rheostat.errors import InvalidValue
+
+    numbers = tuple(scalar(part) for part in text.split(":"))
+    if len(numbers) != 2:
+        raise InvalidValue(f"--executors is {text!r}: give the smallest and the largest number, as in 2:8")
+    return checked_executors(numbers)
+
+
+def _number(option: str, text: str | None, default: float) -> float:
+    from rheostat.config.reader import scalar
+    from rheostat.errors import InvalidValue
+    from rheostat.job.frozen import check_number
+
+    value = default if text is None else scalar(text)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidValue(f"{option} is {text!r}: it is a number of seconds")
+    check_number(option, value, least=0.1 if text is not None else 0.0)
+    return float(value)
+
+
+def _told_to_stop() -> Any:
+    """Return a context with an event that SIGINT and SIGTERM set; PySpark's own answer to SIGINT fails the query."""
+    import signal
+    import threading
+    from contextlib import contextmanager
+
+    @contextmanager
+    def told() -> Any:
+        stopping = threading.Event()
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        for number in before:
+            signal.signal(number, lambda *_: stopping.set())
+        try:
+            yield stopping
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    return told()

@@ -24,9 +24,9 @@ def simulate(
 ) -> None:
     """Run one policy on a simulated job and show what it decides."""
     from rheostat.cli import logs, tables
+    from rheostat.cli.chosen import run_policies, write_page
     from rheostat.cli.output import check_writable, console, write_json
     from rheostat.cli.progress import live_steps
-    from rheostat.cli.run import run_policies, write_page
     from rheostat.errors import InvalidValue
 
     logs.configure(verbose)

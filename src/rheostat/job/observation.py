@@ -56,6 +56,8 @@ class OperatorReading:
     state_bytes: float | None = None
     memory_bytes: float | None = None
     spilled_bytes: float | None = None
+    gc_share: float | None = None
+    """Share of its run time that went into garbage collection."""
 
     @property
     def ability_per_s(self) -> float | None:
@@ -85,6 +87,21 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchTime:
+    """How long a micro-batch takes, as recent batches show it: fixed_s + slot_s_per_record * records / slots."""
+
+    fixed_s: float
+    """What it takes whatever is in it: planning, commits, starting tasks."""
+    slot_s_per_record: float
+    error: float
+    """Typical distance of a batch from this line, as a share of its time."""
+    batches: int
+    least_per_slot: float
+    most_per_slot: float
+    """Records per slot of the batches that it was fitted to: beyond them it is a guess."""
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """One window of one job. When `problem` is set the window must not be learned from."""
 
@@ -109,6 +126,8 @@ class Observation:
     """Seconds without output in the last change or failure, as far as the engine saw it."""
     hindrances: tuple[str, ...] = ()
     """What slows the job down and is not a matter of size: named, and no reason to grow."""
+    batch_time: BatchTime | None = None
+    """Where the job works in micro-batches that differ enough to tell."""
     problem: str | None = None
 
     @property
@@ -150,9 +169,9 @@ class Observation:
         return Observation(at_s, at_s, at_s, None, None, problem=problem)
 
 
-_NUMBERS = {
+_NUMBERS: dict[type, tuple[str, ...]] = {
     part: tuple(f.name for f in fields(part) if f.type not in ("str", str))
-    for part in (SourceReading, OperatorReading, EdgeReading, Latency)
+    for part in (SourceReading, OperatorReading, EdgeReading, Latency, BatchTime)
 }
 """What must be a finite number of at least zero, where it is measured; looked up once, not in every window."""
 
@@ -182,7 +201,9 @@ def absurdity(observation: Observation) -> str | None:
         value = getattr(observation, name)
         if value is not None and not 0 <= value < math.inf:
             return f"{name} is {value}"
-    for part in (*observation.sources, *observation.operators, *observation.edges, observation.latency):
+    readings = (*observation.sources, *observation.operators, *observation.edges)
+    parts: tuple[object, ...] = (*readings, observation.latency, observation.batch_time)
+    for part in parts:
         if part is None:
             continue
         for name in _NUMBERS[type(part)]:

@@ -67,6 +67,12 @@ class Budget:
         return min(tops) if tops else None
 
 
+DAY_S = 86_400.0
+"""A promise beyond this is no promise of a streaming job, but one in milliseconds."""
+MOST_HEADROOM = 10.0
+"""Beyond ten times the demand it is a percentage."""
+
+
 @dataclass(frozen=True, slots=True)
 class Slo:
     """What the user promises. Everything left out is not promised and never acted upon."""
@@ -88,8 +94,19 @@ class Slo:
 
     def __post_init__(self) -> None:
         for name in ("max_latency_s", "max_lag_s", "max_recovery_s"):
-            check_number(f"slo.{name}", getattr(self, name), least=1e-9)
-        check_number("slo.headroom", self.headroom, most=10.0)
+            value = getattr(self, name)
+            check_number(f"slo.{name}", value, least=1e-9)
+            if value is not None and value > DAY_S:
+                raise InvalidValue(
+                    f"slo.{name} is {value:g} s, more than a day: it is given in seconds; for {value:g} ms write "
+                    f"{value / 1000:g}"
+                )
+        check_number("slo.headroom", self.headroom)
+        if self.headroom is not None and self.headroom > MOST_HEADROOM:
+            raise InvalidValue(
+                f"slo.headroom is {self.headroom:g}, which is above {MOST_HEADROOM:g}: it is a share of the demand; "
+                f"for {self.headroom:g} % write {self.headroom / 100:g}"
+            )
         put(self, operators=FrozenMap(self.operators))
 
 

@@ -17,6 +17,8 @@ POLICIES: Mapping[str, str] = {
     "static": "rheostat.policy.static:Static",
     "ds2": "rheostat.policy.ds2:DS2",
     "dhalion": "rheostat.policy.dhalion:Dhalion",
+    "conttune": "rheostat.policy.conttune:ContTune",
+    "big-ds2": "rheostat.policy.big_ds2:BigDS2",
     "hpa": "rheostat.policy.hpa:HPA",
     "trigger-interval": "rheostat.policy.trigger_interval:TriggerInterval",
 }

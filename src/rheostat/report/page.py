@@ -83,7 +83,7 @@ def journal_page(journal: Journal, job: str) -> str:
         plots.append(Plot("job", job_figure(history, time), note))
         if (figure := operators_figure(history, time)) is not None:
             operators.append(Plot("operators", figure))
-    return _render(
+    return render(
         "journal.html.j2",
         title=f"{job}: what Rheostat did",
         job=job,
@@ -109,7 +109,7 @@ def comparison_page(comparison: Comparison) -> str:
     labels = [row.policy for row in comparison.rows]
     cost = sum(run.slot_seconds for run in comparison.runs if run.policy == known) / len(seeds)
     promised = scenario.slo.max_latency_s is not None or scenario.slo.max_lag_s is not None
-    return _render(
+    return render(
         "comparison.html.j2",
         title=f"{scenario.plant.name}: {', '.join(labels)}",
         job=scenario.plant.name,
@@ -329,7 +329,8 @@ def _rows(rows: Sequence[Row], known: str, promised: bool) -> Table:
 # -- the document ----------------------------------------------------------------------------------------------
 
 
-def _render(template: str, **facts: Any) -> str:
+def render(template: str, **facts: Any) -> str:
+    """Fill one of the templates; the page needs nothing from elsewhere."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
     from plotly.offline import get_plotlyjs

@@ -38,11 +38,15 @@ class EngineConformance(ABC):
     def make_engine(self) -> tuple[Engine, Clock]:
         """Return an engine whose job runs under load, and the clock it lives by."""
 
+    def settle(self, engine: Engine, clock: Clock) -> None:
+        """Wait until a change must have shown; where time is real, a subclass may stop waiting once it has."""
+        clock.sleep_until(clock.now() + self.settle_s)
+
     @pytest.fixture
     def world(self) -> tuple[Engine, Clock]:
         """Return a warm engine: it has run long enough to show a whole window."""
         engine, clock = self.make_engine()
-        clock.sleep_until(clock.now() + self.settle_s)
+        self.settle(engine, clock)
         return engine, clock
 
     def another(self, engine: Engine) -> Allocation:
@@ -90,7 +94,7 @@ class EngineConformance(ABC):
         target = self.another(engine)
         engine.apply(intent_to(target, at_s=clock.now()), silent)
         assert engine.observe().wanted == target
-        clock.sleep_until(clock.now() + self.settle_s)
+        self.settle(engine, clock)
         window = engine.observe()
         assert (window.running, window.change) == (target, Change.NONE)
         assert window.problem is None
@@ -107,7 +111,7 @@ class EngineConformance(ABC):
         engine, clock = world
         intent = intent_to(self.another(engine), at_s=clock.now())
         engine.apply(intent, silent)
-        clock.sleep_until(clock.now() + self.settle_s)
+        self.settle(engine, clock)
         before = engine.observe()
         engine.apply(intent, silent)
         after = engine.observe()

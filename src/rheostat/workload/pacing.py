@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -25,6 +26,7 @@ from rheostat.workload.pipeline import Around, Transform
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+SLOTS = "__rheostat_slots"
 PAUSE_S = 0.02
 """A wait is about this long: short against a batch, long against the error of the clock (0.1 ms)."""
 
@@ -49,15 +51,56 @@ def paced(
     `tasks` is the number of partitions; `noise` 0.1 scatters each wait evenly by +-10 %.
     """
     check_number("rate_per_task_per_s", rate_per_task_per_s, least=1e-6)
-    check_number("tasks", tasks, least=1)
-    check_number("noise", noise, most=1.0)
     check_number("pause_s", pause_s, least=0.01)
     chunk = max(round(rate_per_task_per_s * pause_s), 1)
-    pause_ns = chunk / rate_per_task_per_s * 1e9
+    return _waiting(df, chunk, f"{chunk / rate_per_task_per_s * 1e9!r}D", tasks, noise, seed)
+
+
+def live_paced(
+    df: DataFrame,
+    curve: Curve,
+    slots: SlotsFile,
+    *,
+    most_slots: int,
+    tasks: int,
+    noise: float = 0.0,
+    seed: int = 0,
+) -> DataFrame:
+    """Let a running query follow a curve over the slots that it has at the moment: each batch looks them up anew."""
+    from pyspark.sql.functions import broadcast
+
+    rates = [curve.ability_per_s(count) / count for count in range(1, most_slots + 1)]
+    chunk = max(round(max(rates) * PAUSE_S), 1)
+    pauses = ", ".join(f"{chunk / rate * 1e9!r}D" for rate in rates)
+    found = f"element_at(array({pauses}), least(greatest({SLOTS}, 1), {most_slots}))"
+    now = df.sparkSession.read.text(str(slots.path)).selectExpr(f"cast(value as int) as {SLOTS}")
+    return _waiting(df.crossJoin(broadcast(now)), chunk, found, tasks, noise, seed).drop(SLOTS)
+
+
+@dataclass(frozen=True)
+class SlotsFile:
+    """Tells a paced query how many slots it has.
+
+    A static table is read anew by every batch, but Spark remembers how long its file was: the text keeps its length,
+    and is replaced as a whole.
+    """
+
+    path: Path
+
+    def write(self, slots: int) -> None:
+        """Tell the batches to come."""
+        fresh = self.path.with_name(f".{self.path.name}.new")
+        fresh.write_text(f"{slots:06d}\n")
+        fresh.replace(self.path)
+
+
+def _waiting(df: DataFrame, chunk: int, pause_ns: str, tasks: int, noise: float, seed: int) -> DataFrame:
+    check_number("tasks", tasks, least=1)
+    check_number("noise", noise, most=1.0)
     scatter = f"(pmod(xxhash64(value, {seed}, 'noise'), 1000001) / 500000D - 1)"
     wait = (
         "java_method('java.util.concurrent.locks.LockSupport', 'parkNanos', "
-        f"cast({pause_ns!r}D * (1 + {float(noise)!r}D * {scatter}) as bigint))"
+        f"cast({pause_ns} * (1 + {float(noise)!r}D * {scatter}) as bigint))"
     )
     # Always true, which the optimiser cannot know: it neither drops nor moves what calls Java.
     return df.where(f"case when {waits(tasks, chunk, seed)} then {wait} else '' end is not null")

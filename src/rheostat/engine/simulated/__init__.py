@@ -1,8 +1,19 @@
-"""A simulated engine: fluid flow, second by second, many replicas of one job at once in numpy arrays."""
+"""A simulated engine: fluid flow with back pressure, or micro-batches, second by second, many replicas at once."""
 
+from rheostat.engine.simulated.discipline import MicroBatch
 from rheostat.engine.simulated.engine import FleetClock, SimulatedEngine
 from rheostat.engine.simulated.fleet import Fleet
 from rheostat.engine.simulated.plant import Plant
+from rheostat.engine.simulated.scripted import ScriptedRun, simulated_run
 from rheostat.engine.simulated.testbed import SimulatedTestbed
 
-__all__ = ["Fleet", "FleetClock", "Plant", "SimulatedEngine", "SimulatedTestbed"]
+__all__ = [
+    "Fleet",
+    "FleetClock",
+    "MicroBatch",
+    "Plant",
+    "ScriptedRun",
+    "SimulatedEngine",
+    "SimulatedTestbed",
+    "simulated_run",
+]

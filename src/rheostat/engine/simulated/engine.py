@@ -59,10 +59,13 @@ class SimulatedEngine:
         if intent.id == self._applied:
             return
         self._check(intent)
-        note("stop")
-        note("start")
+        for step in self._steps(intent):
+            note(step)
         self._applied = intent.id
         self.fleet.reconfigure(self.replica, intent.target)
+
+    def _steps(self, intent: Intent) -> tuple[str, ...]:
+        return ("stop", "start")
 
     def _check(self, intent: Intent) -> None:
         spec, target = self.fleet.spec, intent.target
@@ -76,13 +79,17 @@ class SimulatedEngine:
 
     def observe(self) -> Observation:
         """Return the last window, with everything that is wrong with real metrics."""
-        fleet, i = self.fleet, self.replica
-        metrics = fleet.plant.metrics
-        rng = fleet.rng(i, METRICS, fleet.now)
+        fleet, metrics = self.fleet, self.fleet.plant.metrics
+        rng = fleet.rng(self.replica, METRICS, fleet.now)
         if self._last is not None and metrics.stale and rng.random() < metrics.stale:
             return Observation(
                 float(fleet.now), self._last.start_s, self._last.end_s, self._last.running, self._last.wanted
             )
+        self._last = self._look(rng)
+        return self._last
+
+    def _look(self, rng: np.random.Generator) -> Observation:
+        fleet, i, metrics = self.fleet, self.replica, self.fleet.plant.metrics
         end = float(fleet.now) - metrics.display_lag_s
         clean = float(fleet.resumed_at[i]) + metrics.settle_s if fleet.resumed_at[i] else 0.0
         start = max(end - metrics.window_s, clean, 0.0)
@@ -93,9 +100,7 @@ class SimulatedEngine:
             problem = "the window overlaps a change" if fleet.resumed_at[i] else "the job has only just started"
         if end <= start:
             start = end = max(end, 0.0)
-        window = self._window(start, end, rng, problem)
-        self._last = window
-        return window
+        return self._window(start, end, rng, problem)
 
     def _window(self, start: float, end: float, rng: np.random.Generator, problem: str | None) -> Observation:
         fleet, i = self.fleet, self.replica

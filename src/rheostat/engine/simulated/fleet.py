@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rheostat.engine.simulated.batches import Batches
 from rheostat.engine.simulated.flow import BackPressure
 from rheostat.engine.simulated.plant import Plant
 from rheostat.errors import InvalidValue
@@ -92,10 +93,12 @@ class Fleet:
         self.lag_before = np.zeros(r)
         self.running = list(start) if start is not None else [plant.start()] * r
         self.wanted = list(self.running)
+        slots = [allocation.slots for allocation in self.running]
+        self.batches = None if plant.discipline is None else Batches(plant, slots)
         self._events: list[tuple[float, int, int, str]] = []
         for replica in range(r):
             for moment in failures_s:
-                self._schedule(moment + failure.detected_after_s, replica, "fail")
+                self.fail(replica, moment)
 
         self._tasks = np.ones((n, r))
         self._base, self._evenness, self._eta = np.ones((n, r)), np.ones((n, r)), np.ones(r)
@@ -121,6 +124,10 @@ class Fleet:
 
     def engine(self, replica: int) -> SimulatedEngine:
         """Return one replica behind the Engine port."""
+        if self.batches is not None:
+            from rheostat.engine.simulated.batched import BatchedEngine
+
+            return BatchedEngine(self, replica, self.batches.jobs[replica])
         from rheostat.engine.simulated.engine import SimulatedEngine
 
         return SimulatedEngine(self, replica)
@@ -153,6 +160,14 @@ class Fleet:
     def _tick(self) -> None:
         arrivals = self._loads[self.now % BLOCK_S]
         self.arrived += arrivals
+        if self.batches is None:
+            self._flow(arrivals)
+        else:
+            self._batch(self.batches, arrivals)
+        self.history[self.now % len(self.history)] = self.now_rows
+
+    def _flow(self, arrivals: Floats) -> None:
+        """Play one second with back pressure."""
         waiting = self.arrived - self.taken
         flow = self.flow
         flow.tick(self.now, waiting, self._ability, self._room)
@@ -171,9 +186,25 @@ class Fleet:
         if self._stateful:
             self.state += processed * self._state_in - self.state * self._state_out
         self._measure_latency(processed, waiting, taken, arrivals)
-        self.history[self.now % len(self.history)] = self.now_rows
         if self._traced is not None:
-            self._trace_second(arrivals, taken)
+            self._trace_second(arrivals, taken, self.event_latency - self.latency, self._slots)
+
+    def _batch(self, batches: Batches, arrivals: Floats) -> None:
+        """Play one second of micro-batches: records count when their batch ends."""
+        batches.tick(self.now, arrivals[0])
+        taken = batches.done - self.taken
+        for row in (self.taken, self.processed, self.emitted):
+            row[:] = batches.done
+        self.useful += batches.useful
+        if self._stateful:
+            self.state += taken * self._state_in - self.state * self._state_out
+        self.latency[:], self.event_latency[:] = batches.latency_s, batches.event_latency_s
+        for replica, job in enumerate(batches.jobs):
+            # With its last executor killed, a job has no allocation that could be named: the last one stays.
+            if job.slots and job.slots != self.running[replica].slots:
+                self.running[replica] = Allocation({self.by_index[0].name: job.slots})
+        if self._traced is not None:
+            self._trace_second(arrivals, taken, batches.lag_s, batches.slots)
 
     def _measure_latency(self, processed: Floats, waiting: Floats, taken: Floats, arrivals: Floats) -> None:
         law = self.plant.latency
@@ -194,7 +225,7 @@ class Fleet:
         np.copyto(self.latency, total)
         np.add(total, behind.max(axis=0), out=self.event_latency)
 
-    def _trace_second(self, arrivals: Floats, taken: Floats) -> None:
+    def _trace_second(self, arrivals: Floats, taken: Floats, lag_s: Floats, slots: Floats) -> None:
         assert self._traced is not None
         if self.now >= len(self._traced):
             self._traced = np.concatenate([self._traced, np.zeros_like(self._traced)])
@@ -203,8 +234,8 @@ class Fleet:
         row[1] = taken.sum(axis=0)
         row[2] = (self.arrived - self.taken).sum(axis=0)
         row[3] = self.event_latency
-        row[4] = self.event_latency - self.latency
-        row[5] = self._slots
+        row[4] = lag_s
+        row[5] = slots
         row[6] = self.up
 
     # -- what is random --------------------------------------------------------------------------------------
@@ -235,6 +266,8 @@ class Fleet:
             drawn = [self.rng(k, ABILITY, block).standard_normal(shape) for k in range(self.size)]
             self._noises = np.stack(drawn, axis=2)
         self._factor = np.exp(self._noise_sd * self._noises[place])
+        if self.batches is not None:
+            self.batches.renew(self._factor[0])
         self._refresh()
 
     # -- abilities -------------------------------------------------------------------------------------------
@@ -268,18 +301,31 @@ class Fleet:
     # -- changes and failures --------------------------------------------------------------------------------
 
     def reconfigure(self, replica: int, target: Allocation) -> None:
-        """Stop a replica and let it resume with another allocation after a random downtime."""
+        """Stop a replica and let it resume with another allocation after a random downtime; or resize it live."""
         self.wanted[replica] = target
+        if self.batches is not None:
+            self.batches.jobs[replica].want(target.slots)
+            return
         if target == self.running[replica] and self.up[replica]:
             return
         drawn = self.plant.restart.draw_s(self.rng(replica, RESTART, self.now), float(self.state[:, replica].sum()))
         self._stop(replica, drawn)
 
+    def finish_backlog(self) -> None:
+        """Let all that waits be done, in no time: a benchmark's job finishes one load before it gets the next."""
+        self.taken[:] = self.arrived
+        self.queue[:] = self.flow.queue[:] = 0.0
+        self.history[(self.now - 1) % len(self.history)] = self.now_rows
+
     def fail(self, replica: int, in_s: float = 0.0) -> None:
         """Let a replica lose a worker, now or later."""
-        self._schedule(self.now + in_s + self.plant.failure.detected_after_s, replica, "fail")
+        unnoticed_s = self.plant.failure.detected_after_s if self.batches is None else 0.0
+        self._schedule(self.now + in_s + unnoticed_s, replica, "fail")
 
     def _fail(self, replica: int) -> None:
+        if self.batches is not None:
+            self.batches.jobs[replica].kill()
+            return
         failure = self.plant.failure
         waiting = (self.arrived - self.taken)[:, replica]
         self.lag_before[replica] = max(float(waiting.sum()), 2.0 * float(self._arrival_rate[:, replica].sum()))

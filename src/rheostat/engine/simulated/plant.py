@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
 from rheostat.engine.simulated.curves import UNLIMITED, Curve
+from rheostat.engine.simulated.discipline import MicroBatch
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.frozen import FrozenMap, check_number, put
@@ -207,6 +208,11 @@ class Metrics:
             check_number(f"metrics.{what}", getattr(self, what), most=1.0)
 
 
+NOT_BATCHED = ("memory", "latency", "restart", "failure", "buffer_s")
+NOT_IN_BATCHES = ("skew", "emits_every_s", "queueing_records", "pinned_tasks")
+"""What a plant and its operator cannot have when they work in micro-batches."""
+
+
 @dataclass(frozen=True)
 class Plant:
     """A simulated job with its curves, its restarts, its failures and its metrics."""
@@ -242,6 +248,8 @@ class Plant:
     """Slots that the cluster has; None: as many as are asked for."""
     start_tasks: int = 1
     """Tasks of every tunable operator at the start, unless told otherwise."""
+    discipline: MicroBatch | None = None
+    """Work in micro-batches, as Spark has it; none: fluid flow with back pressure, as Flink has it."""
 
     def __post_init__(self) -> None:
         names = [operator.name for operator in self.operators]
@@ -255,6 +263,17 @@ class Plant:
         check_number("noise_period_s", self.noise_period_s, least=1)
         check_number("checkpoint_interval_s", self.checkpoint_interval_s, least=1.0)
         put(self, unit_per_s=FrozenMap(self.unit_per_s))
+        if self.discipline is not None:
+            self._check_batched()
+
+    def _check_batched(self) -> None:
+        """Refuse what has no meaning for micro-batches, so that nothing that was set is ignored."""
+        if len(self.operators) > 1 or self.graph.sources != self.graph.operators:
+            raise InvalidValue(f"plant {self.name!r}: a micro-batch job is one operator that is also the source")
+        for part, names in ((self, NOT_BATCHED), (self.operators[0], NOT_IN_BATCHES)):
+            for each in fields(part):
+                if each.name in names and getattr(part, each.name) != each.default:
+                    raise InvalidValue(f"plant {self.name!r}: {each.name} means nothing to micro-batches, leave it out")
 
     def operator(self, name: str) -> PlantOperator:
         """Return one operator."""
@@ -265,17 +284,28 @@ class Plant:
         return JobSpec(
             self.name,
             self.graph,
-            tuple(Tunable(o.name, Bounds(1, o.max_tasks)) for o in self.operators if o.pinned_tasks is None),
+            tuple(self._tunable(o) for o in self.operators if o.pinned_tasks is None),
             tuple(Pinned(o.name, o.pinned_tasks, o.pinned_why) for o in self.operators if o.pinned_tasks is not None),
             self.checkpoint_interval_s,
             self.slots_available,
             self.memory.choices_mb if self.memory else (),
         )
 
+    def _tunable(self, operator: PlantOperator) -> Tunable:
+        if self.discipline is None:
+            return Tunable(operator.name, Bounds(1, operator.max_tasks))
+        quantum = self.discipline.quantum
+        # As on Spark: never more executors than it takes to run all tasks of a batch at once.
+        needed = (
+            operator.max_tasks if self.discipline.partitions is None else _whole(self.discipline.partitions, quantum)
+        )
+        return Tunable(operator.name, Bounds(quantum, min(operator.max_tasks // quantum * quantum, needed)), quantum)
+
     def start(self) -> Allocation:
         """Return the allocation with which a run begins."""
         memory = self.memory.reference_mb if self.memory else None
-        return Allocation({o.name: self.start_tasks for o in self.operators if o.pinned_tasks is None}, memory)
+        tasks = _whole(self.start_tasks, self.discipline.quantum if self.discipline else 1)
+        return Allocation({o.name: tasks for o in self.operators if o.pinned_tasks is None}, memory)
 
     def nominal_per_s(self, operator: PlantOperator, tasks: int, memory_mb: int | None) -> float:
         """Return the ability that metrics would show: curve and memory, without interference, skew and limit."""
@@ -283,7 +313,14 @@ class Plant:
 
     def ability_per_s(self, name: str, tasks: int, allocation: Allocation) -> float:
         """Return what the operator can really do at p tasks, noise apart, while the job has this allocation."""
-        operator = self.operator(name)
-        even = self.nominal_per_s(operator, tasks, allocation.memory_mb) * operator.evenness(tasks)
+        operator, discipline = self.operator(name), self.discipline
+        usable = discipline.usable(tasks) if discipline else tasks
+        even = self.nominal_per_s(operator, usable, allocation.memory_mb) * operator.evenness(usable)
         limited = even if operator.limit_per_s is None else min(even, operator.limit_per_s)
-        return limited * self.interference.share(allocation.slots)
+        able = limited * self.interference.share(allocation.slots)
+        return discipline.sustained_per_s(tasks, able) if discipline else able
+
+
+def _whole(tasks: int, quantum: int) -> int:
+    """Round up to whole executors."""
+    return -(-tasks // quantum) * quantum

@@ -1,47 +1,172 @@
-"""What `autoscale` refuses, before anything is touched."""
+"""What `autoscale` refuses, and what it warns of, before anything is touched."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
-from rheostat.engine.spark.settings import check_master, missing_settings
-from rheostat.errors import InvalidValue, RheostatError
+from rheostat.engine.spark.settings import check_master, checked_executors, missing_settings, untested_master
+from rheostat.errors import InvalidValue, RheostatError, RheostatWarning, nearest
+from rheostat.job.frozen import check_number
+from rheostat.job.slo import Slo
+
+LEAST_LATENCY_S = 0.1
+"""No micro-batch is faster: planning and commits alone take about this long."""
+HOUR_S = 3600.0
+NO_TRIGGERS: Mapping[str, str] = {
+    "OneTime": "runs one batch and ends: there is no size to keep",
+    "AvailableNow": "ends when it has caught up: there is no size to keep",
+    "Continuous": "has no batches: its tasks hold their slots for ever, and executors cannot be taken from under them",
+    "RealTime": "is real-time mode, which this scaler for micro-batches cannot resize: it needs an engine of its own",
+}
+"""Triggers, as Spark names them, of queries that cannot be scaled."""
+ATTACHED: WeakSet[Any] = WeakSet()
+"""Scalers that resize. Executors belong to the application, and Spark allows one per process: so only one may."""
 
 
-def check_attach(queries: Sequence[Any], executors: tuple[int, int]) -> Any:
-    """Refuse what cannot be scaled, before anything is touched."""
+def check_attach(
+    queries: Sequence[Any],
+    executors: tuple[int, int],
+    *,
+    slo: Slo | None = None,
+    journal: object = ":memory:",
+    interval_s: float = 10.0,
+    window_s: float = 30.0,
+    counters: Mapping[str, object] | None = None,
+    apply: bool = True,
+) -> Any:
+    """Refuse what cannot be scaled, warn of what hardly can, and return the session of the queries."""
+    checked_executors(executors)
+    check_number("interval_s", interval_s, least=1e-3)
+    check_number("window_s", window_s, least=1e-3)
+    check_queries(queries)
+    triggers_s = [refuse_trigger(name_of(query), str(query._jsq.streamingQuery().trigger())) for query in queries]
+    names = [name_of(query) for query in queries]
+    for name in counters or {}:
+        if name not in names:
+            raise InvalidValue(f"counters has the query {name!r}, which is not given: {nearest(name, names)}")
+    session = session_of(queries)
+    conf = dict(session.sparkContext.getConf().getAll())
+    check_application(session.sparkContext.master, conf)
+    if apply and (holder := next((scaler for scaler in ATTACHED if scaler.holds), None)):
+        raise InvalidValue(
+            f"a scaler resizes the executors of this application already, for {holder.job}: stop it first "
+            "(scaler.stop()), give all queries in one list, or only look (apply=False)"
+        )
+    refuse_promise(slo or Slo(), max(triggers_s))
+    local = conf.get("spark.submit.deployMode") == "cluster" and is_local(journal)
+    for doubt in doubts(session.sparkContext.master, slo or Slo(), max(triggers_s), window_s, local):
+        warnings.warn(doubt, RheostatWarning, stacklevel=3)  # the line that calls autoscale
+    return session
+
+
+def name_of(query: Any) -> str:
+    """Return the name under which a query reports its progress."""
+    return str(query.name or query.id)
+
+
+def check_queries(queries: Sequence[Any]) -> None:
+    """Refuse what is no running query of this process."""
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-    least, most = executors
-    if not 1 <= least <= most:
-        raise InvalidValue(f"executors=({least}, {most}): the first must be at least 1 and not above the second")
     if not queries:
         raise InvalidValue("autoscale needs at least one running query")
+    seen = set()
     for query in queries:
+        kind = f"{type(query).__module__}.{type(query).__name__}"
+        if ".connect." in kind:
+            raise InvalidValue(f"a {kind} is of Spark Connect, which has no lever on executors: run in the driver")
         if isinstance(query, DataFrame):
             raise InvalidValue("autoscale takes the query that writeStream...start() returned, not a DataFrame")
         if not isinstance(query, StreamingQuery):
-            kind = f"{type(query).__module__}.{type(query).__name__}"
-            hint = ": Spark Connect has no lever on executors" if ".connect." in kind else ""
-            raise InvalidValue(f"autoscale takes a StreamingQuery, not a {kind}{hint}")
+            raise InvalidValue(f"autoscale takes a StreamingQuery, not a {kind}")
         if not query.isActive:
-            raise InvalidValue(f"query {query.name or query.id} is not active")
-    session = _session_of(queries[0])
-    context = session.sparkContext
-    if problem := check_master(context.master):
-        raise InvalidValue(problem)
-    if missing := missing_settings(dict(context.getConf().getAll())):
-        lines = "\n".join(f"  {item}" for item in missing)
-        raise InvalidValue(f"Spark settings that live resizing needs are missing:\n{lines}\nrheostat.session sets them")
-    return session
+            raise InvalidValue(f"query {name_of(query)} is not active")
+        if query.runId in seen:
+            raise InvalidValue(f"query {name_of(query)} is given twice: its records would count twice")
+        seen.add(query.runId)
 
 
-def _session_of(query: Any) -> Any:
+def refuse_trigger(query: str, trigger: str) -> float:
+    """Return the interval of a trigger as Spark writes it, in seconds; refuse one whose query cannot be scaled."""
+    found = re.fullmatch(r"(\w+)Trigger(?:\((\d+)\))?", trigger)
+    if found is None or (found[1] != "ProcessingTime" and found[1] not in NO_TRIGGERS):
+        raise InvalidValue(f"query {query} has the trigger {trigger}, which is not known: use processingTime")
+    if why := NO_TRIGGERS.get(found[1]):
+        raise InvalidValue(f"query {query} has the trigger {trigger}, which {why}")
+    return int(found[2] or 0) / 1000
+
+
+def session_of(queries: Sequence[Any]) -> Any:
+    """Return the one session that started all queries: progress is only reported there."""
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
-    if session is None:
-        raise RheostatError(f"query {query.id} has no Spark session in this process")
-    return session
+    context = SparkContext._active_spark_context
+    if context is None:
+        raise RheostatError(f"query {name_of(queries[0])} has no Spark in this process")
+    first, *others = (query._jsq.streamingQuery().sparkSession() for query in queries)
+    for query, session in zip(queries[1:], others, strict=True):
+        if not session.equals(first):
+            raise InvalidValue(
+                f"queries {name_of(queries[0])} and {name_of(query)} were started by different sessions, and each "
+                "session only reports its own: start them from the same session"
+            )
+    known = SparkSession._instantiatedSession
+    return known if known is not None and first.equals(known._jsparkSession) else SparkSession(context, first)
+
+
+def check_application(master: str, conf: Mapping[str, str]) -> None:
+    """Refuse an application whose executors cannot be added and removed safely."""
+    if problem := check_master(master):
+        raise InvalidValue(problem)
+    if missing := missing_settings(conf):
+        lines = "\n".join(f"  {item}" for item in missing)
+        raise InvalidValue(f"Spark settings that live resizing needs are missing:\n{lines}\nrheostat.session sets them")
+
+
+def refuse_promise(slo: Slo, trigger_s: float) -> None:
+    """Refuse a latency that no number of executors can bring: a record waits for its batch to begin."""
+    for name in ("max_latency_s", "max_lag_s"):
+        value = getattr(slo, name)
+        if value is not None and value < LEAST_LATENCY_S:
+            raise InvalidValue(
+                f"slo.{name} is {value:g} s, and a micro-batch takes {LEAST_LATENCY_S:g} s and more whatever its size: "
+                f"promise more, or use real-time mode"
+            )
+        if value is not None and value < trigger_s:
+            raise InvalidValue(
+                f"slo.{name} is {value:g} s, and records wait up to {trigger_s:g} s for the trigger alone: "
+                f"promise more than that, or trigger more often"
+            )
+
+
+def doubts(master: str, slo: Slo, trigger_s: float, window_s: float, journal_is_lost: bool) -> Iterator[str]:
+    """Say what works, but hardly as it was meant."""
+    if untested_master(master):
+        yield f"master {master!r} is untested: resizing makes the same calls there as on a standalone cluster"
+    if journal_is_lost:
+        yield (
+            "the journal is on the driver's own disk or in its memory, and in cluster mode a restarted driver may run "
+            "elsewhere, with nothing remembered; give the URL of a PostgreSQL database"
+        )
+    if window_s < trigger_s:
+        yield (
+            f"window_s is {window_s:g} s and the trigger interval {trigger_s:g} s: most windows hold no batch and "
+            "decide nothing; make window_s several trigger intervals"
+        )
+    for name in ("max_latency_s", "max_lag_s", "max_recovery_s"):
+        value = getattr(slo, name)
+        if value is not None and value > max(HOUR_S, 10 * trigger_s):
+            hours = f"slo.{name} is {value / HOUR_S:.1f} hours"
+            yield f"{hours}: it is given in seconds; for {value:g} ms write {value / 1000:g}"
+
+
+def is_local(journal: object) -> bool:
+    """Whether a journal, given by its path or URL, is gone with the machine or the process."""
+    return isinstance(journal, str | Path) and not str(journal).startswith("postgresql")

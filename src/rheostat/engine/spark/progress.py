@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from rheostat.engine.spark.offsets import decoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,32 @@ class SourceProgress:
     latest_offset: Any
     rows: int
     metrics: Mapping[str, str]
+    all_taken: bool | None = None
+    """Whether nothing was left behind, where neither offsets nor metrics tell; None when it is not known."""
+
+    @property
+    def took_all(self) -> bool | None:
+        """Whether the batch took all there was; None when it cannot be told."""
+        if self.latest_offset is not None:
+            return bool(self.latest_offset == self.end_offset)
+        # Files: open-source Spark does not report these, others do.
+        left = self.offsets_left if self.offsets_left is not None else self._metric("numFilesOutstanding")
+        return self.all_taken if left is None else left == 0
+
+    @property
+    def offsets_left(self) -> float | None:
+        """Records that were left behind, as Kafka's own metrics count them: an average over its partitions."""
+        average, topics = self._metric("avgOffsetsBehindLatest"), decoded(self.end_offset)
+        if average is None or not isinstance(topics, Mapping):
+            return None
+        return average * sum(len(partitions) for partitions in topics.values() if isinstance(partitions, Mapping))
+
+    def _metric(self, name: str) -> float | None:
+        try:
+            value = float(self.metrics[name])
+        except (KeyError, TypeError, ValueError):
+            return None
+        return value if math.isfinite(value) and value >= 0 else None
 
 
 @dataclass(frozen=True, slots=True)

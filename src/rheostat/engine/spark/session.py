@@ -7,22 +7,22 @@ nothing to install or set up beyond Java.
 from __future__ import annotations
 
 import os
-import re
-import shutil
-import subprocess
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Collection, Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from rheostat.clock import WallClock
+from rheostat.engine.spark.embedded import LOCALHOST, embedded_cluster
 from rheostat.engine.spark.executors import Executors, SparkScheduler
+from rheostat.engine.spark.java import use_java
 from rheostat.engine.spark.settings import (
     EMBEDDED,
     MIN_MEMORY_MB,
     NEEDED,
     RECOMMENDED,
     check_master,
+    check_whole,
+    checked_executors,
     missing_settings,
 )
 from rheostat.errors import EngineError, InvalidValue
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-JAVA_NEEDED = 17
-JAVA_HINT = f"install Java {JAVA_NEEDED} or newer (for example openjdk-17-jre-headless) or point JAVA_HOME at one"
-LOCALHOST = "127.0.0.1"
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Halves the start of a JVM. Long hot loops run slower for it, so only the embedded cluster gets it."""
 START_S = 120.0
@@ -59,9 +56,8 @@ def session(
     refuse_connect({**settings, **os.environ})
     if (active := _active_session()) is not None:
         return _same_or_refuse(active, settings)
-    java_version()
     embedded = EMBEDDED.fullmatch(settings["spark.master"]) is not None
-    spark = _start(settings, embedded)
+    spark = started(settings, embedded)
     try:
         context = spark.sparkContext
         if missing := missing_settings(dict(context.getConf().getAll())):
@@ -82,9 +78,9 @@ def session_settings(
     conf: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Return every Spark setting of a session, after checking the arguments against each other."""
-    smallest, largest = _checked_bounds(executors)
-    _check_number("cores", cores, 1)
-    _check_number("memory_mb", memory_mb, MIN_MEMORY_MB)
+    smallest, largest = checked_executors(executors)
+    check_whole("cores", cores, 1)
+    check_whole("memory_mb", memory_mb, MIN_MEMORY_MB)
     if master == "local-cluster":
         master = f"local-cluster[{largest},{cores},{memory_mb}]"
     if problem := check_master(master):
@@ -167,50 +163,6 @@ def classic_context(spark: SparkSession) -> SparkContext:
     return spark.sparkContext
 
 
-def java_version() -> int:
-    """Return the major version of the Java that Spark will start; refuse an old one."""
-    java, major, _ = found_java()
-    if major < JAVA_NEEDED:
-        raise EngineError(f"{java} is Java {major}: {JAVA_HINT}")
-    return major
-
-
-def found_java() -> tuple[str, int, str]:
-    """Return the path, the major and the whole version of the Java that is there, found as Spark finds it."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if java is None or not Path(java).exists():
-        where = f"JAVA_HOME is {home!r}, which has no bin/java" if home else "no java on the PATH"
-        raise EngineError(f"Spark needs Java, and there is {where}: {JAVA_HINT}")
-    try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise EngineError(f"{java} does not start ({error}): {JAVA_HINT}") from error
-    found = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', told)
-    if found is None:
-        raise EngineError(f"{java} does not say its version ({told.strip()[:200]!r}): {JAVA_HINT}")
-    return java, int(found[2]), found[1]
-
-
-def _checked_bounds(executors: tuple[int, int]) -> tuple[int, int]:
-    try:
-        smallest, largest = executors
-    except (TypeError, ValueError):
-        raise InvalidValue(f"executors is {executors!r}: give the smallest and largest number, as in (2, 8)") from None
-    _check_number("executors[0]", smallest, 1)
-    _check_number("executors[1]", largest, 1)
-    if smallest > largest:
-        raise InvalidValue(
-            f"executors is ({smallest}, {largest}): the smallest number comes first, as in ({largest}, {smallest})"
-        )
-    return smallest, largest
-
-
-def _check_number(name: str, value: int, minimum: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise InvalidValue(f"{name} is {value!r}: a whole number of at least {minimum}")
-
-
 def _check_room(master: str, largest: int, cores: int, memory_mb: int) -> None:
     """An embedded cluster's size is in its name; a real one's is not known before it is asked."""
     if (size := EMBEDDED.fullmatch(master)) is None:
@@ -248,28 +200,13 @@ def _same_or_refuse(active: SparkSession, settings: Mapping[str, str]) -> SparkS
     return active
 
 
-def _start(settings: Mapping[str, str], embedded: bool) -> SparkSession:
+def started(settings: Mapping[str, str], embedded: bool) -> SparkSession:
+    """Start a session with exactly these settings."""
+    use_java()
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _local_address() if embedded else _as_it_is():
+    with embedded_cluster() if embedded else nullcontext():
         return builder.getOrCreate()
-
-
-@contextmanager
-def _local_address() -> Iterator[None]:
-    """Keep the embedded cluster's workers off the network: they listen where this variable says, and only there."""
-    before = os.environ.get("SPARK_LOCAL_IP")
-    os.environ["SPARK_LOCAL_IP"] = before or LOCALHOST
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["SPARK_LOCAL_IP"]
-
-
-@contextmanager
-def _as_it_is() -> Iterator[None]:
-    yield

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from rheostat.errors import InvalidValue
+
 MAX_STAGE_ATTEMPTS = 100
 MIN_STAGE_ATTEMPTS = 20
 MIN_MEMORY_MB = 480
@@ -121,6 +123,27 @@ RECOMMENDED: Mapping[str, tuple[str, str]] = {
     ),
 }
 """Key -> what `rheostat.session` sets unless the caller says otherwise, and why. Right without it, only slower."""
+
+
+def checked_executors(executors: tuple[int, int]) -> tuple[int, int]:
+    """Return the smallest and largest number of executors; refuse what cannot be that."""
+    try:
+        smallest, largest = executors
+    except (TypeError, ValueError):
+        raise InvalidValue(f"executors is {executors!r}: give the smallest and largest number, as in (2, 8)") from None
+    check_whole("executors[0]", smallest, 1)
+    check_whole("executors[1]", largest, 1)
+    if smallest > largest:
+        raise InvalidValue(
+            f"executors is ({smallest}, {largest}): the smallest number comes first, as in ({largest}, {smallest})"
+        )
+    return smallest, largest
+
+
+def check_whole(name: str, value: int, minimum: int) -> None:
+    """Refuse what is no whole number of at least the minimum."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise InvalidValue(f"{name} is {value!r}: a whole number of at least {minimum}")
 
 
 def missing_settings(conf: Mapping[str, str]) -> tuple[Missing, ...]:

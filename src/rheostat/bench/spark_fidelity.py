@@ -1,0 +1,234 @@
+"""Does the simulator's micro-batch job behave like Spark's? The same load and the same resizes on both.
+
+Per pipeline one run is used to fit what a slot does and what a batch costs besides its records, and how long executors
+take to come; the other runs are not. A simulated run begins at the end of a batch of the real one that has run for a
+while, with what then waited: a cold JVM is not what is compared. Series are shown as means over ten seconds on both
+sides, since a backlog that jumps with every batch says more about the phase of batches than about the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rheostat.bench.measure import Measure, Progress
+from rheostat.bench.spark_score import backlog, overlap, size_by_second, throughput
+from rheostat.bench.spark_trial import Trial, TrialRun, run_trials
+from rheostat.engine.simulated.discipline import MicroBatch
+from rheostat.engine.simulated.scripted import ScriptedRun, simulated_run
+from rheostat.workload.loads import Steps
+from rheostat.workload.schedule import Schedule
+
+Floats = NDArray[np.float64]
+
+UNIT_PER_S = 100.0
+PARTITIONS, TRIGGER_S, SECONDS, HOLD_S = 12, 2.0, 100, 20
+WARM_S = 20.0
+"""Comparing begins with the first batch that ends after so long."""
+MEAN_S = 10
+"""Seconds over which series are averaged."""
+CAUGHT_UP_S = 5.0
+"""A job has caught up when less waits than so many seconds bring: a batch and the gap before it."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """A load in levels of 20 s each, and who asks for how many executors when."""
+
+    levels: tuple[float, ...]
+    start: int
+    resizes: tuple[tuple[float, int], ...]
+
+
+FIT = Course((2.0, 3.0, 6.0, 8.0, 3.0), 1, ((45.0, 3), (70.0, 4)))
+TESTS = (
+    Course((2.0, 2.0, 6.0, 3.0, 2.0), 1, ((50.0, 3),)),
+    Course((3.0, 5.0, 10.0, 8.0, 3.0), 2, ((45.0, 5), (85.0, 2))),
+)
+MORE = (
+    Course((2.0, 5.0, 5.0, 5.0, 5.0), 1, ((45.0, 2),)),
+    Course((4.0, 9.0, 9.0, 6.0, 2.0), 4, ((30.0, 2), (60.0, 6))),
+)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What the fitting run said about a pipeline on this machine."""
+
+    slot_per_s: float
+    discipline: MicroBatch
+
+
+def fidelity_on_spark(quick: bool, progress: Progress) -> list[Measure]:
+    """Run pipelines on Spark and in the simulator, and print how far apart they are."""
+    plan = {"ysb": TESTS} if quick else {"ysb": (*TESTS, *MORE), "q5": TESTS}
+    errors: dict[str, list[float]] = {"throughput": [], "backlog": [], "catch_up": []}
+    notes = []
+    for pipeline, courses in plan.items():
+        runs = run_trials([_trial(pipeline, course) for course in (FIT, *courses)], progress)
+        fitted = fit(runs[0])
+        parts = f"{fitted.discipline.fixed_s:.2f} s per batch, {fitted.discipline.task_s:.2f} s per task"
+        notes.append(f"{pipeline}: {fitted.slot_per_s:.0f}/s per slot, {parts}")
+        for run in runs[1:]:
+            for what, error in compare(run, fitted).items():
+                if error is not None:
+                    errors[what].append(error)
+    goals = {"throughput": "<= 0.05", "backlog": "<= 0.15", "catch_up": ""}
+    return [
+        Measure(
+            "fidelity",
+            f"spark_{what}_error",
+            median(errors[what]) if errors[what] else float("nan"),
+            "share",
+            goals[what],
+            "lower",
+            f"{len(errors[what])} runs, the worst {max(errors[what], default=float('nan')):.3f}; {'; '.join(notes)}",
+        )
+        for what in errors
+    ]
+
+
+def _trial(pipeline: str, course: Course) -> Trial:
+    schedule = Schedule(Steps(course.levels, HOLD_S), UNIT_PER_S, SECONDS)
+    return Trial(
+        pipeline,
+        schedule,
+        SECONDS,
+        executors=(course.start, 6),
+        partitions=PARTITIONS,
+        trigger_s=TRIGGER_S,
+        resizes=course.resizes,
+    )
+
+
+def fit(run: TrialRun) -> Fitted:
+    """Learn a slot's pace, a batch's fixed cost and the executors' waits from one run.
+
+    A batch of n records lasts fixed + waves * (task + n / partitions / pace), as long as the slots stay the same.
+    """
+    sizes = size_by_second(run)
+    rows, seconds = [], []
+    for batch in run.batches[first_warm(run) :]:
+        start, end = batch.start_s - run.start_s, batch.end_s - run.start_s
+        held = set(sizes[int(start) : int(end) + 1])
+        if len(held) == 1:
+            waves = -(-PARTITIONS // int(held.pop()))
+            rows.append((1.0, waves, records_of(run, batch.sources[0]) * waves / PARTITIONS))
+            seconds.append(batch.seconds)
+    # Relative errors count: a long batch must not drown the short ones, of which a calm job is made.
+    scale = np.array(seconds)[:, None]
+    fixed_s, task_s, per_record_s = non_negative(np.array(rows) / scale)
+    grow_s, each_s = waits(run)
+    discipline = MicroBatch(
+        trigger_s=TRIGGER_S,
+        fixed_s=max(float(fixed_s), 0.01),
+        partitions=PARTITIONS,
+        task_s=float(task_s),
+        grow_s=grow_s,
+        grow_each_s=each_s,
+    )
+    return Fitted(1.0 / max(float(per_record_s), 1e-9), discipline)
+
+
+def non_negative(rows: Floats) -> Floats:
+    """Return the weights, none below 0, with which every row adds up to 1 as nearly as possible."""
+    kept = np.ones(rows.shape[1], dtype=bool)
+    while True:
+        weights = np.zeros(rows.shape[1])
+        weights[kept] = np.linalg.lstsq(rows[:, kept], np.ones(len(rows)), rcond=None)[0]
+        if (weights >= 0).all():
+            return weights
+        kept &= weights > 0
+
+
+def first_warm(run: TrialRun) -> int:
+    """Return which batch is the first that ends after the warm-up."""
+    return next((k for k, batch in enumerate(run.batches) if batch.end_s - run.start_s >= WARM_S), 0)
+
+
+def records_of(run: TrialRun, source: object) -> int:
+    """Return the records of a batch's source."""
+    due = run.trial.schedule.due
+    return due(int(source.end_offset)) - due(int(source.start_offset or 0))  # type: ignore[attr-defined]
+
+
+def waits(run: TrialRun) -> tuple[float, float]:
+    """Return how long the first new executor took to come, and each further one after it, on the mean."""
+    first, further = [], []
+    before = run.trial.start_executors
+    for asked_s, wanted in run.trial.resizes:
+        came = [moment for moment, size in run.sizes if moment > asked_s and size <= wanted][: max(0, wanted - before)]
+        if wanted > before and came:
+            first.append(came[0] - asked_s)
+            further += [(came[-1] - came[0]) / max(1, wanted - before - 1)] if wanted - before > 1 else []
+        before = wanted
+    return (float(np.mean(first)) if first else 5.5, float(np.mean(further)) if further else 0.0)
+
+
+def simulate(run: TrialRun, fitted: Fitted) -> tuple[int, ScriptedRun]:
+    """Simulate a real run from the end of its first warm batch on; return the second in which that is."""
+    trial, first = run.trial, run.batches[first_warm(run)]
+    begin = int(np.ceil(first.end_s - run.start_s))
+    due = [trial.schedule.due(second) for second in range(int(run.end_s) + 1)]
+    arrivals = np.diff(np.array(due[begin:], dtype=float))
+    # What waited when that batch ended came before: it is there from the first second on.
+    arrivals[0] += due[begin] - due[int(first.sources[0].end_offset)]
+    script = [(0.0, trial.start_executors), *((moment - begin, size) for moment, size in trial.resizes)]
+    phase_s = -(run.start_s + begin) % TRIGGER_S
+    played = simulated_run(arrivals, script, fitted.slot_per_s, replace(fitted.discipline, trigger_phase_s=phase_s))
+    return begin, played
+
+
+def compare(run: TrialRun, fitted: Fitted) -> dict[str, float | None]:
+    """Return the relative errors of one run."""
+    begin, played = simulate(run, fitted)
+    seconds = len(played.backlog)
+    done = np.zeros(seconds)
+    for batch in played.batches:
+        done += batch.records * overlap(batch.start_s, batch.end_s, seconds)
+    real_done, real_left = smooth(throughput(run)[begin:]), smooth(backlog(run)[begin:])
+    # The last batches of a run have not ended: what they work on is not known yet.
+    ended = int(run.batches[-1].end_s - run.start_s) - begin
+    return {
+        "throughput": apart(smooth(done)[:ended], real_done[:ended]),
+        "backlog": apart(smooth(played.backlog)[:ended], real_left[:ended]),
+        "catch_up": _catch_up_error(run, begin, played, ended),
+    }
+
+
+def smooth(series: Floats) -> Floats:
+    """Return the mean over the ten seconds around every second; fewer at the ends."""
+    kernel = np.ones(MEAN_S)
+    mean: Floats = np.convolve(series, kernel, "same") / np.convolve(np.ones(len(series)), kernel, "same")
+    return mean
+
+
+def apart(ours: Floats, real: Floats) -> float:
+    """Return the middle relative error, over the seconds in which there is something to compare with."""
+    there = real > 0.05 * real.max(initial=0.0)
+    return float(np.median(np.abs(ours[there] / real[there] - 1.0))) if there.any() else 0.0
+
+
+def _catch_up_error(run: TrialRun, begin: int, played: ScriptedRun, ended: int) -> float | None:
+    first_s = next((moment for moment, _ in run.trial.resizes), None)
+    if first_s is None:
+        return None
+    due = np.array([run.trial.schedule.due(second) for second in range(int(run.end_s) + 1)], dtype=float)
+    enough = CAUGHT_UP_S * np.diff(due)[begin:]
+    asked = int(first_s) - begin
+    real = caught_up_s(backlog(run)[begin:][:ended], enough[:ended], asked)
+    ours = caught_up_s(played.backlog[:ended], enough[:ended], asked)
+    return None if real is None or ours is None else abs(ours - real) / max(real, 1.0)
+
+
+def caught_up_s(waiting: Floats, enough: Sequence[float] | Floats, asked: int) -> float | None:
+    """Return the seconds from a resize until little waits; None where that was so already, or never came to be."""
+    late = waiting > np.asarray(enough)[: len(waiting)]
+    if asked < 0 or asked >= len(late) or not late[asked]:
+        return None
+    below = np.flatnonzero(~late[asked:])
+    return float(below[0]) if len(below) else None

@@ -1,0 +1,38 @@
+"""A chosen run, from its Config to its results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rheostat.cli.journals import new_journal
+from rheostat.cli.output import write_text
+
+if TYPE_CHECKING:
+    from rheostat.bench.runs import Comparison
+    from rheostat.cli.options import Chosen
+    from rheostat.cli.progress import Progress
+
+
+def run_policies(chosen: Chosen, seeds: Sequence[int], progress: Progress) -> Comparison:
+    """Run all chosen policies; everything that can be wrong is found out before the first simulated second."""
+    from rheostat.bench.runs import compare
+    from rheostat.config.job import policy_maker
+
+    makers = {label: policy_maker(*named) for label, named in chosen.policies.items()}
+    scenario = chosen.config.scenario(seeds)
+    if chosen.config.journal is None:
+        return compare(scenario, makers, seeds, progress=progress)
+    journal = new_journal(chosen.config.journal, scenario.plant.name)
+    try:
+        return compare(scenario, makers, seeds, journal=journal, progress=progress)
+    finally:
+        journal.close()
+
+
+def write_page(comparison: Comparison, html_file: str | None) -> None:
+    """Write the report page, where one is wanted."""
+    if html_file is not None:
+        from rheostat.report.page import comparison_page
+
+        write_text(html_file, comparison_page(comparison))

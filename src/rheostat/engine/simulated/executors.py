@@ -1,0 +1,54 @@
+"""Executors of a simulated micro-batch job: they come one after another, and leave between two batches."""
+
+from __future__ import annotations
+
+import math
+
+from rheostat.engine.simulated.discipline import MicroBatch
+
+
+class Executors:
+    """How many are there, how many are wanted, and when that changes by itself. Level-triggered, as on Spark."""
+
+    def __init__(self, discipline: MicroBatch, count: int) -> None:
+        self._discipline = discipline
+        self.count = self.wanted = count
+        self._arriving: list[float] = []
+        self._leaving_s: float | None = None
+        """From when on too many may leave, once no task runs."""
+
+    def want(self, count: int, now_s: float) -> None:
+        """Make this the wanted number: those on their way that are still wanted come, others are taken back."""
+        self.wanted = count
+        missing = max(0, count - self.count)
+        del self._arriving[missing:]
+        while len(self._arriving) < missing:
+            after_s = self._arriving[-1] + self._discipline.grow_each_s if self._arriving else 0.0
+            self._arriving.append(max(now_s + self._discipline.grow_s, after_s))
+        if count >= self.count:
+            self._leaving_s = None
+        elif self._leaving_s is None:
+            self._leaving_s = now_s + self._discipline.shrink_s
+
+    def lose(self, now_s: float) -> bool:
+        """Lose one at once; False when there was none."""
+        if not self.count:
+            return False
+        self.count -= 1
+        self.want(self.wanted, now_s)
+        return True
+
+    def next_s(self, now_s: float, boundary: bool) -> float:
+        """Return when the number changes next, given whether this is a moment without tasks."""
+        moment = self._arriving[0] if self._arriving else math.inf
+        if self._leaving_s is not None:
+            moment = min(moment, self._leaving_s + (0.0 if boundary else self._discipline.boundary_s))
+        return max(moment, now_s)
+
+    def step(self, now_s: float) -> None:
+        """Let those come whose time it is, or let all leave that are too many."""
+        while self._arriving and self._arriving[0] <= now_s:
+            self._arriving.pop(0)
+            self.count += 1
+        if self._leaving_s is not None:
+            self.count, self._leaving_s = self.wanted, None

@@ -1,0 +1,73 @@
+"""Around the start of an embedded cluster: it stays off the network, and leaves nothing behind.
+
+Workers of `local-cluster` keep the logs and jars of every executor in `$SPARK_HOME/work`, whatever they are told
+(SPARK_WORKER_DIR is for workers that are started by hand). That would fill the installed package, or fail where it
+cannot be written. So the JVM gets a home of its own, made of links to the real one, which goes when the JVM goes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+LOCALHOST = "127.0.0.1"
+WORK = "work"
+
+
+@contextmanager
+def embedded_cluster() -> Iterator[None]:
+    """Start a session of `local-cluster` inside; workers listen where SPARK_LOCAL_IP says, and only there."""
+    from pyspark import SparkContext
+    from pyspark.find_spark_home import _find_spark_home
+
+    address = {"SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", LOCALHOST)}
+    if SparkContext._gateway is not None:
+        # A JVM that runs already keeps the home that it was started with.
+        with environment(address):
+            yield
+        context: Any = SparkContext._active_spark_context
+        home = context._jvm.System.getenv("SPARK_HOME") or "."
+        _delete_at_exit(context, Path(home) / WORK / context.applicationId)
+        return
+    folder = Path(tempfile.mkdtemp(prefix="rheostat-spark-"))
+    try:
+        link_home(Path(_find_spark_home()), folder)
+        with environment({**address, "SPARK_HOME": str(folder)}):
+            yield
+        _delete_at_exit(SparkContext._active_spark_context, folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def link_home(spark_home: Path, folder: Path) -> None:
+    """Fill a folder with links to all that a Spark installation has, except for what its workers wrote."""
+    for entry in spark_home.iterdir():
+        if entry.name != WORK:
+            (folder / entry.name).symlink_to(entry.absolute())
+
+
+@contextmanager
+def environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for whatever is started inside."""
+    before = {key: os.environ.get(key) for key in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                del os.environ[key]
+            else:
+                os.environ[key] = value
+
+
+def _delete_at_exit(context: Any, folder: Path) -> None:
+    """Let the JVM do it, as its last act: executors write until then, and the driver's Python may be killed."""
+    jvm = context._jvm
+    jvm.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(jvm.java.io.File(str(folder)))

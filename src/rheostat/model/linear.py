@@ -1,0 +1,30 @@
+"""The linear model that DS2 thinks in: every task does what a task was last seen to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rheostat.model.ability import AbilityCurve, Floats, Sample, columns, distances
+
+
+@dataclass(frozen=True)
+class Linear:
+    """ability(p) = rate x p, with the rate per task of the newest sample; it has no idea how sure that is."""
+
+    rate_per_s: float
+    sizes: Floats
+
+    @staticmethod
+    def fit(samples: Sequence[Sample]) -> Linear:
+        """Take the newest sample's rate per task."""
+        tasks, ability, age = columns(samples)
+        newest = int(np.argmin(age))
+        return Linear(float(ability[newest] / tasks[newest]), tasks)
+
+    def curve(self, most: int) -> AbilityCurve:
+        """Return rate x p."""
+        ability = self.rate_per_s * np.arange(1.0, most + 1.0)
+        return AbilityCurve(ability, np.zeros(most), distances(self.sizes, most))

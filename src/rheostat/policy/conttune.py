@@ -1,0 +1,283 @@
+"""ContTune: Big makes an under-provisioned job sufficient, Small finds the fewest tasks from all that was ever seen.
+
+Lian, Zhang, Shao, Pu, Xiang, Li, Cui: "ContTune: Continuous Tuning by Conservative Bayesian Optimization for
+Distributed Stream Data Processing Systems", VLDB 2023.
+
+| paper | here |
+|---|---|
+| PA = λ̂ / T_u (Eq 1) | `OperatorReading.true_rate_per_s` x tasks |
+| H^t, p^max | `History`, a fold over the journal |
+| under-provisioned | `window.overloaded` |
+| λ_i, real upstream rate | `demand`: what the sources really get, through the selectivities |
+| Algorithm 1, Big | `big` |
+| Algorithm 2, CBO | `small`, with `acquire` (Eq 4 to 6), d_nearest and α |
+| p_lin | DS2's suggestion, `linear_tasks` |
+| a reconfiguration that changes nothing is skipped | the tuning ends |
+
+How a tuning ends (section 6.2): fast exploitation is done after one change without back pressure, conservative
+exploration goes on like DS2 until it suggests what runs. Back pressure in the Small phase leads to CBO again, not to
+Big, because λ is known by then (footnote 3).
+
+Ours, where the paper is silent:
+- a tuning begins when a demand has moved by `trigger`, or under back pressure;
+- the linear suggestion stays between what a smaller and a larger demand would get from trusted sizes, so that more
+  demand never gets fewer tasks; where more tasks were clearly seen to do less, it does not go there again (`bracket`);
+- when an operator cannot have what it needs, the others are sized for what it lets through.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from rheostat.job.decision import Decision, Expectation, Reason
+from rheostat.job.frozen import check_number
+from rheostat.job.record import Record
+from rheostat.model.ability import AbilityCurve, Floats, Sample
+from rheostat.model.history import History, fold
+from rheostat.model.registry import MODELS
+from rheostat.policy.base import BasePolicy
+from rheostat.policy.demand import demand, linear_tasks
+from rheostat.policy.explain import changes, direction, rate, sustains
+from rheostat.policy.fit import fit_allocation
+from rheostat.policy.tuning import Tuning
+from rheostat.ports import Situation
+
+WORTH = 0.01
+"""Eq 4 has no size at which it stops: an expected saving of less than this many tasks is none (ours)."""
+FALLEN = 0.8
+"""More tasks clearly do less when the largest size, seen twice, does less than this share of a smaller one (ours)."""
+
+
+@dataclass(frozen=True)
+class ContTune(BasePolicy[History]):
+    """Tunes every operator from its history: Big against back pressure, then conservative Bayesian optimisation."""
+
+    name: ClassVar[str] = "conttune"
+
+    alpha: float = 3.0
+    """Largest distance, in tasks, between a suggestion and a size that was seen; further away DS2's is taken."""
+    acquisition: Literal["mean", "cei"] = "mean"
+    """Which size the model suggests: the smallest whose mean suffices (Eq 5), or constrained improvement (Eq 4)."""
+    model: Literal["gp", "loglog"] = "gp"
+    """The ability model: the paper's Gaussian process, or ours, which knows noise, drift and what lies beyond."""
+    big: bool = True
+    """Whether back pressure is first met with Big; off, the demand that the sources tell is trusted at once."""
+    refine: bool = False
+    """Whether fast exploitation, too, goes on until it suggests what runs."""
+    bracket: bool = True
+    """Whether DS2's suggestion stays between trusted sizes, so that more demand never gets fewer tasks (ours)."""
+    trigger: float = 0.05
+    """Share by which a demand must move for a new tuning."""
+
+    def __post_init__(self) -> None:
+        check_number("alpha of policy 'conttune'", self.alpha, infinite=True)
+        check_number("trigger of policy 'conttune'", self.trigger, most=10.0)
+
+    def initial(self) -> History:
+        """Return an empty H^t."""
+        return History()
+
+    def learn(self, knowledge: History, record: Record) -> History:
+        """Append <p, PA(p)> of every operator to H^t (Algorithm 2, line 17)."""
+        return fold(knowledge, record)
+
+    def decide(self, situation: Situation[History]) -> Decision:
+        """Follow Algorithm 1."""
+        load_per_s = situation.window.load_per_s
+        tuning = Tuning.at(situation, self.trigger)
+        if tuning is None:
+            sentence = f"conttune: {rate(load_per_s)} is what {situation.running} was tuned for"
+            return Decision.hold(Reason.STEADY, sentence, expects=sustains(load_per_s), memo=situation.memo)
+        under = situation.window.overloaded
+        if under and not set(under) & set(situation.spec.tunable_names):
+            sentence = f"conttune: back pressure starts at {', '.join(under)}, which cannot be scaled"
+            return Decision.hold(Reason.UNDER_PROVISIONED, sentence, memo=tuning.memo(situation, open=False))
+        if self.big and under and not tuning.small:
+            return big(situation, tuning)
+        if tuning.small and tuning.made(situation) and not under and not tuning.explored and not self.refine:
+            sentence = f"conttune: no back pressure at {rate(load_per_s)} with {situation.running}: tuned"
+            memo = tuning.memo(situation, open=False)
+            return Decision.hold(Reason.STEADY, sentence, expects=sustains(load_per_s), memo=memo)
+        return self.small(situation, tuning)
+
+    def small(self, situation: Situation[History], tuning: Tuning) -> Decision:
+        """Follow Algorithm 2: a suggestion for every operator, applied in one reconfiguration."""
+        running, load_per_s = situation.running, situation.window.load_per_s
+        wishes, bottleneck = self.wishes(situation)
+        target = fit_allocation(situation, {name: wish.tasks for name, wish in wishes.items()})
+        explored = [name for name in wishes if not wishes[name].trusted and target.tasks[name] != running.tasks[name]]
+        evidence = {f"{name}.demand_per_s": wish.demand_per_s for name, wish in wishes.items()}
+        evidence |= {f"{name}.distance": wish.distance for name, wish in wishes.items()}
+        how = f"explores {', '.join(explored)}" if explored else "exploits what was seen"
+        because = f"{rate(load_per_s)} arrive and it {how}{bottleneck}"
+        expects = sustains(load_per_s, min(wish.share for wish in wishes.values()))
+        if target == running:
+            memo = tuning.memo(situation, open=False)
+            reason = Reason.UNDER_PROVISIONED if situation.window.overloaded else Reason.STEADY
+            sentence = f"conttune: {because}; nothing changes"
+            return Decision.hold(reason, sentence, evidence=evidence, expects=expects, memo=memo)
+        memo = tuning.memo(situation, small=True, explored=bool(explored), asked=True)
+        sentence = f"conttune: {changes(running, target)}, because {because}"
+        return Decision(target, direction(running, target), sentence, evidence, expects, memo)
+
+    def wishes(self, situation: Situation[History]) -> tuple[dict[str, Wish], str]:
+        """Return a wish per operator, none larger than the scarcest operator lets through, and what is scarce."""
+        room = 1.0 + situation.headroom()
+        demand_per_s = {name: per_s * room for name, per_s in demand(situation).items()}
+        views = {name: self.view(situation, name) for name in situation.spec.tunable_names}
+        p_most = p_max(situation) if self.big else math.inf  # Eq 2: Big has made sure that it is enough
+        wishes = {name: self.wish(view, demand_per_s[name], p_most) for name, view in views.items()}
+        bounds = {name: limits.max for name, limits in situation.limits.operators.items() if limits.max is not None}
+        shares = {
+            name: share(views[name].able_per_s(most, self.alpha), demand_per_s[name]) for name, most in bounds.items()
+        }
+        scarce = min(shares, key=lambda name: shares[name], default="")
+        if not scarce or shares[scarce] >= 1.0:
+            return wishes, ""
+        least = shares[scarce]
+        served = {name: per_s * least for name, per_s in demand_per_s.items()}
+        cut = {name: self.wish(view, served[name], p_most) for name, view in views.items() if name != scarce}
+        told = f"; with the {bounds[scarce]} tasks that it may have, {scarce} serves {least:.0%} of the demand"
+        return {name: replace(cut.get(name, wishes[name]), share=least) for name in wishes}, told
+
+    def view(self, situation: Situation[History], name: str) -> View:
+        """Fit the model of one operator (Algorithm 2, line 3)."""
+        samples, tasks = situation.knowledge.samples(name), situation.running.tasks[name]
+        true_rate_per_s = situation.window.operator(name).true_rate_per_s
+        if not samples:
+            return View(tasks, true_rate_per_s)
+        newest = samples[-1]
+        largest = max(sample.tasks for sample in samples)
+        curve = MODELS[self.model](samples).curve(largest + int(min(self.alpha, largest)))
+        means = _means(samples)
+        best = max(means, key=lambda size: means[size])
+        twice = sum(sample.tasks == largest for sample in samples) > 1
+        falls = self.bracket and twice and means[largest] < FALLEN * means[best]
+        if falls:
+            curve = AbilityCurve(curve.ability_per_s[:best], curve.sd_per_s[:best], curve.distance[:best])
+        return View(tasks, true_rate_per_s or newest.ability_per_s / newest.tasks, curve, means, falls)
+
+    def wish(self, view: View, demand_per_s: float, most: float = math.inf) -> Wish:
+        """Return p_acq where it is near enough to what was seen, else p_lin (Algorithm 2, lines 4 to 13)."""
+        if demand_per_s <= 0:
+            return Wish(0.0, 0.0, 0.0, True)
+        linear = view.tasks if not view.rate_per_s else linear_tasks(demand_per_s, view.rate_per_s)
+        if view.curve is None:
+            return Wish(min(linear, most), demand_per_s, math.inf, False)
+        acquired = self.acquire(view, demand_per_s)
+        distance = math.inf if acquired is None else float(view.curve.distance[acquired - 1])
+        if acquired is not None and distance <= self.alpha:
+            return Wish(min(acquired, most), demand_per_s, distance, True)
+        tasks = view.between(linear, demand_per_s, self.alpha) if self.bracket else linear
+        return Wish(min(tasks, most), demand_per_s, distance, False)
+
+    def acquire(self, view: View, demand_per_s: float) -> int | None:
+        """Return p_acq, the size that the acquisition function likes best; None when it likes none."""
+        curve = view.curve
+        assert curve is not None
+        if self.acquisition == "mean":  # Eq 5: the fewest tasks whose mean suffices have the largest p* - p
+            enough = np.flatnonzero(curve.ability_per_s >= demand_per_s)
+            return int(enough[0]) + 1 if len(enough) else None
+        sizes = np.arange(1, len(curve.ability_per_s) + 1)
+        feasible = [tasks for tasks, per_s in view.means.items() if per_s >= demand_per_s]
+        best = min(feasible, default=len(sizes) + 1)
+        saving = (best - sizes) * _above(curve, demand_per_s)  # Eq 4
+        if saving.max() >= WORTH:
+            return int(sizes[np.argmax(saving)])
+        return best if feasible else None
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What one operator should have."""
+
+    tasks: float
+    demand_per_s: float
+    distance: float
+    """d_nearest of what the model suggested; infinite when it suggested nothing."""
+    trusted: bool
+    """Whether it is fast exploitation; otherwise it is conservative exploration."""
+    share: float = 1.0
+    """Share of the demand that it will be able to serve."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is known of one operator."""
+
+    tasks: int
+    rate_per_s: float | None
+    """Records per useful second of one task, now."""
+    curve: AbilityCurve | None = None
+    means: Mapping[int, float] = field(default_factory=dict)
+    """Mean ability at every size that was seen."""
+    falls: bool = False
+    """Whether the largest size was clearly seen to do less than a smaller one; the curve then ends at the best."""
+
+    def able_per_s(self, tasks: int, alpha: float) -> float:
+        """Return what it can do with at most so many tasks, as far as trusted sizes tell; else the linear ability."""
+        linear = tasks * self.rate_per_s if self.rate_per_s else math.inf
+        if self.curve is None:
+            return linear
+        trusted = self.curve.distance[:tasks] <= alpha
+        known = float(self.curve.ability_per_s[:tasks][trusted].max(initial=0.0))
+        return known if self.falls or (len(trusted) == tasks and trusted[-1]) else max(known, linear)
+
+    def between(self, linear: float, demand_per_s: float, alpha: float) -> float:
+        """Keep a linear suggestion between what a smaller and a larger demand would get from trusted sizes."""
+        assert self.curve is not None
+        ability, trusted = self.curve.ability_per_s, self.curve.distance <= alpha
+        before = np.concatenate(([-math.inf], np.maximum.accumulate(ability)[:-1]))
+        smaller = np.flatnonzero(trusted & (ability > before) & (before < demand_per_s))
+        larger = np.flatnonzero(trusted & (ability >= demand_per_s))
+        least = int(smaller[-1]) + 1 if len(smaller) else 0
+        if len(larger):
+            return min(max(linear, least), int(larger[0]) + 1)
+        return least if self.falls and least else max(linear, least)
+
+
+def big(situation: Situation[History], tuning: Tuning) -> Decision:
+    """Binary lifting (Algorithm 1, lines 2 to 15): all operators to p_max, and to twice that when they have it."""
+    running, limits, load_per_s = situation.running, situation.limits.operators, situation.window.load_per_s
+    most = p_max(situation)
+    if all(tasks >= limits[name].clip(most) for name, tasks in running.tasks.items()):
+        most *= 2
+    target = fit_allocation(situation, dict.fromkeys(running.tasks, most))
+    roots = ", ".join(situation.window.overloaded)
+    if direction(running, target) in (Reason.STEADY, Reason.OVER_PROVISIONED):
+        sentence = f"conttune: back pressure at {roots}, and the limits leave it at {running}"
+        memo = tuning.memo(situation, open=False)
+        return Decision.hold(Reason.UNDER_PROVISIONED, sentence, evidence={"p_max": most}, memo=memo)
+    sentence = f"conttune: {changes(running, target)}, because of back pressure at {roots} at {rate(load_per_s)} (Big)"
+    memo = tuning.memo(situation, asked=True)
+    expects = Expectation(load_per_s=load_per_s)
+    return Decision(target, direction(running, target), sentence, {"p_max": most}, expects, memo)
+
+
+def share(able_per_s: float, demand_per_s: float) -> float:
+    """Return the share of a demand that an ability serves, at most 1."""
+    return min(1.0, able_per_s / demand_per_s) if demand_per_s > 0 else 1.0
+
+
+def p_max(situation: Situation[History]) -> int:
+    """Return the largest size that any operator was seen at."""
+    return max((*situation.running.tasks.values(), *situation.knowledge.most_tasks.values()))
+
+
+def _means(samples: Sequence[Sample]) -> dict[int, float]:
+    """Return the mean ability of every size."""
+    by_size: dict[int, list[float]] = {}
+    for sample in samples:
+        by_size.setdefault(sample.tasks, []).append(sample.ability_per_s)
+    return {tasks: sum(per_s) / len(per_s) for tasks, per_s in by_size.items()}
+
+
+def _above(curve: AbilityCurve, demand_per_s: float) -> Floats:
+    """Return Pr[f(p) >= λ] of every size."""
+    z = (curve.ability_per_s - demand_per_s) / np.maximum(curve.sd_per_s, 1e-9 * demand_per_s)
+    return np.array([0.5 * math.erfc(-value / math.sqrt(2.0)) for value in z])

@@ -1,0 +1,1 @@
+"""The papers' comparisons, one folder each: `rheostat reproduce` prints their tables beside ours."""

@@ -1,0 +1,124 @@
+"""What a trial on Spark is worth, on trials made by hand."""
+
+import numpy as np
+import pytest
+
+from rheostat.bench.spark_compare import check_way, demo_load, spark_job
+from rheostat.bench.spark_score import (
+    backlog,
+    changes,
+    executor_seconds,
+    latencies,
+    score,
+    size_by_second,
+    throughput,
+    weighted_quantiles,
+)
+from rheostat.bench.spark_trial import STATIC_MAX, STATIC_MIN, Trial, TrialRun
+from rheostat.engine.spark.progress import Batch, SourceProgress
+from rheostat.errors import InvalidValue
+from rheostat.job.slo import Slo
+from rheostat.workload.loads import Constant
+from rheostat.workload.schedule import Schedule
+
+EPOCH_S = 1_000_000.0
+SIZES = ((-1.0, 1), (4.0, 2), (6.0, 3), (16.5, 2))
+
+
+def batch(number: int, first_s: int, last_s: int, start_s: float, end_s: float) -> Batch:
+    source = SourceProgress("", first_s if number else None, last_s, last_s, 0, {})
+    return Batch("trial", "r", number, EPOCH_S + start_s, end_s - start_s, end_s - start_s, 0, (source,), {}, 0, 0)
+
+
+@pytest.fixture
+def run() -> TrialRun:
+    """Ten records/s for 20 s; seconds 0-3 have results at 6 s, 4-9 at 14 s, the rest has none."""
+    trial = Trial(
+        "ysb", Schedule(Constant(1.0), 10.0, 20), 20, executors=(1, 4), slot_per_s=5.0, slo=Slo(max_latency_s=7.0)
+    )
+    batches = (batch(0, 0, 4, 4.0, 6.0), batch(1, 4, 10, 10.0, 14.0))
+    return TrialRun(trial, EPOCH_S, 20.0, batches, SIZES)
+
+
+def test_executor_seconds_count_from_the_first_second_to_the_end() -> None:
+    assert executor_seconds(SIZES, 20.0) == pytest.approx(4 * 1 + 2 * 2 + 10.5 * 3 + 3.5 * 2)
+    assert executor_seconds(SIZES, 5.0) == pytest.approx(4 * 1 + 1 * 2)
+
+
+def test_executors_that_come_together_are_one_change() -> None:
+    assert changes(SIZES) == 2
+    assert changes(((0, 1), (5.0, 2), (40.0, 3))) == 2
+    assert changes(((0, 3), (5.0, 2), (6.0, 3))) == 2
+    assert changes(((0, 3),)) == 0
+
+
+def test_a_second_is_as_late_as_the_batch_that_holds_it(run: TrialRun) -> None:
+    _, late_s, records = latencies(run)
+    assert late_s[0] == pytest.approx(5.5)
+    assert late_s[3] == pytest.approx(2.5)
+    assert late_s[4] == pytest.approx(9.5)
+    assert late_s[10] == pytest.approx(9.5)  # no result: as old as it is at the end
+    assert (records == 10).all()
+
+
+def test_backlog_falls_when_a_batch_ends(run: TrialRun) -> None:
+    waiting = backlog(run)
+    assert waiting[4] == 50
+    assert waiting[5] == 60 - 40
+    assert waiting[13] == 140 - 100
+    assert waiting[19] == 100
+
+
+def test_throughput_is_conserved(run: TrialRun) -> None:
+    assert throughput(run).sum() == pytest.approx(100)
+    assert throughput(run)[4] == pytest.approx(20)
+
+
+def test_sizes_are_those_of_the_middle_of_a_second(run: TrialRun) -> None:
+    assert size_by_second(run)[[0, 3, 4, 6, 15, 16, 19]].tolist() == [1, 1, 2, 3, 3, 2, 2]
+
+
+def test_the_score_adds_up(run: TrialRun) -> None:
+    found = score(run)
+    # Over 7 s late: seconds 4 to 6 (9.5 to 7.5 s) and, of those without a result, 10 to 12.
+    assert found.slo_seconds_over == 6
+    assert found.slot_seconds_over_maximum == pytest.approx(found.slot_seconds / 80)
+    assert found.slot_seconds_over_clairvoyant == pytest.approx(found.slot_seconds / (2 * 20))
+    assert found.reconfigurations == 2
+    assert found.backlog_max == 100
+    assert found.latency_p99_s == pytest.approx(9.5)
+
+
+def test_quantiles_go_by_weight() -> None:
+    values, weights = np.array([3.0, 1.0, 2.0]), np.array([1.0, 98.0, 1.0])
+    assert weighted_quantiles(values, weights, (0.5, 0.985, 1.0)) == (1.0, 2.0, 3.0)
+    assert weighted_quantiles(values, np.zeros(3), (0.5,)) == (0.0,)
+
+
+def test_the_size_at_the_start_is_what_the_way_says(run: TrialRun) -> None:
+    schedule = run.trial.schedule
+    assert Trial("ysb", schedule, 10, STATIC_MAX, (1, 4)).start_executors == 4
+    assert Trial("ysb", schedule, 10, STATIC_MIN, (1, 4)).start_executors == 1
+    assert Trial("ysb", schedule, 10, "ds2").policy == "ds2"
+    assert Trial("ysb", schedule, 10, "ds2", resizes=((1.0, 2),)).policy is None
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: check_way("static-minium"), "did you mean 'static-minimum'"),
+        (lambda: check_way("trigger-interval:interval=2"), "interval"),
+        (lambda: spark_job("ysb-gpu"), "did you mean 'ysb-cpu'"),
+        (lambda: Trial("ysb", Schedule(Constant(1.0), 10.0, 20), 0), "seconds"),
+        (lambda: Trial("ysb", Schedule(Constant(1.0), 10.0, 20), 9, executors=(3, 2)), r"\(3, 2\)"),
+    ],
+)
+def test_bad_input_is_named(call: object, says: str) -> None:
+    with pytest.raises(InvalidValue, match=says):
+        call()  # type: ignore[operator]
+
+
+def test_the_demo_load_fills_the_run() -> None:
+    load = demo_load(160)
+    assert load.hold_s == 20
+    assert load.peak(0.0, 160.0) == 10.0

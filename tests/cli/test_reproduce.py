@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rheostat.report.drawing import base
+from rheostat.suite import registry
+from rheostat.suite.result import Cell, Check, Drawing, Finding, Result
+
+from .conftest import Command
+
+
+def tiny(quick: bool, progress: Callable[[str, float], None]) -> Result:
+    """A suite that takes no time."""
+    progress("one half", 0.5)
+    cells = [
+        Cell("tiny", "4a", "DS2", "Q1", 2.29, 2.3, "per tuning", True, 2.2, 2.4),
+        Cell("tiny", "4a", "DS2", "mean", None, 123456.0, "per tuning", False),
+        *(Cell("tiny", "7", "[a] <b>", f"per{k}", None, float(k), "changes", False) for k in range(9)),
+    ]
+    checks = (Check("4a", "A > B", True, "2, 1"), Check("4a", "B > C", False, "1, 2", "noise <script>"))
+    finding = Finding("4a", "DS2, Q1", "not [explained]")
+    drawing = Drawing("A figure", {"data": [], "layout": base(200)}, "a note")
+    title = f"A tiny paper{', quickly' if quick else ''}"
+    return Result("tiny", title, tuple(cells), checks, (finding,), ("a note",), (drawing,))
+
+
+@pytest.fixture(autouse=True)
+def _one_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "SUITES", {"tiny": f"{__name__}:tiny"})
+
+
+def test_a_suite_is_printed_with_conclusions_and_exceptions(rheostat: Command) -> None:
+    ended = rheostat("reproduce", "tiny", "--quick")
+    assert ended.code == 0
+    for text in ("A tiny paper, quickly", "Table 4a (per tuning)", "2.30*", "2.29", "123k", "tiny: 50%, one half"):
+        assert text in ended.out
+    assert "holds  4a: A > B (2, 1)" in ended.out
+    assert "does not hold  4a: B > C (1, 2): noise <script>" in ended.out
+    assert "not [explained]" in ended.out
+    assert "[a] <b>" in ended.out
+
+
+def test_json_holds_cells_and_conclusions(rheostat: Command, tmp_path: Path) -> None:
+    file = tmp_path / "tiny.json"
+    assert rheostat("reproduce", "all", "--json", file).code == 0
+    rows = json.loads(file.read_text())
+    names = ["suite", "table", "row", "column", "paper", "ours", "unit", "fitted", "low", "high"]
+    assert all(list(row) == names for row in rows)
+    assert rows[0] == dict(
+        zip(names, ["tiny", "4a", "DS2", "Q1", 2.29, 2.3, "per tuning", True, 2.2, 2.4], strict=True)
+    )
+    assert [row["ours"] for row in rows if row["column"] == "holds"] == [1.0, 0.0]
+
+
+def test_a_page_is_written_and_nothing_in_it_can_run(rheostat: Command, tmp_path: Path) -> None:
+    page = tmp_path / "tiny.html"
+    assert rheostat("reproduce", "tiny", "--html", page).code == 0
+    text = page.read_text(encoding="utf-8")
+    for part in ("A tiny paper", "A figure", "does not hold", "paper 2.29, 2.2 to 2.4", "fitted"):
+        assert part in text
+    assert "noise <script>" not in text
+    assert "noise &lt;script&gt;" in text
+
+
+def test_an_unknown_suite_is_named(rheostat: Command) -> None:
+    ended = rheostat("reproduce", "tyni")
+    assert ended.code == 2
+    assert "unknown suite 'tyni'" in ended.err
+
+
+def test_one_page_cannot_hold_several_suites(
+    rheostat: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(registry, "SUITES", {"tiny": f"{__name__}:tiny", "other": f"{__name__}:tiny"})
+    ended = rheostat("reproduce", "all", "--html", tmp_path / "both.html")
+    assert ended.code == 2
+    assert "holds one suite" in ended.err
+
+
+def test_the_conttune_suite_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    assert registry.suite("conttune").__module__ == "rheostat.suite.conttune"

@@ -1,0 +1,87 @@
+"""What a batch left behind at its sources: by offsets, by metrics, by a file source's limit. No Spark needed."""
+
+from typing import Any
+
+import pytest
+
+from rheostat.engine.spark.admission import FileLimit, Look
+from rheostat.engine.spark.offsets import KafkaCounter, OffsetCounter, UnknownCounter
+from rheostat.engine.spark.progress import Batch, SourceProgress
+from rheostat.engine.spark.window import QueryWindow, query_window
+
+KAFKA_END = {"clicks": {"0": 100, "1": 50}, "views": {"0": 10}}
+
+
+@pytest.mark.parametrize(
+    ("end", "latest", "metrics", "all_taken", "took_all"),
+    [
+        (5, 5, {}, None, True),
+        (5, 9, {}, None, False),
+        (5, 9, {}, True, False),
+        (KAFKA_END, None, {"avgOffsetsBehindLatest": "4.0"}, None, False),
+        (KAFKA_END, None, {"avgOffsetsBehindLatest": "0.0"}, None, True),
+        ({"logOffset": 3}, None, {"numFilesOutstanding": "12"}, None, False),
+        ({"logOffset": 3}, None, {"numFilesOutstanding": "0"}, None, True),
+        ({"logOffset": 3}, None, {"numFilesOutstanding": "?"}, None, None),
+        ({"logOffset": 3}, None, {}, None, None),
+        ({"logOffset": 3}, None, {}, True, True),
+        ({"logOffset": 3}, None, {}, False, False),
+    ],
+)
+def test_whether_a_batch_took_all_there_was(
+    end: Any, latest: Any, metrics: dict[str, str], all_taken: bool | None, took_all: bool | None
+) -> None:
+    assert SourceProgress("s", 0, end, latest, 1, metrics, all_taken).took_all is took_all
+
+
+def test_kafkas_average_counts_for_every_partition() -> None:
+    behind = SourceProgress("KafkaV2", None, '{"clicks":{"0":100,"1":50}}', None, 1, {"avgOffsetsBehindLatest": "7.5"})
+    assert behind.offsets_left == 15.0
+    assert SourceProgress("KafkaV2", None, KAFKA_END, None, 1, {"avgOffsetsBehindLatest": "NaN"}).offsets_left is None
+
+
+def window(batches: list[Batch], counter: OffsetCounter, now_s: float) -> QueryWindow:
+    found = query_window(batches, [], lambda *_: counter, now_s, 5.0, False)
+    assert isinstance(found, QueryWindow)
+    return found
+
+
+def test_kafkas_metrics_tell_rate_and_backlog_where_the_latest_offset_is_missing() -> None:
+    """Per batch 100 are taken from two partitions and 300 come: on average each partition is 100 further behind."""
+
+    def batch(number: int) -> Batch:
+        metrics = {"avgOffsetsBehindLatest": f"{100.0 * (number + 1)}"}
+        ends = [{"clicks": {"0": 50 * n, "1": 50 * n}} for n in (number, number + 1)]
+        source = SourceProgress("KafkaV2[Subscribe[clicks]]", ends[0], ends[1], None, 100, metrics)
+        return Batch("q", "run", number, 10.0 * number, 2.0, 2.0, 100, (source,), {}, 0, 0)
+
+    found = window([batch(k) for k in range(4)], KafkaCounter(), 40.0)
+    assert found.rate_per_s == 30.0
+    assert found.backlog == pytest.approx(800 + 10 * 30.0)
+    assert found.lag_s == pytest.approx(10 + 800 / 30)
+
+
+@pytest.mark.parametrize(("all_taken", "rate"), [(True, 10.0), (False, None), (None, None)])
+def test_files_tell_their_rate_when_all_of_them_were_taken(all_taken: bool | None, rate: float | None) -> None:
+    files = [Batch("q", "run", k, 10.0 * k, 2.0, 2.0, 100, (file_source(k, all_taken),), {}, 0, 0) for k in range(4)]
+    found = window(files, UnknownCounter(), 35.0)
+    assert found.rate_per_s == rate
+    assert found.backlog == (None if rate is None else 50.0)
+
+
+def file_source(number: int, all_taken: bool | None) -> SourceProgress:
+    start, end = {"logOffset": number - 1}, {"logOffset": number}
+    return SourceProgress("FileStreamSource[file:/in]", start, end, None, 100, {}, all_taken)
+
+
+def test_a_file_source_reached_its_limit_when_it_took_as_many_files_as_it_may() -> None:
+    limit = FileLimit(2)
+    for look in (Look(3, 40), Look(3, 40), Look(5, 44), Look(8, 49), Look(9, 51)):
+        limit.enter(look)
+    assert limit.took_all({"logOffset": 3}) is None  # from before the first look
+    assert limit.took_all('{"logOffset": 4}') is False
+    assert limit.took_all({"logOffset": 5}) is False
+    assert limit.took_all({"logOffset": 8}) is True  # five files in three batches
+    assert limit.took_all({"logOffset": 9}) is False
+    assert limit.took_all({"logOffset": 10}) is None
+    assert limit.took_all(None) is None

@@ -1,0 +1,30 @@
+"""`rheostat compare --engine spark`, as a user runs it: two ways on a real cluster each, and a row for both."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_ways_are_compared_on_real_clusters(tmp_path: Path) -> None:
+    page, rows = tmp_path / "spark.html", tmp_path / "rows.json"
+    command = (
+        f"compare --engine spark --job ysb --policy dynamic-allocation,ds2 --duration 45 --json {rows} --html {page}"
+    )
+    told = subprocess.run(
+        [sys.executable, "-m", "rheostat", *command.split()],
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert told.returncode == 0, told.stderr[-3000:]
+    found = {row["policy"]: row for row in json.loads(rows.read_text())}
+    assert list(found) == ["dynamic-allocation", "ds2"]
+    for row in found.values():
+        assert row["failed"] == ""
+        assert (row["rows_lost"], row["rows_repeated"]) == (0, 0)
+        assert row["rows_checked"] > 0
+        assert 45 <= row["slot_seconds"] <= 6 * 60
+    assert found["ds2"]["reconfigurations"] >= 1
+    assert "ysb on Spark: dynamic-allocation, ds2" in page.read_text()

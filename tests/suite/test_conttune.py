@@ -1,0 +1,197 @@
+"""ContTune's suite: tables from runs, under every convention, and the conclusions drawn from them."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from rheostat.job.allocation import Allocation
+from rheostat.suite.conttune import paper, result
+from rheostat.suite.conttune.methods import AF_4, OURS, STOPS, methods, named
+from rheostat.suite.conttune.runs import ON_TRACES, TRACES, Found, Runs, Size, run_query, trace_levels
+from rheostat.suite.conttune.tables import CLAIRVOYANT, fewest, random_search, titled
+from rheostat.suite.result import Cell, Result, mean_with_interval
+from rheostat.suite.tuning import Tuned, cores
+
+LEVELS = (4.0, 10.0) * 10
+CHANGES = {paper.DHALION: 6, paper.DS2: 4, paper.BIG_DS2: 5, paper.ALPHA_0: 3, paper.ALPHA_3: 2, OURS: 1, AF_4: 3}
+
+
+def made(query: str, method: str) -> list[Tuned]:
+    """Runs as they might be: always the same number of changes, one of them Big's where there is a Big."""
+    row = next(name for name in sorted(CHANGES, key=len, reverse=True) if method.startswith(name))
+    big = int(row == paper.BIG_DS2 or ", Big" in method)
+    size = dict.fromkeys(fewest(query, 1.0).tasks, 12)
+    return [
+        Tuned(
+            level,
+            True,
+            CHANGES[row] + (0 if row == paper.BIG_DS2 else big),
+            big,
+            1,
+            Allocation(size),
+            Allocation(size),
+            core_seconds=7200.0,
+            most_cores=16,
+            backlog=1.0,
+            arrived=50.0,
+            left_s=2.0,
+            latency_s=np.full(100, 0.05),
+            at_looks=((0.0, 8), (20.0, 12)),
+        )
+        for level in LEVELS
+    ]
+
+
+@pytest.fixture(scope="module")
+def found() -> Result:
+    queries: dict[str, Runs] = {
+        query: {method.name: [made(query, method.name)] * 2 for method in methods()} for query in paper.QUERIES
+    }
+    traces: dict[str, Runs] = {trace: {row: [made("Q1", row)] * 2 for row in ON_TRACES} for trace in TRACES}
+    return result(Found(Size(2, 20, 2), queries, traces))
+
+
+def cell(found: Result, table: str, row: str, column: str = "mean") -> Cell:
+    (only,) = [c for c in found.cells if (c.table, c.row, c.column) == (table, row, column)]
+    return only
+
+
+def test_every_table_of_the_paper_is_there_with_its_own_numbers(found: Result) -> None:
+    tables = found.tables()
+    assert {"4a", "4b", "4c", "4d", "4e", "4f", "5", "6", "7", "8", "Figure 5", "Figure 7"} <= set(tables)
+    assert cell(found, "4a", paper.DS2, "Q5").paper == 3.34
+    assert cell(found, "4a", paper.ALPHA_3).paper == 1.29
+    assert cell(found, "6", paper.BIG_DS2, "Q8").paper == 0.04
+    assert cell(found, "8", "CBO (AF 5)", "sum").paper == 151
+    assert cell(found, "7", paper.ALPHA_3, "per2 θ").paper == 13
+    assert cell(found, "Figure 7, saved against DS2", paper.ALPHA_3, next(iter(TRACES))).paper == pytest.approx(
+        44.83, abs=0.01
+    )
+
+
+def test_the_papers_means_are_those_of_its_rows() -> None:
+    """A guard against misreadings of the text: the printed means follow from the printed cells."""
+    for row, mean in paper.MEANS.items():
+        assert np.mean(paper.RECONFIGURATIONS[row]) == pytest.approx(mean, abs=0.011)
+    for row, together in ((paper.DS2, 464461.52), (paper.ALPHA_0, 452768.28), (paper.ALPHA_3, 449962.35)):
+        assert sum(paper.RUNNING_S[row]) == pytest.approx(together, abs=0.1)
+    for row, together in ((paper.DS2, 4376785.59), (paper.DHALION, 4288435.6), (paper.ALPHA_3, 4367136.52)):
+        assert sum(paper.CORE_SECONDS[row]) == pytest.approx(together, rel=2e-4)
+    for row, together in ((paper.DHALION, 18059.8), (paper.DS2, 2583.71), (paper.ALPHA_3, 2149.85)):
+        assert sum(paper.BUFFERED_S[row]) == pytest.approx(together, abs=0.02)
+    for row, printed in paper.RUNNING_S.items():
+        parts = zip(printed, paper.TUNING_S[row], paper.BUFFERED_S[row], strict=True)
+        assert all(whole == pytest.approx(72000 + tuning + left, abs=0.1) for whole, tuning, left in parts)
+
+
+def test_both_ways_of_counting_big_and_all_stops_are_printed(found: Result) -> None:
+    for stop, big in product(STOPS, (False, True)):
+        name = titled("4a", stop, big)
+        assert cell(found, name, paper.DS2).ours == 4
+        assert cell(found, name, paper.ALPHA_3).ours == (3 if big else 2)
+        assert cell(found, name, paper.BIG_DS2).ours == (5 if big else 4)
+        assert (cell(found, name, paper.DS2).paper is None) == (name != "4a")
+    assert cell(found, "4a, Big run and not counted", paper.ALPHA_3).ours == 2
+    assert titled("4a, cores over the fewest", STOPS[1], True) == "4a strict stop, Big counted, cores over the fewest"
+
+
+def test_every_cell_says_whether_it_was_fitted(found: Result) -> None:
+    fitted = {(c.table, c.row) for c in found.cells if c.fitted}
+    assert fitted == {*((table, paper.DS2) for table in ("4a", "4d", "4e", "6", "8")), ("5", paper.ALPHA_3)}
+    rows = found.rows()
+    assert all(isinstance(row["fitted"], bool) and row["suite"] == "conttune" for row in rows)
+    assert {"table", "row", "column", "paper", "ours", "unit"} <= set(rows[0])
+
+
+def test_totals_are_of_120_tunings(found: Result) -> None:
+    restart = paper.RESTART_S["Q1"]
+    assert restart == pytest.approx(14.5, abs=0.1)
+    assert cell(found, "4d", paper.DS2, "Q1").ours == pytest.approx(120 * 4 * restart)
+    assert cell(found, "6", paper.DS2, "Q1").ours == 240.0
+    assert cell(found, "4c", paper.DS2, "Q1").ours == pytest.approx(72000 + 240 + 480 * restart)
+    assert cell(found, "4e", paper.DS2, "Q1").ours == 2.0
+    assert cell(found, "4f", paper.DS2, "Q1").ours == pytest.approx(120 * (7200 + 12 * (2 + 4 * restart)))
+    assert cell(found, "5", paper.DS2, "Q1").ours == 12
+    assert cell(found, "8", paper.DS2, "sum").ours == 480
+
+
+def test_conclusions_follow_from_the_numbers(found: Result) -> None:
+    holds = {(c.table, c.sentence): c.holds for c in found.checks}
+    assert holds["4a", "Random > Dhalion > DS2, Big + DS2 > alpha=0 > alpha=3"]
+    assert not holds["4a", "DS2: the mean is within 10 % of the paper's"]
+    assert holds["4a", "alpha=3 needs fewer reconfigurations than DS2"]
+    assert holds["8", "Eq 4 needs fewer changes than DS2"]
+    assert not holds["6", "alpha=3 has less buffered data than DS2"]
+    assert all(c.cause for c in found.checks if not c.holds)
+    assert {row["ours"] for row in found.rows() if row["column"] == "holds"} == {0.0, 1.0}
+
+
+def test_what_differs_is_listed_with_its_cause(found: Result) -> None:
+    assert any(f.table == "4a" and f.what.startswith("DS2, Q1: 4, paper 2.29 (+75%)") for f in found.findings)
+    assert all(f.cause for f in found.findings)
+
+
+def test_one_permutation_has_no_interval_and_several_have() -> None:
+    assert mean_with_interval([2.0]) == (2.0, None, None)
+    mean, low, high = mean_with_interval([1.0, 2.0, 3.0])
+    assert mean == 2.0
+    assert low == pytest.approx(2 - 4.30 / 3**0.5)
+    assert high == pytest.approx(2 + 4.30 / 3**0.5)
+
+
+@pytest.mark.parametrize(("operators", "bound"), [(1, 4), (2, 4), (3, 5)])
+def test_random_searchs_closed_form_is_the_expected_number_of_tries(operators: int, bound: int) -> None:
+    tries = [max(each) for each in product(range(1, bound + 1), repeat=operators)]
+    assert random_search(operators, bound) == pytest.approx(np.mean(tries))
+
+
+def test_random_search_on_wordcount_is_the_papers_number() -> None:
+    assert random_search(2, 16) == pytest.approx(11.16, abs=0.005)
+
+
+def test_the_figures_can_be_drawn_and_hold_no_nan(found: Result) -> None:
+    assert [drawing.title.partition(":")[0] for drawing in found.drawings] == [
+        "Table 4a",
+        "Figure 5",
+        "Figure 6",
+        "Figure 7",
+    ]
+    assert "nan" not in repr([drawing.figure for drawing in found.drawings]).lower()
+
+
+def test_without_the_data_there_is_no_figure_7_and_a_note_says_so() -> None:
+    queries: dict[str, Runs] = {
+        query: {method.name: [made(query, method.name)] for method in methods()} for query in paper.QUERIES
+    }
+    bare = result(Found(Size(1, 1, 1), queries, {}, "the papers' measured data are not here"))
+    assert "Figure 7" not in bare.tables()
+    assert any("not here" in note for note in bare.notes)
+    assert len(bare.drawings) == 3
+
+
+def test_a_trace_becomes_levels_up_to_its_top(tmp_path: object) -> None:
+    from pathlib import Path
+
+    file = Path(str(tmp_path)) / "trace.csv"
+    file.write_text("date,messages\n0,50\n900,100\n1800,25\n2700,400\n")
+    assert trace_levels(file, 3, 10.0) == (5.0, 10.0, 2.5)
+
+
+def test_a_real_run_has_the_papers_order() -> None:
+    """One permutation of Q2, for real: the methods, their stops and Big."""
+    runs = run_query("Q2", 1)
+    assert set(runs) == {method.name for method in methods()}
+    mean = {name: np.mean([t.changes for t in levels[0]]) for name, levels in runs.items()}
+    assert mean[paper.DHALION] > mean[paper.DS2] > mean[paper.ALPHA_0] > mean[paper.ALPHA_3] >= mean[OURS]
+    assert mean[named(paper.DS2, STOPS[2])] < mean[paper.DS2]
+    assert mean[named(paper.ALPHA_3, big=True)] > mean[paper.ALPHA_3]
+    assert max(t.most_cores for t in runs[named(paper.ALPHA_3, big=True)][0]) == 32
+    held = [cores(t.end) / cores(fewest("Q2", t.level)) for t in runs[OURS][0]]
+    assert 0.9 < np.mean(held) < 1.1
+
+
+def test_the_clairvoyant_changes_when_the_fewest_cores_do(found: Result) -> None:
+    assert cell(found, "4a", CLAIRVOYANT).ours == 1.0

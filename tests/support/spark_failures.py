@@ -1,0 +1,460 @@
+"""Failures under `rheostat.autoscale`, on a real embedded cluster. Prints one JSON object per line.
+
+    python spark_failures.py FOLDER errors     # executors, the scaler's parts and the cluster fail, one after another
+    python spark_failures.py FOLDER doomed     # a driver that waits, in the middle of a change, to be killed
+    python spark_failures.py FOLDER revived    # the same driver again; then a source that falls silent
+
+Every line has the number of the last record in the journal, so that what follows an event can be found there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import structlog
+from py4j.protocol import Py4JError
+from spark_autoscaled import compare
+from spark_resizes import process_of
+from sqlalchemy import event
+from sqlalchemy.pool import Pool
+
+import rheostat
+from rheostat.engine.spark.attach import Scaler
+from rheostat.engine.spark.executors import SparkScheduler
+from rheostat.engine.spark.offsets import RowCounter
+from rheostat.errors import RheostatError
+from rheostat.job.decision import Decision, Reason
+from rheostat.job.observation import Change
+from rheostat.job.record import Intent, IntentStep
+from rheostat.journal import open_journal
+from rheostat.policy.base import BasePolicy
+from rheostat.policy.ds2 import DS2
+from rheostat.policy.explain import direction
+from rheostat.policy.fit import fit_allocation
+from rheostat.ports import Situation
+from rheostat.workload.loads import Constant
+from rheostat.workload.pacing import paced
+from rheostat.workload.schedule import Schedule
+from rheostat.workload.source import ScheduleCounter, stream
+
+LARGEST = 3
+SLOT_PER_S = 150.0
+PARTITIONS = 12
+JOB = "failures"
+SCHEDULE = Schedule(Constant(1.0), 40.0, 600)
+PATIENCE_S = 60.0
+
+
+class Told(BasePolicy[None]):
+    """Asks for what the test says, and raises what it says."""
+
+    name: ClassVar[str] = "told"
+    want: int | None = None
+    error: BaseException | None = None
+
+    def decide(self, situation: Situation[None]) -> Decision:
+        if self.error is not None:
+            raise self.error
+        target = fit_allocation(situation, {"job": self.want or situation.running.slots})
+        if target == situation.running:
+            return Decision.hold(Reason.STEADY, f"told: keeps {target}")
+        return Decision(target, direction(situation.running, target), f"told: {target}")
+
+
+class Disk:
+    """A disk with room for some pages of 4 kB."""
+
+    pages = 1_000_000
+
+    def limit(self, connection: Any, *_: object) -> None:
+        connection.execute(f"PRAGMA max_page_count = {self.pages}")
+
+
+class World:
+    """A session, a query that is checked to the row, and the journal that both processes and tests read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.started = folder, time.monotonic()
+        conf = {
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "3",
+            "spark.default.parallelism": str(PARTITIONS),
+        }
+        self.spark = rheostat.session(JOB, executors=(1, LARGEST), conf=conf)
+        self.spark.sparkContext.setLogLevel("OFF")
+        self.scheduler = SparkScheduler(self.spark.sparkContext)
+        self.journal = open_journal(folder / "journal.db")
+        (folder / "written").mkdir(exist_ok=True)
+
+    def start(self) -> Any:
+        def keep(frame: Any, number: int) -> None:
+            counts = {row["second"]: row["count"] for row in frame.collect()}
+            # A batch that is tried again writes the same rows under the same number.
+            draft = self.folder / "written" / f"{number}.draft"
+            draft.write_text(json.dumps(counts))
+            draft.rename(draft.with_suffix(".json"))
+
+        events = paced(stream(self.spark, SCHEDULE, partitions=PARTITIONS), SLOT_PER_S, tasks=PARTITIONS)
+        return (
+            events.selectExpr("unix_seconds(timestamp) as second")
+            .groupBy("second")
+            .count()
+            .writeStream.outputMode("update")
+            .foreachBatch(keep)
+            .queryName(JOB)
+            .option("checkpointLocation", str(self.folder / "checkpoint"))
+            .trigger(processingTime="1 second")
+            .start()
+        )
+
+    def scale(self, query: Any, policy: BasePolicy[None], **more: Any) -> Scaler:
+        settings: dict[str, Any] = {
+            "executors": (1, LARGEST),
+            "journal": self.journal,
+            "interval_s": 1.0,
+            "window_s": 4.0,
+            "counters": {JOB: ScheduleCounter(SCHEDULE)},
+        }
+        return rheostat.autoscale(query, policy=policy, **{**settings, **more})
+
+    def say(self, happened: str, **fields: object) -> None:
+        last = max((entry.number for entry in self.journal.read(JOB)), default=0)
+        seconds = round(time.monotonic() - self.started, 1)
+        print(json.dumps({"event": happened, "after": last, "seconds": seconds, **fields}), flush=True)
+
+    def result(self, query: Any) -> None:
+        """Hold what was written against the batch computation of the same seconds."""
+        files = (self.folder / "written").glob("*.json")
+        written = {int(f.stem): {int(k): n for k, n in json.loads(f.read_text()).items()} for f in files}
+        failed = query.exception()
+        wrong, checked = compare(self.spark, SCHEDULE, written)
+        self.say("result", error=str(failed) if failed else None, wrong=wrong, seconds_checked=checked)
+
+    def kill(self, executor: str) -> str:
+        os.kill(process_of(executor, self.spark.sparkContext.applicationId), signal.SIGKILL)
+        return executor
+
+
+def until(what: str, true: Callable[[], Any], scaler: Scaler | None = None, seconds: float = PATIENCE_S) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := true()):
+        if time.monotonic() > deadline:
+            told = [] if scaler is None else [(s.observation.problem, s.decision.sentence) for s in scaler.steps[-3:]]
+            raise TimeoutError(f"{what} did not come; {scaler and scaler.status}: {told}")
+        time.sleep(0.02)
+    return found
+
+
+def settled(scaler: Scaler, slots: int) -> Callable[[], bool]:
+    """Return whether so many slots run, no change is open, and the window is clean again."""
+
+    def true() -> bool:
+        seen = scaler.steps[-1].observation if scaler.steps else None
+        running = seen.running if seen is not None else None
+        calm = seen is not None and seen.usable and seen.change is Change.NONE
+        return running is not None and running.slots == slots and calm
+
+    return true
+
+
+def steps_more(scaler: Scaler, count: int) -> Callable[[], bool]:
+    goal = len(scaler.steps) + count
+    return lambda: len(scaler.steps) >= goal
+
+
+# -- the scaler, the executors and the cluster ------------------------------------------------------------------------
+
+
+def errors(world: World) -> None:
+    query, policy = world.start(), Told()
+    until("the first batch", lambda: query.lastProgress)
+    refusals(world, query)
+    policy.error = ZeroDivisionError("a bug in the policy")
+    scaler = world.scale(query, policy, executors=(1, LARGEST + 2))
+    until("decisions without a policy", lambda: no_policy(scaler) >= 2, scaler)
+    twice = refused(lambda: world.scale(query, Told()))
+    world.say("policy raised", status=scaler.status, twice=twice)
+    grow_under_fire(world, scaler, policy)
+    lose_one(world, scaler)
+    no_room(world, scaler, policy)
+    shrink_under_fire(world, scaler, policy)
+    scaler = thread_dies(world, query, scaler, policy)
+    full_disk(world, scaler, policy)
+    engine_raises(world, scaler)
+    world.say("end", status=scaler.status, active=query.isActive)
+    scaler.stop()
+    query.stop()
+    world.result(query)
+
+
+def refused(call: Callable[[], object]) -> str:
+    try:
+        call()
+    except RheostatError as error:
+        return str(error)
+    return ""
+
+
+def no_policy(scaler: Scaler) -> int:
+    return sum(decision.reason is Reason.NO_POLICY for decision in scaler.decisions)
+
+
+def refusals(world: World, query: Any) -> None:
+    """Give what can only be refused late, and see that nothing was touched."""
+    listeners = world.spark._jsparkSession.streams().listListeners
+    before, told = len(listeners()), {}
+    fresh = str(world.folder / "fresh.db")
+    bad: dict[str, dict[str, Any]] = {
+        "policy": {"policy": "ds3", "journal": fresh},
+        "journal": {"policy": "ds2", "journal": "mysql://here/there"},
+        "folder": {"policy": "ds2", "journal": str(world.folder / "nowhere" / "journal.db")},
+        "factor": {"policy": DS2(scaling_factor=0.1), "slo": rheostat.Slo(headroom=0.2)},
+        "latency": {"policy": "ds2", "slo": rheostat.Slo(max_latency_s=0.5)},
+    }
+    for name, given in bad.items():
+        told[name] = refused(lambda given=given: world.scale(query, **given))  # type: ignore[misc]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        refused(lambda: world.scale(query, "ds3", window_s=0.5, slo=rheostat.Slo(max_latency_s=15_000)))  # type: ignore[arg-type]
+    world.say(
+        "refused",
+        told=told,
+        warned=[(str(w.message), w.category.__name__, Path(w.filename).name) for w in caught],
+        listeners=len(listeners()) - before,
+        jobs=world.journal.jobs(),
+        fresh=Path(fresh).exists(),
+    )
+
+
+def grow_under_fire(world: World, scaler: Scaler, policy: Told) -> None:
+    """Kill the only executor while others are on their way."""
+    policy.want, policy.error = LARGEST, None
+    until("an intent to grow", lambda: world.journal.latest(JOB, "intent"), scaler)
+    (victim,) = world.scheduler.registered()
+    world.kill(victim)
+    world.say("killed while growing", victim=victim)
+    until("all executors", settled(scaler, LARGEST), scaler)
+
+
+def lose_one(world: World, scaler: Scaler) -> None:
+    """Kill an executor at work."""
+    busy = until("a running task", lambda: [name for name, n in world.scheduler.running_tasks().items() if n], scaler)
+    world.say("killed at work", victim=world.kill(busy[0]))
+    until("the loss to be seen", lambda: "lost" in (scaler.steps[-1].observation.problem or ""), scaler)
+    until("a replacement", settled(scaler, LARGEST), scaler)
+
+
+def shrink_under_fire(world: World, scaler: Scaler, policy: Told) -> None:
+    """Kill the executor that is to stay, as soon as the others are told to go."""
+    before = world.journal.latest(JOB, "intent_step")
+
+    def removing() -> IntentStep | None:
+        entry = world.journal.latest(JOB, "intent_step")
+        new = entry is not None and (before is None or entry.number > before.number)
+        step = entry.record if entry is not None and new else None
+        return step if isinstance(step, IntentStep) and step.name.startswith("remove") else None
+
+    everyone = set(world.scheduler.registered())
+    policy.want = 1
+    step = until("a removal", removing, scaler)
+    (victim,) = everyone - set(step.name.removeprefix("remove executors ").split(", "))
+    world.kill(victim)
+    world.say("killed while shrinking", victim=victim)
+    until("one executor", settled(scaler, 1), scaler)
+
+
+def no_room(world: World, scaler: Scaler, policy: Told) -> None:
+    """Ask for more executors than the cluster has."""
+    patience_s = scaler._engine.patience_s
+    scaler._engine.patience_s = 3.0  # a minute is long for a test
+    policy.want = LARGEST + 2
+    world.say("too many wanted")
+    until("a partial change", lambda: any(s.observation.change is Change.PARTIAL for s in scaler.steps), scaler)
+    until("more steps", steps_more(scaler, 6), scaler)
+    running = scaler.steps[-1].observation.running
+    world.say("partial", running=running and running.slots, status=scaler.status)
+    scaler._engine.patience_s = patience_s
+
+
+def thread_dies(world: World, query: Any, scaler: Scaler, policy: Told) -> Scaler:
+    """Let the policy raise what no loop may catch, and attach a new scaler."""
+    step = scaler.steps[-1].number
+    policy.error = SystemExit("the policy gave up")
+    until("the end of the scaler", lambda: not scaler._thread.is_alive(), scaler)
+    status, active = scaler.status, query.isActive
+    policy.error = None
+    again = world.scale(query, policy)
+    until("a step of the new scaler", lambda: again.steps, again)
+    world.say("scaler died", status=status, active=active, now=again.status, before=step, first=again.steps[0].number)
+    until("a clean window", settled(again, 1), again)
+    return again
+
+
+def full_disk(world: World, scaler: Scaler, policy: Told) -> None:
+    """Want more while the journal cannot be written, then make room on the disk."""
+    disk = Disk()
+    event.listen(Pool, "checkout", disk.limit)
+    disk.pages = 1
+    until("a step that is not journaled", lambda: scaler.decisions[-1].reason is Reason.UNJOURNALED, scaler)
+    policy.want = 2
+    until("more such steps", steps_more(scaler, 3), scaler)
+    status, wanted = scaler.status, scaler._engine.executors.wanted
+    disk.pages = 1_000_000
+    world.say("disk full", status=status, wanted=wanted)
+    until("the growth that was wanted", settled(scaler, 2), scaler)
+    event.remove(Pool, "checkout", disk.limit)
+
+
+def engine_raises(world: World, scaler: Scaler) -> None:
+    """Let every call into Spark fail for a while."""
+    true, calls = scaler._engine.observe, []
+
+    def observe() -> Any:
+        calls.append(1)
+        if len(calls) <= 3:
+            raise Py4JError("Answer from Java side is empty")
+        return true()
+
+    scaler._engine.observe = observe  # type: ignore[method-assign]
+    until("blind windows", lambda: len(calls) >= 3, scaler)
+    world.say("engine raised", status=scaler.status)
+    until("a clean window", settled(scaler, 2), scaler)
+
+
+# -- the driver -------------------------------------------------------------------------------------------------------
+
+
+def doomed(world: World) -> None:
+    """Stop in the middle of a growth, and wait to be killed."""
+    query, policy = world.start(), Told()
+    scaler = world.scale(query, policy)
+    until("clean windows", lambda: sum(s.observation.usable for s in scaler.steps) >= 3, scaler)
+    policy.want = 2
+    until("an intent", lambda: world.journal.latest(JOB, "intent"), scaler)
+    home = str(world.scheduler._context._jvm.System.getenv("SPARK_HOME"))  # type: ignore[union-attr]
+    world.say("ready", home=home, step=scaler.steps[-1].number)
+    time.sleep(600)
+
+
+def revived(world: World) -> None:
+    query, policy = world.start(), Told()
+    policy.want = 2
+    started = time.monotonic()
+    scaler = world.scale(query, policy)
+    first = scaler.status
+    until("the lease", lambda: scaler.steps, scaler)
+    waited_s, again = time.monotonic() - started, scaler.steps[0]
+    intent = again.intent.id if isinstance(again.intent, Intent) else None
+    world.say("attached again", status=first, waited_s=round(waited_s, 1), step=again.number, intent=intent)
+    until("the growth that was cut off", settled(scaler, 2), scaler)
+    scaler.stop()
+    query.stop()
+    world.result(query)
+    silence(world)
+
+
+# -- the source -------------------------------------------------------------------------------------------------------
+
+
+class Lines:
+    """A server that sends the numbers 0, 1, 2, ... as lines, so many per second."""
+
+    def __init__(self) -> None:
+        self.per_s, self.sent, self.ended = 0.0, 0, False
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._server.getsockname()[1])
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        client, _ = self._server.accept()
+        due = 0.0
+        while not self.ended:
+            time.sleep(0.1)
+            due += self.per_s * 0.1
+            lines = range(self.sent, self.sent + int(due))
+            due -= len(lines)
+            client.sendall("".join(f"{number}\n" for number in lines).encode())
+            self.sent = lines.stop
+        client.close()
+        self._server.close()
+
+
+def silence(world: World) -> None:
+    """Send, stop sending, send again."""
+    lines, got = Lines(), dict[int, list[int]]()
+
+    def keep(frame: Any, number: int) -> None:
+        got[number] = [row["value"] for row in frame.collect()]
+
+    received = world.spark.readStream.format("socket").option("host", "127.0.0.1").option("port", lines.port).load()
+    query = (
+        paced(received.selectExpr("cast(value as bigint) as value"), SLOT_PER_S, tasks=PARTITIONS)
+        .writeStream.foreachBatch(keep)
+        .queryName("lines")
+        .option("checkpointLocation", str(world.folder / "lines"))
+        .trigger(processingTime="1 second")
+        .start()
+    )
+    scaler = rheostat.autoscale(
+        query,
+        slo=rheostat.Slo(headroom=0.2, max_lag_s=10.0),
+        executors=(1, LARGEST),
+        policy=DS2(),
+        journal=str(world.folder / "lines.db"),
+        interval_s=1.0,
+        window_s=5.0,
+        counters={"lines": RowCounter()},
+    )
+    lines.per_s = 1.9 * SLOT_PER_S
+    until("growth", settled(scaler, LARGEST), scaler)
+    lines.per_s = 0.0
+    until("rest", settled(scaler, 1), scaler)
+    until("more steps", steps_more(scaler, 7), scaler)
+    resting = scaler.steps[-1]
+    lines.per_s = 1.9 * SLOT_PER_S
+    until("growth again", settled(scaler, LARGEST), scaler)
+    lines.per_s = 0.0
+    until("the last lines", lambda: sum(map(len, got.values())) >= lines.sent, scaler)
+    sizes = [step.observation.running.slots for step in scaler.steps if step.observation.running is not None]
+    shrinks = [s.decision.sentence for s in scaler.steps if s.decision.reason is Reason.OVER_PROVISIONED]
+    status = scaler.status
+    scaler.stop()
+    query.stop()
+    lines.ended = True
+    received_lines = sorted(number for numbers in got.values() for number in numbers)
+    world.say(
+        "silence",
+        status=status,
+        error=str(query.exception()) if query.exception() else None,
+        sizes=[size for k, size in enumerate(sizes) if k == 0 or size != sizes[k - 1]],
+        shrinks=shrinks,
+        load=resting.observation.load_per_s,
+        backlog=resting.observation.backlog,
+        lag_s=resting.observation.lag_s,
+        held=str(resting.decision.sentence),
+        exact=received_lines == list(range(lines.sent)),
+    )
+
+
+PARTS = {"errors": errors, "doomed": doomed, "revived": revived}
+
+
+def main(folder: Path, part: str) -> None:
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    world = World(folder)
+    PARTS[part](world)
+    world.spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])

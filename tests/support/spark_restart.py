@@ -1,0 +1,228 @@
+"""Pipelines that `rheostat.autoscale` starts and builds anew on an embedded cluster; prints one JSON line.
+
+python spark_restart.py FOLDER grow|kill|recover
+
+`grow` goes from 2 to 8 slots under load, once with state that can be moved and once with state that cannot. `kill` dies
+in the middle of moving the state, driver and all; `recover` is the driver that comes after it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pyspark.sql import DataFrame, SparkSession
+
+import rheostat
+from rheostat.engine.spark.attach import Scaler
+from rheostat.engine.spark.checkpoint import Checkpoint, Repartition
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Decision, Reason
+from rheostat.job.record import IntentEnd, IntentStep, Record, Run
+from rheostat.journal import open_journal
+from rheostat.journal.sql import SqlJournal
+from rheostat.policy.base import BasePolicy
+from rheostat.ports import Journal, Lease, Situation
+from rheostat.workload.loads import Steps
+from rheostat.workload.pacing import paced
+from rheostat.workload.schedule import Schedule
+from rheostat.workload.source import ScheduleCounter, batch, stream
+
+STORES = "org.apache.spark.sql.execution.streaming.state"
+EXECUTORS, CORES = (1, 4), 2
+SLOT_PER_S = 100.0
+PATIENCE_S = 240.0
+
+
+class Clicks:
+    """Counts records by second; what was written for a batch is a file, so that it outlives a killed driver."""
+
+    def __init__(self, spark: SparkSession, folder: Path, store: str = "RocksDB") -> None:
+        self.spark, self.folder, self.store = spark, folder, store
+        self.schedule = Schedule(Steps((0.8, 1.2), 10), 100.0, 20)
+        self.built: list[int] = []
+        (folder / "out").mkdir(parents=True, exist_ok=True)
+
+    def start(self, allocation: Allocation) -> Any:
+        self.built.append(allocation.slots)
+        self.spark.conf.set("spark.sql.streaming.stateStore.providerClass", f"{STORES}.{self.store}StateStoreProvider")
+        tasks = 2 * allocation.slots if self.store == "RocksDB" else 4
+        events = paced(stream(self.spark, self.schedule, partitions=tasks), SLOT_PER_S, tasks=tasks)
+        counted = events.selectExpr("unix_seconds(timestamp) as second").groupBy("second").count()
+        return (
+            counted.selectExpr("second", "count as n")
+            .writeStream.outputMode("update")
+            .foreachBatch(self.keep)
+            .queryName("clicks")
+            .option("checkpointLocation", str(self.folder / "checkpoint"))
+            .trigger(processingTime="1 second")
+            .start()
+        )
+
+    def keep(self, frame: DataFrame, number: int) -> None:
+        rows = {row["second"]: row["n"] for row in frame.collect()}
+        draft = self.folder / "out" / f"{number}.new"
+        draft.write_text(json.dumps(rows))
+        draft.rename(draft.with_suffix(".json"))
+
+    def wrong(self) -> tuple[int, int]:
+        """Return the seconds whose count differs from the batch computation, and how many there are."""
+        final: dict[int, int] = {}
+        for file in sorted((self.folder / "out").glob("*.json"), key=lambda file: int(file.stem)):
+            final.update({int(second): n for second, n in json.loads(file.read_text()).items()})
+        first, last = min(final), max(final)  # the last second may not be complete
+        rows = batch(self.spark, self.schedule, first_s=0, last_s=last - first)
+        expected = rows.selectExpr("unix_seconds(timestamp) as second").groupBy("second").count().collect()
+        return sum(final.get(row["second"]) != row["count"] for row in expected), len(expected)
+
+    def scaled(self, journal: Journal) -> Scaler:
+        return rheostat.autoscale(
+            self.start,
+            name="clicks",
+            executors=EXECUTORS,
+            policy=Eight(),
+            journal=journal,
+            interval_s=1.0,
+            window_s=4.0,
+            counters={"clicks": ScheduleCounter(self.schedule)},
+        )
+
+    def partitions(self) -> int:
+        state = Checkpoint(self.spark, str(self.folder / "checkpoint")).state()
+        assert state is not None
+        return state.partitions
+
+
+@dataclass(frozen=True)
+class Eight(BasePolicy[None]):
+    """Wants eight slots as soon as it sees something."""
+
+    name: ClassVar[str] = "eight"
+
+    def decide(self, situation: Situation[None]) -> Decision:
+        if situation.running.slots == 8 or situation.memo.get("asked"):
+            return Decision.hold(Reason.STEADY, "asked before", memo=situation.memo)
+        return Decision(Allocation({"job": 8}), Reason.UNDER_PROVISIONED, "eight", memo={"asked": True})
+
+
+class Deadly(SqlJournal):
+    """Kills the driver as soon as the state that it is told about is half moved."""
+
+    def __init__(self, path: str, spark: SparkSession) -> None:
+        super().__init__(path)
+        jvm: Any = spark._jvm
+        self.jvm_pid = int(jvm.java.lang.ProcessHandle.current().pid())
+
+    def append(self, lease: Lease, step: int, records: Sequence[Record]) -> int:
+        number = super().append(lease, step, records)
+        for record in records:
+            if isinstance(record, IntentStep) and (change := Repartition.read(record.name)):
+                threading.Thread(target=self.watch, args=(change,), daemon=True).start()
+        return number
+
+    def watch(self, change: Repartition) -> None:
+        half = Path(change.checkpoint.removeprefix("file:")) / "offsets" / str(change.batch + 1)
+        while not half.exists():
+            time.sleep(0.001)
+        os.kill(self.jvm_pid, signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def until(scaler: Scaler, what: str, true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not true():
+        if time.monotonic() > deadline or not scaler.status.startswith("running"):
+            raise RuntimeError(
+                f"{what} did not come: {scaler.status}, {[str(s.observation.problem) for s in scaler.steps[-5:]]}"
+            )
+        time.sleep(0.1)
+
+
+def ends(journal: Journal) -> list[IntentEnd]:
+    return [
+        entry.record for entry in journal.read("clicks", kinds=["intent_end"]) if isinstance(entry.record, IntentEnd)
+    ]
+
+
+def told(clicks: Clicks, scaler: Scaler, journal: Journal) -> dict[str, Any]:
+    """Go on until something is seen after the change, stop, and say what came of it all."""
+    (query,) = scaler.queries
+    until(scaler, "a window", lambda: scaler.steps[-1].observation.usable)
+    seen = [step.observation for step in scaler.steps]
+    scaler.stop()
+    query.stop()
+    wrong, checked = clicks.wrong()
+    notes = [entry.record for entry in journal.read("clicks", kinds=["intent_step"])]
+    runs = [entry.record for entry in journal.read("clicks", kinds=["run"])]
+    return {
+        "status": scaler.status,
+        "built": clicks.built,
+        "partitions": clicks.partitions(),
+        "rows_wrong": wrong,
+        "seconds_checked": checked,
+        "steps": [note.name for note in notes if isinstance(note, IntentStep)],
+        "endings": [(str(end.ending), end.running and end.running.slots, end.downtime_s) for end in ends(journal)],
+        "statuses": sorted({str(window.status) for window in seen}),
+        "slots": [window.running.slots for window in seen if window.running],
+        "hindrances": sorted({text for window in seen for text in window.hindrances}),
+        "most": runs[-1].spec.tunable[0].bounds.max if isinstance(runs[-1], Run) else None,
+    }
+
+
+def grow(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """Grow with a state that can be moved, then with one that cannot."""
+    clicks = Clicks(spark, folder / "moved")
+    journal = open_journal(str(folder / "moved.db"))
+    scaler = clicks.scaled(journal)
+    until(scaler, "the change", lambda: bool(ends(journal)))
+    moved = told(clicks, scaler, journal)
+    clicks = Clicks(spark, folder / "kept", "HDFSBacked")
+    journal = open_journal(str(folder / "kept.db"))
+    scaler = clicks.scaled(journal)
+    until(scaler, "the change", lambda: bool(ends(journal)))
+    return {"moved": moved, "kept": told(clicks, scaler, journal)}
+
+
+def kill(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """Die in the middle of moving the state."""
+    clicks = Clicks(spark, folder / "killed")
+    scaler = clicks.scaled(Deadly(str(folder / "killed.db"), spark))
+    until(scaler, "death", lambda: False)
+    return {}
+
+
+def recover(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """Take over from the one that was killed, twice: in the middle of a change, and after it."""
+    clicks = Clicks(spark, folder / "killed")
+    # As if the dead one's lease had expired: waiting for it is not what is tested here.
+    journal = open_journal(str(folder / "killed.db"), wall=lambda: time.time() + 600.0)
+    log = Checkpoint(spark, str(folder / "killed" / "checkpoint"))
+    cut_off = [log.begun, log.done]
+    scaler = clicks.scaled(journal)
+    until(scaler, "the change", lambda: bool(ends(journal)))
+    first = told(clicks, scaler, journal)
+    clicks = Clicks(spark, folder / "killed")
+    scaler = clicks.scaled(journal)
+    until(scaler, "a batch", lambda: scaler.queries[0].lastProgress is not None)
+    return {"cut_off": cut_off, "first": first, "again": told(clicks, scaler, journal)}
+
+
+def main(folder: Path, part: str) -> None:
+    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    spark = rheostat.session("restart", executors=EXECUTORS, cores=CORES, conf=quiet)
+    spark.sparkContext.setLogLevel("OFF")
+    story = {"grow": grow, "kill": kill, "recover": recover}[part](spark, folder)
+    spark.stop()
+    print(json.dumps(story))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import window
 from pyspark.sql.streaming.query import StreamingQuery
 
-from rheostat.job.allocation import Allocation
+from rheostat import Allocation
 from rheostat.workload.pacing import paced
 
 CLICKS_PER_S = 500

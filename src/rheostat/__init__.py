@@ -10,6 +10,7 @@ _LAZY = {
     "autoscale": "rheostat.engine.spark.attach",
     "operator": "rheostat.engine.spark.probe",
     "session": "rheostat.engine.spark.session",
+    "Allocation": "rheostat.job.allocation",
     "Slo": "rheostat.job.slo",
     "Bounds": "rheostat.job.slo",
     "Budget": "rheostat.job.slo",
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
     from rheostat.engine.spark.attach import autoscale
     from rheostat.engine.spark.probe import operator
     from rheostat.engine.spark.session import session
+    from rheostat.job.allocation import Allocation
     from rheostat.job.guards import Guards
     from rheostat.job.slo import Bounds, Budget, Slo
 
-__all__ = ["Bounds", "Budget", "Guards", "Slo", "__version__", "autoscale", "operator", "session"]
+__all__ = ["Allocation", "Bounds", "Budget", "Guards", "Slo", "__version__", "autoscale", "operator", "session"]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,19 @@ from rheostat import __version__
 from .conftest import Command
 
 HEAVY = ("numpy", "pandas", "pyspark", "plotly", "sqlalchemy", "pydantic", "structlog", "rich", "yaml")
-COMMANDS = ("simulate", "compare", "reproduce", "replay", "report", "bench", "doctor", "jobs", "policies", "loads")
+COMMANDS = (
+    "run",
+    "simulate",
+    "compare",
+    "reproduce",
+    "replay",
+    "report",
+    "bench",
+    "doctor",
+    "jobs",
+    "policies",
+    "loads",
+)
 
 
 @pytest.mark.parametrize(

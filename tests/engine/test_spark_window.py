@@ -148,7 +148,8 @@ def test_batches_that_grow_back_to_back_are_overload() -> None:
 
 def test_a_batch_that_is_overdue_is_overload_before_it_ends() -> None:
     window = seen(STEADY, [], now_s=60.0, since_s=5.0, active=True)
-    assert window.overdue_s == pytest.approx(60 - 32 - 2)
+    # It began with its trigger, at 40 s: the eight seconds after the last batch are the query's rest.
+    assert window.overdue_s == pytest.approx(60 - 40 - 2)
     assert window.overloaded
     assert seen(STEADY, [], now_s=60.0, since_s=5.0, active=False).overdue_s == 0.0
 
@@ -311,7 +312,7 @@ def test_old_reports_do_not_tell_what_comes_now() -> None:
     late = unsettled(STEADY, rows, 90.0, True, 20.0)
     assert late is not None
     assert (late.rate_per_s, late.backlog, late.latency) == (None, None, None)
-    assert (late.lag_s, late.overdue_s) == (60.0, 56.0)
+    assert (late.lag_s, late.overdue_s) == (60.0, 48.0)
     by_seconds = [batch(k, 10.0 * k, 2.0, 10 * k, 10 * (k + 1)) for k in range(4)]
     clocked = unsettled(by_seconds, lambda *_: RateCounter(100.0), 90.0, True, 20.0)
     assert clocked is not None

@@ -1,6 +1,8 @@
 """The loop survives its engine and its policy, holds when it is blind, and judges what it applied."""
 
 import math
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -23,7 +25,7 @@ from rheostat.job import (
 )
 from rheostat.job.guards import Guards
 from rheostat.job.record import Ending, Intent, IntentEnd, IntentStep, Record, Run
-from rheostat.loop import Pace
+from rheostat.loop import Pace, remember
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.hpa import HPA
@@ -51,6 +53,31 @@ def test_a_step_journals_before_it_applies() -> None:
     assert [(e.ending, e.running) for e in ends if isinstance(e, IntentEnd)] == [
         (Ending.DONE, Allocation({"splitter": 7, "count": 3}))
     ]
+
+
+def test_an_engine_may_journal_its_steps_from_a_thread_of_its_own() -> None:
+    """As an engine does that restarts a job in the background, while the loop goes on."""
+
+    class Yielding(Scripted):
+        def learn(self, knowledge: int, record: Record) -> int:
+            time.sleep(0)  # lets the other thread in between reading and writing
+            return knowledge + 1
+
+    world = World(Yielding((7,)))
+    noting: list[threading.Thread] = []
+
+    def apply(intent: Intent, note: Any) -> None:
+        noting.append(threading.Thread(target=lambda: [note(f"step {k}") for k in range(200)]))
+        noting[0].start()
+
+    world.engine.apply = apply  # type: ignore[method-assign]
+    world.step()
+    while noting[0].is_alive():
+        world.step(1)
+    world.step()
+    assert [r.name for r in world.records(IntentStep) if isinstance(r, IntentStep)] == [f"step {k}" for k in range(200)]
+    # Knowledge and state are folds over the records: none was lost.
+    assert (world.controller.state, world.controller.knowledge) == remember(world.journal, world.controller.mind)
 
 
 def test_holds_while_a_change_is_under_way() -> None:
@@ -195,15 +222,16 @@ def test_a_change_that_never_shows_fails_after_the_patience() -> None:
     assert len({i.id for i in world.engine.applied}) == 1
 
 
-def test_a_failed_change_that_left_something_else_is_undone() -> None:
-    """The engine went half way and says that it failed: the loop asks for what ran before."""
+@pytest.mark.parametrize("left", [6, 9])
+def test_a_failed_change_that_left_something_else_is_undone(left: int) -> None:
+    """The engine says that it failed, half way or with the right number: the loop asks for what ran before."""
 
     class HalfWay(Ignoring):
         def observe(self) -> Observation:
             window = super().observe()
             if not self.applied or any(i.undoes for i in self.applied):
                 return replace(window, change=self.engine.observe().change)
-            return replace(window, running=Allocation({"splitter": 6, "count": 3}))
+            return replace(window, running=Allocation({"splitter": left, "count": 3}))
 
     world = World(Scripted((9,)), spoil=lambda e: HalfWay(e, fail=True))
     world.step()

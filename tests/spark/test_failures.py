@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,7 +118,7 @@ def test_a_policy_that_raises_holds_until_it_stops_raising(errors: Story) -> Non
 def test_an_executor_that_dies_during_a_change_does_not_keep_it_from_ending(
     errors: Story, happened: str, slots: int
 ) -> None:
-    assert "137" in str(lost(errors, happened).problem)
+    assert lost(errors, happened).wanted is not None
     (end,) = errors.after(happened, IntentEnd)
     assert end.ending is Ending.DONE
     assert end.running is not None
@@ -193,12 +192,8 @@ def revived(tmp_path_factory: pytest.TempPathFactory) -> Story:
         # The JVM notices and goes too; until it has, this pipe is open.
         child.stdout.read()
     assert line, (folder / "log").read_text()[-3000:]
-    killed_s = time.time()
-    doomed = told(line)
     story = run(folder, "revived")
-    story.told["ready"] = doomed
-    runs = [entry.record for entry in story.entries if isinstance(entry.record, Run)]
-    print(f"locked out for {runs[-1].at_s - killed_s:.1f} s after the driver's end")
+    story.told["ready"] = told(line)
     return story
 
 
@@ -235,5 +230,5 @@ def test_a_silent_source_lets_the_job_shrink_and_grow_again(revived: Story) -> N
     assert found["shrinks"]
     # Nothing arrives, nothing waits, however long ago the last batch was.
     assert (found["load"], found["backlog"], found["lag_s"]) == (0.0, 0.0, 0.0)
-    assert "0/s arrive" in found["held"]
+    assert found["held"] == Reason.STEADY
     assert found["exact"]

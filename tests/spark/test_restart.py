@@ -36,13 +36,13 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
 
 def test_too_few_partitions_are_cured_by_a_restart_that_moves_the_state(grown: dict[str, dict[str, Any]]) -> None:
     story = grown["moved"]
-    assert story["built"] == [2, 8]
-    assert story["partitions"] == 16
-    assert (story["rows_wrong"], story["status"]) == (0, "stopped")
+    assert (story["partitions"], story["rows_wrong"], story["status"]) == (16, 0, "stopped")
     assert story["seconds_checked"] > 10
+    # A stop that comes inside a batch is made again after it.
+    *before, last = story["built"]
+    assert (set(before), last) == ({2}, 8)
     words = [step.split()[0] for step in story["steps"]]
-    assert (words[0], words[-1]) == ("ask", "start")
-    assert [word for word in words if word != "start"].index("repartition") == words.count("stop") + 1
+    assert words == ["ask", "stop", *["start", "stop"] * (len(before) - 1), "repartition", "start"]
     ((ending, slots, downtime_s),) = story["endings"]
     assert (ending, slots) == ("done", 8)
     assert downtime_s > 0

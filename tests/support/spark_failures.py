@@ -288,10 +288,9 @@ def no_room(world: World, scaler: Scaler, policy: Told) -> None:
 
 def thread_dies(world: World, query: Any, scaler: Scaler, policy: Told) -> Scaler:
     """Let the policy raise what no loop may catch, and attach a new scaler."""
-    step = scaler.steps[-1].number
     policy.error = SystemExit("the policy gave up")
     until("the end of the scaler", lambda: not scaler._thread.is_alive(), scaler)
-    status, active = scaler.status, query.isActive
+    step, status, active = scaler.steps[-1].number, scaler.status, query.isActive
     policy.error = None
     again = world.scale(query, policy)
     until("a step of the new scaler", lambda: again.steps, again)
@@ -441,7 +440,7 @@ def silence(world: World) -> None:
         load=resting.observation.load_per_s,
         backlog=resting.observation.backlog,
         lag_s=resting.observation.lag_s,
-        held=str(resting.decision.sentence),
+        held=resting.decision.reason,
         exact=received_lines == list(range(lines.sent)),
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from rheostat.bench.spark_score import Score, score
 from rheostat.bench.spark_trial import DYNAMIC, STATIC_MAX, STATIC_MIN, Tell, Trial, TrialRun, run_trials
 from rheostat.config.named import parse_named
+from rheostat.engine.simulated.curves import Curve, Usl
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.slo import Slo
 from rheostat.policy.registry import POLICIES, make_policy
@@ -22,6 +23,9 @@ CALIBRATION_S = 45
 PEAK_SLOTS = 1.4
 """Executors that a CPU-bound job needs at the load's highest level: more than one, less than a 2-core machine has."""
 
+CONTENDED = Usl(400.0, 0.06, 0.005)
+"""Six slots do four times what one does."""
+
 
 @dataclass(frozen=True)
 class SparkJob:
@@ -31,6 +35,10 @@ class SparkJob:
     slot_per_s: float | None
     """Records/s of one slot; None: CPU-bound, as fast as the machine can."""
     executors: tuple[int, int]
+    curve: Curve | None = None
+    """What so many slots do together, in place of a fixed pace."""
+    noise: float = 0.0
+    """Share by which every wait of a pace scatters evenly."""
     partitions: int = 12
     shuffle_partitions: int = 6
     trigger_s: float = 2.0
@@ -39,14 +47,29 @@ class SparkJob:
     @property
     def unit_per_s(self) -> float | None:
         """Records/s at level 1; None where it must be measured first."""
-        return None if self.slot_per_s is None else self.slot_per_s / 4
+        one = self.slot_per_s if self.curve is None else self.curve.ability_per_s(1)
+        return None if one is None else one / 4
 
 
 SPARK_JOBS: Mapping[str, SparkJob] = {
     "ysb": SparkJob("ysb", 400.0, (1, 6), why="the demo's job, paced: a slot does 400 records/s"),
-    "ysb-cpu": SparkJob("ysb", None, (1, 2), 4, 4, why="unpaced and CPU-bound; the load is set by what a slot can do"),
-    "wordcount": SparkJob("wordcount", 400.0, (1, 6), why="paced as ysb; keeps its counts for ever"),
-    "q5": SparkJob("q5", 400.0, (1, 6), why="paced as ysb; sliding windows"),
+    "ysb-cpu": SparkJob(
+        "ysb",
+        None,
+        (1, 2),
+        partitions=4,
+        shuffle_partitions=4,
+        why="unpaced and CPU-bound; the load is set by what a slot can do",
+    ),
+    "wordcount": SparkJob(
+        "wordcount",
+        None,
+        (1, 6),
+        CONTENDED,
+        0.1,
+        why="paced, the more slots the less each does; keeps its counts for ever",
+    ),
+    "q5": SparkJob("q5", None, (1, 6), CONTENDED, 0.1, why="paced as wordcount; sliding windows"),
 }
 """Name -> job of `rheostat compare --engine spark`."""
 
@@ -119,6 +142,8 @@ def compare_on_spark(
         seconds,
         executors=job.executors,
         slot_per_s=job.slot_per_s,
+        curve=job.curve,
+        noise=job.noise,
         partitions=job.partitions,
         shuffle_partitions=job.shuffle_partitions,
         trigger_s=job.trigger_s,

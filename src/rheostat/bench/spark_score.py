@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rheostat.bench.spark_trial import TrialRun
+from rheostat.engine.simulated.curves import Linear
 
 Floats = NDArray[np.float64]
 
@@ -74,11 +75,15 @@ def score(run: TrialRun) -> Score:
 
 def needed(run: TrialRun) -> float | None:
     """Return the slot-seconds of whoever always holds just enough; None where a slot's pace is not known."""
-    pace = run.trial.slot_per_s
-    if pace is None:
+    curve = run.trial.curve or (None if run.trial.slot_per_s is None else Linear(run.trial.slot_per_s))
+    if curve is None:
         return None
-    wanted = np.ceil(latencies(run)[2] * (1 + (run.trial.slo.headroom or 0.0)) / pace)
-    return float(np.clip(wanted, *run.trial.executors).sum())
+    least, most = run.trial.executors
+    ability = [curve.ability_per_s(count) for count in range(least, most + 1)]
+    wanted = latencies(run)[2] * (1 + (run.trial.slo.headroom or 0.0))
+    # The first size that is enough, else the largest.
+    enough = [np.argmax(np.append(np.array(ability) >= rate, True)) for rate in wanted]
+    return float(np.minimum(least + np.array(enough), most).sum())
 
 
 def executor_seconds(sizes: Sequence[tuple[float, int]], end_s: float) -> float:

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from rheostat.bench.spark_score import Score
 
 COLUMNS = {
-    "slot_seconds": ("executor-\nseconds", ",.0f"),
-    "slot_seconds_over_maximum": ("/ static\nmaximum", ".2f"),
-    "slo_seconds_over": ("s over\nthe SLO", ",.0f"),
+    "slot_seconds": ("executor\nseconds", ",.0f"),
+    "slot_seconds_over_maximum": ("/ max", ".2f"),
+    "slo_seconds_over": ("s over\nSLO", ",.0f"),
     "latency_p95_s": ("latency\np95 s", ",.1f"),
     "latency_p99_s": ("latency\np99 s", ",.1f"),
-    "reconfigurations": ("reconfigurations", "d"),
+    "reconfigurations": ("chan-\nges", "d"),
     "rows_lost": ("rows\nlost", "d"),
-    "rows_repeated": ("rows re-\npeated", "d"),
+    "rows_repeated": ("rows\ntwice", "d"),
 }
 """Field of a row -> heading and format; less is better in every column."""
 
@@ -93,7 +93,7 @@ def table(job: str, rows: Sequence[Score]) -> Table:
     shown = Table(
         title=f"{job} on Spark", title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
     )
-    shown.add_column("way", overflow="fold", min_width=14)
+    shown.add_column("way", overflow="fold", min_width=16)
     for heading, _ in COLUMNS.values():
         shown.add_column(heading, justify="right")
     best = {field: min(getattr(row, field) for row in rows) for field in COLUMNS}

@@ -32,7 +32,10 @@ COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 def spark_page(comparison: SparkComparison) -> str:
     """Return one HTML document that sets ways to size a Spark job side by side."""
     trial = comparison.runs[0].trial
-    paced = "as fast as the machine can" if trial.slot_per_s is None else f"{trial.slot_per_s:g} records/s"
+    if trial.curve is not None:
+        paced = f"{trial.curve}, noise {trial.noise:g}"
+    else:
+        paced = "as fast as the machine can" if trial.slot_per_s is None else f"{trial.slot_per_s:g} records/s"
     return render(
         "spark.html.j2",
         title=f"{comparison.job} on Spark: {', '.join(row.policy for row in comparison.rows)}",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rheostat.clock import WallClock
 from rheostat.engine.spark.begin import begin
-from rheostat.engine.spark.checks import ATTACHED, check_application, check_attach
+from rheostat.engine.spark.checks import ATTACHED, check_application, check_attach, refuse_second
 from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.engine.spark.offsets import OffsetCounter
 from rheostat.engine.spark.restart import Pipeline, Start
@@ -184,8 +184,10 @@ def autoscale(
         "apply": apply,
     }
     session = check_attach(listed, executors, **asked) if pipeline is None else pipeline.spark
-    if pipeline is not None and not name:
-        name = _name(queries)
+    if pipeline is not None:
+        name = name or _name(queries)
+        if apply:
+            refuse_second()
     # What can be refused comes first: the engine already listens to Spark.
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     book = open_journal(journal) if isinstance(journal, str) else journal

@@ -52,16 +52,22 @@ def check_attach(
     session = session_of(queries)
     conf = dict(session.sparkContext.getConf().getAll())
     check_application(session.sparkContext.master, conf)
-    if apply and (holder := next((scaler for scaler in ATTACHED if scaler.holds), None)):
-        raise InvalidValue(
-            f"a scaler resizes the executors of this application already, for {holder.job}: stop it first "
-            "(scaler.stop()), give all queries in one list, or only look (apply=False)"
-        )
+    if apply:
+        refuse_second()
     refuse_promise(slo or Slo(), max(triggers_s))
     local = conf.get("spark.submit.deployMode") == "cluster" and is_local(journal)
     for doubt in doubts(session.sparkContext.master, slo or Slo(), max(triggers_s), window_s, local):
         warnings.warn(doubt, RheostatWarning, stacklevel=3)  # the line that calls autoscale
     return session
+
+
+def refuse_second() -> None:
+    """Refuse to resize executors that another scaler resizes."""
+    if holder := next((scaler for scaler in ATTACHED if scaler.holds), None):
+        raise InvalidValue(
+            f"a scaler resizes the executors of this application already, for {holder.job}: stop it first "
+            "(scaler.stop()), give all queries in one list, or only look (apply=False)"
+        )
 
 
 def name_of(query: Any) -> str:

@@ -53,8 +53,8 @@ def hindrances(
 
 def unused(useful: int, slots: int) -> str:
     """Say that slots outnumber the tasks that there can be at a time."""
-    cure = "more partitions (repartition, spark.sql.shuffle.partitions, partitions of the topic) would use the others"
-    return f"only {useful} of {slots} slots can be used, more tasks there never are at a time: {cure}"
+    cure = "more partitions (repartition, spark.sql.shuffle.partitions, partitions of the topic) would use the rest"
+    return f"only {useful} of {slots} slots can be used, there are never more than {useful} tasks at a time: {cure}"
 
 
 def lost_executors(losses: Sequence[Loss]) -> str:

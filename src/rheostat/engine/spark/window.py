@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import median
 
 from rheostat.engine.spark.batchfit import Sample, fit_batches
 from rheostat.engine.spark.hindrance import gc_share, hindrances
@@ -19,6 +21,8 @@ from rheostat.engine.spark.progress import Batch, SourceProgress
 from rheostat.engine.spark.stages import Stage, widest
 from rheostat.job.observation import BatchTime, Latency
 
+GAPS = 12
+"""Of so many batches the rest between them is taken."""
 BACK_TO_BACK = 0.9
 """Share of the time in which triggers are active from which on there is no idle gap."""
 BEHIND = 1.02
@@ -108,7 +112,9 @@ def query_window(
     untold_s = max(0.0, now_s - max(last.start_s, quiet_s))
     waiting = _waiting(last, counters, since_last_s, untold_s, rate) if untold_s else 0.0
     typical_s = sorted(batch.seconds for batch in inside)[len(inside) // 2]
-    overdue_s = max(0.0, now_s - max(last.end_s, quiet_s) - max(typical_s, 1.0)) if active else 0.0
+    # The next batch began when its trigger came, which is when the others' did: not at the end of the last one.
+    begun_s = max(last.end_s + _gap_s(batches), quiet_s)
+    overdue_s = max(0.0, now_s - begun_s - max(typical_s, 1.0)) if active else 0.0
     busy_share = sum(batch.seconds for batch in inside) / span_s
     late = rate is not None and busy_share > BACK_TO_BACK and rate > BEHIND * records / span_s
     behind = _behind(last, counters)
@@ -278,6 +284,12 @@ def _rate_by_reports(before: Batch, inside: Sequence[Batch], counters: Counters,
     later = [batch for batch in inside if batch.start_s > before.start_s]
     takes_all = all(source.took_all for batch in later for source in batch.sources)
     return sum(batch.rows for batch in later) / seconds if takes_all else None
+
+
+def _gap_s(batches: Sequence[Batch]) -> float:
+    """Return how long a query usually rests between two batches."""
+    gaps = [max(0.0, later.start_s - sooner.end_s) for sooner, later in pairwise(batches[-GAPS:])]
+    return median(gaps) if gaps else 0.0
 
 
 def _behind(last: Batch, counters: Counters) -> float | None:

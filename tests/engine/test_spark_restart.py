@@ -1,0 +1,99 @@
+"""What of starting and restarting a pipeline needs no Spark: when to stop, where to begin, whose lease to wait for."""
+
+from typing import Any
+
+import pytest
+from file_engine import FileEngine, Seven, StepClock
+
+from rheostat.cycle import State
+from rheostat.engine.spark.begin import last_slots, take
+from rheostat.engine.spark.checkpoint import Repartition
+from rheostat.engine.spark.restart import stop_after_batch
+from rheostat.errors import LeaseRefused
+from rheostat.job.allocation import Allocation
+from rheostat.job.record import Intent, IntentStep
+from rheostat.journal.memory import MemoryJournal
+from rheostat.loop import Controller, Pace
+
+MOVE = str(Repartition("file:/checkpoint", 12, 4, 16))
+
+
+class Scripted:
+    """A query whose status goes through these words, one per look."""
+
+    def __init__(self, *messages: str) -> None:
+        self.messages, self.looks, self.isActive = messages, 0, True
+
+    @property
+    def status(self) -> dict[str, str]:
+        self.looks += 1
+        return {"message": self.messages[min(self.looks, len(self.messages)) - 1]}
+
+    def stop(self) -> None:
+        self.isActive = False
+
+
+@pytest.mark.parametrize(
+    ("messages", "looks"),
+    [
+        (["Waiting for next trigger"], 1),
+        (["Processing new data", "Processing new data", "Getting offsets from clicks"], 3),
+        # In the middle of it the next batch may have begun: better to wait for the end of that one.
+        (["Writing offsets to log", "Processing new data", "Waiting for data to arrive"], 3),
+        (["No new data but cleaning up state", "Writing offsets to log"], 2),
+        (["Processing new data"], 101),  # a batch that does not end: 100 looks of 1 ms are 0.1 s
+    ],
+)
+def test_a_query_is_stopped_between_two_batches(messages: list[str], looks: int) -> None:
+    query: Any = Scripted(*messages)
+    stop_after_batch(query, StepClock(), 0.1)
+    assert not query.isActive
+    assert abs(query.looks - looks) <= (1 if looks > 100 else 0)
+
+
+@pytest.mark.parametrize(
+    ("opened", "step", "moved", "slots"),
+    [
+        (False, "start for 8 slots", False, 6),
+        (True, "ask for 4 executors", False, 2),
+        (True, "stop after a batch", False, 2),
+        (True, MOVE, False, 2),
+        (True, MOVE, True, 8),
+        (True, "start for 8 slots", False, 8),
+        (True, "start for 2 slots, as before: no memory", False, 2),
+    ],
+)
+def test_a_pipeline_begins_where_the_journal_says(opened: bool, step: str, moved: bool, slots: int) -> None:
+    small, large, seen = (Allocation({"job": count}) for count in (2, 8, 6))
+    state = State(open=Intent("1", 1, 0.0, large, small) if opened else None)
+    assert last_slots(state, IntentStep("1", step, 0.0), moved, seen) == slots
+
+
+def test_a_new_job_begins_at_the_smallest_size_and_older_steps_do_not_count() -> None:
+    assert last_slots(State(), None, False, None) == 0
+    state = State(open=Intent("2", 1, 0.0, Allocation({"job": 8}), Allocation({"job": 4})))
+    assert last_slots(state, IntentStep("1", "start for 6 slots", 0.0), False, None) == 4
+
+
+@pytest.mark.parametrize("lives", [False, True])
+def test_a_dead_ones_lease_is_waited_for_a_living_ones_is_not(tmp_path: Any, lives: bool) -> None:
+    clock = StepClock()
+    journal = MemoryJournal(wall=clock.now)
+    engine, pace = FileEngine(tmp_path / "state.json", clock), Pace(lease_s=30.0)
+    first = Controller(engine, Seven(), journal, clock, pace=pace)
+    first.start()
+    if lives:
+        look = clock.sleep_until
+
+        def sleep_until(moment_s: float) -> None:
+            look(moment_s)
+            first.step()
+
+        clock.sleep_until = sleep_until  # type: ignore[method-assign]
+    second = Controller(engine, Seven(), journal, clock, pace=pace)
+    if lives:
+        with pytest.raises(LeaseRefused):
+            take(second, clock)
+    else:
+        take(second, clock)
+        second.stop()

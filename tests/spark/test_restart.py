@@ -113,10 +113,10 @@ def test_a_build_that_fails_is_replaced_by_the_one_before(spark: SparkSession, c
     notes: list[str] = []
     pipeline = Pipeline(spark, counting)
     pipeline.begin(1)
-    pipeline.finish()
+    pipeline.wait()
     first = pipeline.query
     pipeline.rebuild(lambda: 13, 2, notes.append)
-    pipeline.finish()
+    pipeline.wait()
     assert pipeline.query is not None
     assert pipeline.query is not first
     assert (pipeline.slots, pipeline.status, pipeline.query.isActive) == (1, Status.RUNNING, True)
@@ -130,10 +130,10 @@ def test_fewer_slots_than_hoped_for_need_no_restart(spark: SparkSession, countin
     notes: list[str] = []
     pipeline = Pipeline(spark, counting)
     pipeline.begin(2)
-    pipeline.finish()
+    pipeline.wait()
     first = pipeline.query
     pipeline.rebuild(lambda: 4, 4, notes.append)
-    pipeline.finish()
+    pipeline.wait()
     assert (pipeline.query, notes) == (first, [])
     assert first is not None
     first.stop()

@@ -92,7 +92,6 @@ class MicroBatchEngine:
         self._lost_s = clock.now()
         self._quiet_s: dict[str, float] = {}
         self._applied = ""
-        self._ending = False
 
     @property
     def queries(self) -> tuple[StreamingQuery, ...]:
@@ -108,8 +107,7 @@ class MicroBatchEngine:
         return not busy and not any(query.isActive for query in self.queries)
 
     def finish(self) -> None:
-        """Wait for the end of a restart that is under way; one that only waits for executors is given up."""
-        self._ending = True
+        """Wait for the end of a restart that is under way; one that only waits is given up."""
         if self.pipeline is not None:
             self.pipeline.finish()
 
@@ -248,7 +246,7 @@ class MicroBatchEngine:
 
     def _arrived(self) -> int:
         """Wait until no more executors come, and return the slots that are there; 0 when the engine is about to end."""
-        while not self._ending:
+        while self.pipeline is not None and not self.pipeline.ending:
             with self._lever:
                 now_s = self.clock.now()
                 under_way = self.executors.state(self.patience_s, now_s) is Change.UNDER_WAY

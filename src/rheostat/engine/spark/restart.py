@@ -73,6 +73,8 @@ class Pipeline:
         """Why it cannot be built for more slots."""
         self.kept = ""
         """Why the state keeps its partitions."""
+        self.ending = False
+        """Whether nothing more is to be done to it."""
         self._worker: threading.Thread | None = None
 
     def begin(self, slots: int) -> None:
@@ -91,10 +93,15 @@ class Pipeline:
 
         self._in_background(work)
 
-    def finish(self, seconds: float | None = None) -> None:
-        """Wait until nothing is done to it any more."""
+    def wait(self) -> None:
+        """Wait until what is being done to it is done."""
         if self._worker is not None:
-            self._worker.join(seconds)
+            self._worker.join()
+
+    def finish(self) -> None:
+        """Let nothing more be done to it. A restart is given up as long as the query was not stopped, else finished."""
+        self.ending = True
+        self.wait()
 
     # -- the steps ---------------------------------------------------------------------------------------------
 
@@ -140,7 +147,10 @@ class Pipeline:
             self.doing = "waiting for the end of a batch"
             note("stop after a batch")
             query = self._running()
-            stop_after_batch(query, self._clock, None if whole else BATCH_S)
+            await_gap(query, self._clock, None if whole else BATCH_S, lambda: self.ending)
+            if self.ending:
+                raise EngineError("given up, because the scaler was stopped")
+            query.stop()
             self.status, self.doing = Status.DOWN, "stopped"
             if (error := query.exception()) is not None:
                 raise EngineError(f"the query failed: {_words(error)}")
@@ -189,7 +199,7 @@ class Pipeline:
         """Wait for the first report; one without a batch says that there is nothing to do."""
         self.doing = "waiting for the first batch"
         query = self._running()
-        while query.lastProgress is None:
+        while query.lastProgress is None and not self.ending:
             if not query.isActive:
                 error = query.exception()
                 raise EngineError(f"the query ended before its first batch: {_words(error) if error else 'stopped'}")
@@ -220,21 +230,28 @@ class Pipeline:
 
 
 def stop_after_batch(query: StreamingQuery, clock: Clock, wait_s: float | None) -> None:
-    """Stop a query between two batches; after `wait_s` without such a moment (None: never), inside one.
+    """Stop a query between two batches; after `wait_s` without such a moment (None: never), inside one."""
+    await_gap(query, clock, wait_s)
+    query.stop()
 
-    Where batches follow each other without a pause, the moment is when one has ended and the next has not begun; it
+
+def await_gap(
+    query: StreamingQuery, clock: Clock, wait_s: float | None, given_up: Callable[[], bool] = lambda: False
+) -> None:
+    """Return when no batch runs, or after `wait_s`, or when it is given up.
+
+    Where batches follow each other without a pause, the moment is when one has ended and the next has not begun. It
     can be missed, so whoever needs it looks into the checkpoint afterwards.
     """
     deadline_s = None if wait_s is None else clock.now() + wait_s
     worked = False
-    while query.isActive and (deadline_s is None or clock.now() < deadline_s):
+    while query.isActive and not given_up() and (deadline_s is None or clock.now() < deadline_s):
         message = str(query.status["message"])
         works = message.startswith(AT_WORK)
         if message.startswith("Waiting") or (worked and not works):
-            break
+            return
         worked = works
         clock.sleep_until(clock.now() + POLL_S)
-    query.stop()
 
 
 def _words(error: BaseException) -> str:

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rheostat import Allocation
 from rheostat.workload.pacing import paced
 
-CLICKS_PER_S = 500
+CLICKS_PER_S = 400
 LOOKUPS_PER_S = 200
 """What one slot does: every click is looked up somewhere, which takes 5 ms."""
 FOLDER = "out/clicks"

@@ -112,14 +112,17 @@ def test_what_nobody_expected_keeps_its_traceback(monkeypatch: pytest.MonkeyPatc
 
 def test_an_interrupt_ends_with_130(tmp_path: Path) -> None:
     long = ["simulate", "--load", "constant", "--duration", "10000000", "--interval", "10"]
+    # What is started in the background of a script ignores interrupts, and so do its children.
+    code = "import signal; signal.signal(2, signal.default_int_handler); from rheostat.cli.main import main; main()"
     process = subprocess.Popen(
-        [sys.executable, "-c", "from rheostat.cli.main import main; main()", *long, "--journal", tmp_path / "j.db"],
-        stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", code, *long, "--journal", tmp_path / "j.db"], stderr=subprocess.PIPE, text=True
     )
-    while not (tmp_path / "j.db").exists() and process.poll() is None:
-        time.sleep(0.05)  # a real process is waited for, not a clock
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    try:
+        while not (tmp_path / "j.db").exists() and process.poll() is None:
+            time.sleep(0.05)  # a real process is waited for, not a clock
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert "Traceback" not in err

@@ -8,9 +8,7 @@ from pathlib import Path
 
 def test_ways_are_compared_on_real_clusters(tmp_path: Path) -> None:
     page, rows = tmp_path / "spark.html", tmp_path / "rows.json"
-    command = (
-        f"compare --engine spark --job ysb --policy dynamic-allocation,ds2 --duration 45 --json {rows} --html {page}"
-    )
+    command = f"compare --engine spark --job wordcount --policy dynamic-allocation,ds2 --duration 45 --json {rows} --html {page}"
     told = subprocess.run(
         [sys.executable, "-m", "rheostat", *command.split()],
         capture_output=True,
@@ -27,4 +25,4 @@ def test_ways_are_compared_on_real_clusters(tmp_path: Path) -> None:
         assert row["rows_checked"] > 0
         assert 45 <= row["slot_seconds"] <= 6 * 60
     assert found["ds2"]["reconfigurations"] >= 1
-    assert "ysb on Spark: dynamic-allocation, ds2" in page.read_text()
+    assert "wordcount on Spark: dynamic-allocation, ds2" in page.read_text()

@@ -11,7 +11,7 @@ from rheostat.testing.engine import EngineConformance
 def test_the_micro_batch_engine_conforms() -> None:
     rules = [name for name in dir(EngineConformance) if name.startswith("test_")]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "--import-mode=importlib", spark_engine_conformance.__file__],
+        [sys.executable, "-m", "pytest", "--import-mode=importlib", spark_engine_conformance.__file__],
         capture_output=True,
         text=True,
         timeout=400,

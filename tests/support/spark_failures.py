@@ -1,7 +1,7 @@
 """Failures under `rheostat.autoscale`, on a real embedded cluster. Prints one JSON object per line.
 
-    python spark_failures.py FOLDER errors     # executors, the scaler's parts and the cluster fail, one after another
-    python spark_failures.py FOLDER doomed     # a driver that waits, in the middle of a change, to be killed
+    python spark_failures.py FOLDER doomed     # executors, the cluster and the scaler's parts fail, one after another;
+                                               # in the end, in the middle of a change, it waits to be killed itself
     python spark_failures.py FOLDER revived    # the same driver again; then a source that falls silent
 
 Every line has the number of the last record in the journal, so that what follows an event can be found there.
@@ -47,7 +47,7 @@ from rheostat.workload.pacing import paced
 from rheostat.workload.schedule import Schedule
 from rheostat.workload.source import ScheduleCounter, stream
 
-LARGEST = 3
+LARGEST = 2
 SLOT_PER_S = 150.0
 PARTITIONS = 12
 JOB = "failures"
@@ -167,6 +167,10 @@ def settled(scaler: Scaler, slots: int) -> Callable[[], bool]:
     return true
 
 
+def intents(world: World) -> int:
+    return sum(1 for _ in world.journal.read(JOB, kinds=["intent"]))
+
+
 def steps_more(scaler: Scaler, count: int) -> Callable[[], bool]:
     goal = len(scaler.steps) + count
     return lambda: len(scaler.steps) >= goal
@@ -175,7 +179,7 @@ def steps_more(scaler: Scaler, count: int) -> Callable[[], bool]:
 # -- the scaler, the executors and the cluster ------------------------------------------------------------------------
 
 
-def errors(world: World) -> None:
+def doomed(world: World) -> None:
     query, policy = world.start(), Told()
     until("the first batch", lambda: query.lastProgress)
     refusals(world, query)
@@ -189,12 +193,11 @@ def errors(world: World) -> None:
     no_room(world, scaler, policy)
     shrink_under_fire(world, scaler, policy)
     scaler = thread_dies(world, query, scaler, policy)
-    full_disk(world, scaler, policy)
     engine_raises(world, scaler)
-    world.say("end", status=scaler.status, active=query.isActive)
-    scaler.stop()
-    query.stop()
-    world.result(query)
+    full_disk(world, scaler, policy)
+    jvm: Any = world.spark._jvm
+    world.say("ready", home=jvm.System.getenv("SPARK_HOME"), step=scaler.steps[-1].number, active=query.isActive)
+    time.sleep(600)
 
 
 def refused(call: Callable[[], object]) -> str:
@@ -268,6 +271,7 @@ def shrink_under_fire(world: World, scaler: Scaler, policy: Told) -> None:
     policy.want = 1
     step = until("a removal", removing, scaler)
     (victim,) = everyone - set(step.name.removeprefix("remove executors ").split(", "))
+    scaler._engine.patience_s = PATIENCE_S
     world.kill(victim)
     world.say("killed while shrinking", victim=victim)
     until("one executor", settled(scaler, 1), scaler)
@@ -275,7 +279,6 @@ def shrink_under_fire(world: World, scaler: Scaler, policy: Told) -> None:
 
 def no_room(world: World, scaler: Scaler, policy: Told) -> None:
     """Ask for more executors than the cluster has."""
-    patience_s = scaler._engine.patience_s
     scaler._engine.patience_s = 3.0  # a minute is long for a test
     policy.want = LARGEST + 2
     world.say("too many wanted")
@@ -283,7 +286,6 @@ def no_room(world: World, scaler: Scaler, policy: Told) -> None:
     until("more steps", steps_more(scaler, 6), scaler)
     running = scaler.steps[-1].observation.running
     world.say("partial", running=running and running.slots, status=scaler.status)
-    scaler._engine.patience_s = patience_s
 
 
 def thread_dies(world: World, query: Any, scaler: Scaler, policy: Told) -> Scaler:
@@ -305,13 +307,13 @@ def full_disk(world: World, scaler: Scaler, policy: Told) -> None:
     event.listen(Pool, "checkout", disk.limit)
     disk.pages = 1
     until("a step that is not journaled", lambda: scaler.decisions[-1].reason is Reason.UNJOURNALED, scaler)
-    policy.want = 2
+    before = intents(world)
+    policy.want = LARGEST
     until("more such steps", steps_more(scaler, 3), scaler)
     status, wanted = scaler.status, scaler._engine.executors.wanted
     disk.pages = 1_000_000
     world.say("disk full", status=status, wanted=wanted)
-    until("the growth that was wanted", settled(scaler, 2), scaler)
-    event.remove(Pool, "checkout", disk.limit)
+    until("the change that was wanted", lambda: intents(world) > before, scaler)
 
 
 def engine_raises(world: World, scaler: Scaler) -> None:
@@ -327,27 +329,15 @@ def engine_raises(world: World, scaler: Scaler) -> None:
     scaler._engine.observe = observe  # type: ignore[method-assign]
     until("blind windows", lambda: len(calls) >= 3, scaler)
     world.say("engine raised", status=scaler.status)
-    until("a clean window", settled(scaler, 2), scaler)
+    until("a clean window", settled(scaler, 1), scaler)
 
 
 # -- the driver -------------------------------------------------------------------------------------------------------
 
 
-def doomed(world: World) -> None:
-    """Stop in the middle of a growth, and wait to be killed."""
-    query, policy = world.start(), Told()
-    scaler = world.scale(query, policy)
-    until("clean windows", lambda: sum(s.observation.usable for s in scaler.steps) >= 3, scaler)
-    policy.want = 2
-    until("an intent", lambda: world.journal.latest(JOB, "intent"), scaler)
-    home = str(world.scheduler._context._jvm.System.getenv("SPARK_HOME"))  # type: ignore[union-attr]
-    world.say("ready", home=home, step=scaler.steps[-1].number)
-    time.sleep(600)
-
-
 def revived(world: World) -> None:
     query, policy = world.start(), Told()
-    policy.want = 2
+    policy.want = LARGEST
     started = time.monotonic()
     scaler = world.scale(query, policy)
     first = scaler.status
@@ -355,7 +345,7 @@ def revived(world: World) -> None:
     waited_s, again = time.monotonic() - started, scaler.steps[0]
     intent = again.intent.id if isinstance(again.intent, Intent) else None
     world.say("attached again", status=first, waited_s=round(waited_s, 1), step=again.number, intent=intent)
-    until("the growth that was cut off", settled(scaler, 2), scaler)
+    until("the growth that was cut off", settled(scaler, LARGEST), scaler)
     scaler.stop()
     query.stop()
     world.result(query)
@@ -408,19 +398,19 @@ def silence(world: World) -> None:
         query,
         slo=rheostat.Slo(headroom=0.2, max_lag_s=10.0),
         executors=(1, LARGEST),
-        policy=DS2(),
+        policy=DS2(ignore_single_decrease=False),
         journal=str(world.folder / "lines.db"),
         interval_s=1.0,
         window_s=5.0,
         counters={"lines": RowCounter()},
     )
-    lines.per_s = 1.9 * SLOT_PER_S
+    lines.per_s = 1.4 * SLOT_PER_S
     until("growth", settled(scaler, LARGEST), scaler)
     lines.per_s = 0.0
     until("rest", settled(scaler, 1), scaler)
     until("more steps", steps_more(scaler, 7), scaler)
     resting = scaler.steps[-1]
-    lines.per_s = 1.9 * SLOT_PER_S
+    lines.per_s = 1.4 * SLOT_PER_S
     until("growth again", settled(scaler, LARGEST), scaler)
     lines.per_s = 0.0
     until("the last lines", lambda: sum(map(len, got.values())) >= lines.sent, scaler)
@@ -445,7 +435,7 @@ def silence(world: World) -> None:
     )
 
 
-PARTS = {"errors": errors, "doomed": doomed, "revived": revived}
+PARTS = {"doomed": doomed, "revived": revived}
 
 
 def main(folder: Path, part: str) -> None:

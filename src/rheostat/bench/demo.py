@@ -117,9 +117,8 @@ def costs(demo: Demo) -> list[Cost]:
     over = sum(INTERVAL_S for o in usable if o.latency and o.latency.event_p99_s > (SLO.max_latency_s or 0.0))
     rates = sorted(r for o in usable if o.usable and (r := o.operator("job").true_rate_per_s))
     found = [Cost("scaled by DS2", held, over, True)]
-    if not rates:
-        return found
-    slot_per_s = rates[len(rates) // 2]
+    # Where no window was clean, as on a machine with much else to do, the pace itself is all that is known.
+    slot_per_s = rates[len(rates) // 2] if rates else SLOT_PER_S
     for way, count in (("static minimum", EXECUTORS[0]), ("static maximum", EXECUTORS[1])):
         found.append(Cost(way, count * demo.seconds, _late_s(demo, count * slot_per_s), False))
     return found

@@ -57,6 +57,7 @@ def run(
     spark-submit its settings are used. Exits with 1 when the query fails.
     """
     import warnings
+    from contextlib import suppress
 
     from rheostat.cli import logs
     from rheostat.cli.imported import imported
@@ -73,12 +74,16 @@ def run(
     interval_s, window_s = _number("--interval", interval, 10.0), _number("--window", window, 30.0)
     limit_s = None if seconds is None else _number("--seconds", seconds, 0.0)
     try:
+        from py4j.protocol import Py4JError
+
         from rheostat.engine.spark.attach import autoscale
     except ImportError as error:
         raise EngineError(f"{error}: Spark is not installed; pip install 'rheostat[spark]'") from error
     out = console()
-    # A journal that keeps nothing can still be made into a page at the end.
+    # A journal that keeps nothing can still be made into a page at the end; one that cannot be opened is told at once.
     book = open_journal(":memory:") if journal is None else journal
+    if journal is not None:
+        open_journal(journal).close()
     spark = _session(name or function, master, bounds, cores, memory_mb, conf or [])
     try:
         spark.sparkContext.setLogLevel("WARN" if verbose else "ERROR")
@@ -99,13 +104,20 @@ def run(
                 out.print(f"warning: {doubt.message}", markup=False, soft_wrap=True)
             try:
                 with live_view(out, scaler.job, change_line, lasting=True) as show:
-                    gone_s = _watch(scaler, show, stopping, limit_s)
-            finally:
+                    _watch(scaler, show, stopping, limit_s)
+                if not verbose:
+                    # What Spark writes about a batch that is cut off looks worse than it is.
+                    spark.sparkContext.setLogLevel("OFF")
                 failed = _end(scaler)
+            except (Py4JError, OSError) as error:
+                # A signal for the whole group ends Spark's JVM too.
+                failed = "" if stopping.is_set() else f"Spark is gone ({type(error).__name__})"
+                scaler.stop()
         changes = sum(step.intent is not None for step in scaler.steps)
-        out.print(f"ended after {gone_s:.0f} s with {changes} changes", style="dim")
+        out.print(f"ended with {changes} changes", style="dim")
     finally:
-        spark.stop()
+        with suppress(Py4JError, OSError):
+            spark.stop()
     if html_file is not None:
         from rheostat.report.page import journal_page
 
@@ -117,8 +129,8 @@ def run(
         raise EngineError(failed)
 
 
-def _watch(scaler: Scaler, show: Any, stopping: Any, limit_s: float | None) -> float:
-    """Show what happens until the query ends, or is to end; return how long that was."""
+def _watch(scaler: Scaler, show: Any, stopping: Any, limit_s: float | None) -> None:
+    """Show what happens until the query ends, or is to end."""
     from time import monotonic
 
     begun_s, told = monotonic(), False
@@ -127,7 +139,7 @@ def _watch(scaler: Scaler, show: Any, stopping: Any, limit_s: float | None) -> f
         show(scaler.steps, gone_s)
         alive = scaler.holds or any(query.isActive for query in scaler.queries)
         if stopping.is_set() or not alive or (limit_s is not None and gone_s >= limit_s):
-            return gone_s
+            return
         if scaler.status.startswith("failed") and not told:
             # Without a scaler the query goes on as it is.
             typer.echo(f"the scaler {scaler.status}; the query goes on at its size", err=True)

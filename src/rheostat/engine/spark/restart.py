@@ -219,7 +219,8 @@ class Pipeline:
             try:
                 work()
             except Exception as error:  # noqa: BLE001 - told by the engine; a thread has nobody else to tell
-                log.warning("the pipeline was not built anew", error=_words(error))
+                if not self.ending:
+                    log.warning("the pipeline was not built anew", error=_words(error))
                 self.failure = error
             finally:
                 self.doing = ""

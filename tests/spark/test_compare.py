@@ -8,9 +8,9 @@ from pathlib import Path
 
 def test_ways_are_compared_on_real_clusters(tmp_path: Path) -> None:
     page, rows = tmp_path / "spark.html", tmp_path / "rows.json"
-    command = f"compare --engine spark --job wordcount --policy dynamic-allocation,ds2 --duration 45 --json {rows} --html {page}"
+    command = "compare --engine spark --job wordcount --policy dynamic-allocation,ds2 --duration 45"
     told = subprocess.run(
-        [sys.executable, "-m", "rheostat", *command.split()],
+        [sys.executable, "-m", "rheostat", *command.split(), "--json", str(rows), "--html", str(page)],
         capture_output=True,
         text=True,
         timeout=400,

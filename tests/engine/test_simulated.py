@@ -118,7 +118,7 @@ def test_unknown_job_suggests_the_nearest() -> None:
         job("wordcont")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(st.floats(0.2, 3.0), min_size=2, max_size=4),
     st.lists(st.floats(20, 400), min_size=4, max_size=4),

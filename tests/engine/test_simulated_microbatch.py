@@ -216,7 +216,7 @@ DISCIPLINES = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     DISCIPLINES,
     st.lists(st.sampled_from([0.0, 30.0, 100.0, 777.7]), min_size=5, max_size=60),
@@ -240,7 +240,7 @@ def test_no_record_is_lost_or_made(
         assert batch.oldest_s <= batch.start_s + 1e-6
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from([None, 1, 3, 8, 12]),
     st.integers(1, 8),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from rheostat.engine.spark.batchfit import Sample, Sizes, fit_batches
@@ -79,7 +79,6 @@ def test_only_the_newest_batches_count() -> None:
     assert found.batches == 64
 
 
-@settings(deadline=None)
 @given(
     some.lists(
         some.builds(

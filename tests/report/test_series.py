@@ -12,7 +12,7 @@ def test_a_short_series_is_left_alone() -> None:
     assert thin(x, y, 10) == (x, y)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.one_of(st.just(float("nan")), st.floats(-1e9, 1e9)), min_size=1, max_size=800),
     st.integers(8, 100),

@@ -238,7 +238,7 @@ class View:
         least = int(smaller[-1]) + 1 if len(smaller) else 0
         if len(larger):
             return min(max(linear, least), int(larger[0]) + 1)
-        return least if self.falls and least else max(linear, least)
+        return len(ability) if self.falls else max(linear, least)
 
 
 def big(situation: Situation[History], tuning: Tuning) -> Decision:

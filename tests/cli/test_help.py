@@ -19,6 +19,7 @@ COMMANDS = (
     "report",
     "bench",
     "doctor",
+    "kafka",
     "jobs",
     "policies",
     "loads",

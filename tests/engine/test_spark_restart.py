@@ -6,7 +6,7 @@ import pytest
 from file_engine import FileEngine, Seven, StepClock
 
 from rheostat.cycle import State
-from rheostat.engine.spark.begin import last_slots, take
+from rheostat.engine.spark.begin import last_allocation, take
 from rheostat.engine.spark.checkpoint import Repartition
 from rheostat.engine.spark.restart import stop_after_batch
 from rheostat.errors import LeaseRefused
@@ -54,25 +54,25 @@ def test_a_query_is_stopped_between_two_batches(messages: list[str], looks: int)
 @pytest.mark.parametrize(
     ("opened", "step", "moved", "slots"),
     [
-        (False, "start for 8 slots", False, 6),
+        (False, "start with job=8", False, 6),
         (True, "ask for 4 executors", False, 2),
         (True, "stop after a batch", False, 2),
         (True, MOVE, False, 2),
         (True, MOVE, True, 8),
-        (True, "start for 8 slots", False, 8),
-        (True, "start for 2 slots, as before: no memory", False, 2),
+        (True, "start with job=8", False, 8),
+        (True, "start with job=2 as before: no memory", False, 2),
     ],
 )
 def test_a_pipeline_begins_where_the_journal_says(opened: bool, step: str, moved: bool, slots: int) -> None:
     small, large, seen = (Allocation({"job": count}) for count in (2, 8, 6))
     state = State(open=Intent("1", 1, 0.0, large, small) if opened else None)
-    assert last_slots(state, IntentStep("1", step, 0.0), moved, seen) == slots
+    assert last_allocation(state, IntentStep("1", step, 0.0), moved, seen) == Allocation({"job": slots})
 
 
 def test_a_new_job_begins_at_the_smallest_size_and_older_steps_do_not_count() -> None:
-    assert last_slots(State(), None, False, None) == 0
+    assert last_allocation(State(), None, False, None) is None
     state = State(open=Intent("2", 1, 0.0, Allocation({"job": 8}), Allocation({"job": 4})))
-    assert last_slots(state, IntentStep("1", "start for 6 slots", 0.0), False, None) == 4
+    assert last_allocation(state, IntentStep("1", "start with job=6", 0.0), False, None) == Allocation({"job": 4})
 
 
 @pytest.mark.parametrize("lives", [False, True])

@@ -3,12 +3,17 @@ from __future__ import annotations
 from typing import Any
 
 from rheostat.job.graph import JobSpec
+from rheostat.policy.autrascale import AuTraScale
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.big_ds2 import BigDS2
 from rheostat.policy.conttune import ContTune
 from rheostat.policy.dhalion import Dhalion
+from rheostat.policy.drs import DRS
 from rheostat.policy.ds2 import DS2
+from rheostat.policy.exponent import Exponent
 from rheostat.policy.hpa import HPA
+from rheostat.policy.max_tasks import MaxTasks
+from rheostat.policy.proportion import Proportion
 from rheostat.policy.static import Static
 from rheostat.policy.trigger_interval import TriggerInterval
 from rheostat.testing.policy import PolicyConformance
@@ -87,3 +92,38 @@ class TestHPAWithoutStabilisation(PolicyConformance):
 class TestTriggerInterval(PolicyConformance):
     def make_policy(self) -> BasePolicy[Any]:
         return TriggerInterval()
+
+
+class TestAuTraScale(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return AuTraScale(processing_s=0.2)
+
+
+class TestAuTraScaleWithOurModel(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return AuTraScale(model="decomposed", literal=True, transfer="none")
+
+
+class TestDRS(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return DRS(processing_s=0.01)
+
+
+class TestDRSObserved(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return DRS(rates="observed")
+
+
+class TestMaxTasks(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return MaxTasks()
+
+
+class TestProportion(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return Proportion(limit_s=60.0)
+
+
+class TestExponent(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return Exponent(limit_s=60.0)

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from rheostat.clock import WallClock
 from rheostat.engine.spark.checkpoint import Checkpoint, Repartition
-from rheostat.engine.spark.restart import Pipeline, stop_after_batch
+from rheostat.engine.spark.restart import JOB, Pipeline, stop_after_batch
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Status
 
@@ -112,27 +112,27 @@ def a_few_batches(spark: SparkSession, counting: Counting) -> Checkpoint:
 def test_a_build_that_fails_is_replaced_by_the_one_before(spark: SparkSession, counting: Counting) -> None:
     notes: list[str] = []
     pipeline = Pipeline(spark, counting)
-    pipeline.begin(1)
+    pipeline.begin(Allocation({JOB: 1}))
     pipeline.wait()
     first = pipeline.query
-    pipeline.rebuild(lambda: 13, 2, notes.append)
+    pipeline.rebuild(lambda: Allocation({JOB: 13}), notes.append)
     pipeline.wait()
     assert pipeline.query is not None
     assert pipeline.query is not first
     assert (pipeline.slots, pipeline.status, pipeline.query.isActive) == (1, Status.RUNNING, True)
     assert "thirteen" in str(pipeline.failure)
     assert "thirteen" in pipeline.fixed
-    assert notes[-1].startswith("start for 1 slots, as before")
+    assert notes[-1].startswith("start with job=1 as before")
     pipeline.query.stop()
 
 
 def test_fewer_slots_than_hoped_for_need_no_restart(spark: SparkSession, counting: Counting) -> None:
     notes: list[str] = []
     pipeline = Pipeline(spark, counting)
-    pipeline.begin(2)
+    pipeline.begin(Allocation({JOB: 2}))
     pipeline.wait()
     first = pipeline.query
-    pipeline.rebuild(lambda: 4, 4, notes.append)
+    pipeline.rebuild(lambda: None, notes.append)
     pipeline.wait()
     assert (pipeline.query, notes) == (first, [])
     assert first is not None
@@ -141,7 +141,7 @@ def test_fewer_slots_than_hoped_for_need_no_restart(spark: SparkSession, countin
 
 def test_a_pipeline_must_return_its_query(spark: SparkSession) -> None:
     with pytest.raises(ValueError, match="must return it, and returned a builtins"):
-        Pipeline(spark, lambda _: None).begin(1)  # type: ignore[arg-type, return-value]
+        Pipeline(spark, lambda _: None).begin(Allocation({JOB: 1}))  # type: ignore[arg-type, return-value]
 
 
 def test_a_repartition_is_finished_undone_or_left_alone(spark: SparkSession, counting: Counting) -> None:

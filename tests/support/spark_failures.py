@@ -30,6 +30,7 @@ from sqlalchemy.pool import Pool
 
 import rheostat
 from rheostat.engine.spark.attach import Scaler
+from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.engine.spark.executors import SparkScheduler
 from rheostat.engine.spark.offsets import RowCounter
 from rheostat.errors import RheostatError
@@ -310,6 +311,7 @@ def full_disk(world: World, scaler: Scaler, policy: Told) -> None:
     before = intents(world)
     policy.want = LARGEST
     until("more such steps", steps_more(scaler, 3), scaler)
+    assert isinstance(scaler._engine, MicroBatchEngine)
     status, wanted = scaler.status, scaler._engine.executors.wanted
     disk.pages = 1_000_000
     world.say("disk full", status=status, wanted=wanted)

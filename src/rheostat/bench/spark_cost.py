@@ -1,8 +1,11 @@
 """What Rheostat costs a query on real Spark, and what a live resize costs it.
 
-Overhead: the same query with and without probes and a scaler, turn by turn in one warm application, each turn a fixed
-number of equal batches back to back. Resize: a stateful query under load, 2 -> 6 -> 2 executors again and again, its
-output held against a batch computation.
+Overhead: the same query with and without probes, side by side in one warm application at full load. Their batches
+alternate, so that what else the machine does hits both; compared is the CPU time of their tasks. (Turn by turn,
+batches of one second differed by 30 % from one turn to the next.) The scaler looks after one of the two; its steps take
+time from both, and are counted as if each step held a core as long as it lasts.
+
+Resize: a stateful query under load, 2 -> 6 -> 2 executors again and again, its output held against a batch computation.
 """
 
 from __future__ import annotations
@@ -23,113 +26,118 @@ from rheostat.workload.schedule import Schedule
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from rheostat.workload.pipeline import Around
 
 ROWS = {"q1": 500_000, "q5": 80_000}
 """Pipeline -> rows of a batch: about a second of work."""
-STEP_S = 1.0
-"""Between two looks of the scaler: ten times as often as it looks by default."""
+LOOK_S = 2.0
+"""Between two looks of the scaler, for many steps in a short time."""
+DEFAULT_LOOK_S = 10.0
+"""Between two looks as `autoscale` has it: what its steps cost is counted at this pace."""
+CORES = 2
 SMALL, LARGE = 2, 6
+WARM_UP = 8
+"""Batches of either query that are not counted."""
 HOLD_S = 15
 """Between two resizes."""
 
 
 @dataclass(frozen=True)
-class Turn:
-    """Some batches of a query, with or without Rheostat."""
+class Pairs:
+    """Batches of the same query with and without probes, one after the other."""
 
-    with_rheostat: bool
-    batch_s: tuple[float, ...]
-    """Seconds of each batch, without the first ones of the turn."""
-    step_ms: tuple[float, ...] = ()
+    ratios: tuple[float, ...]
+    """Of every pair: CPU seconds of the tasks without probes per CPU second with them."""
+    rate_per_s: float
+    """Records per second of one core, without probes."""
+    step_ms: tuple[float, ...]
 
 
 def overhead(quick: bool, progress: Progress) -> list[Measure]:
     """Compare throughput with and without probes and scaler, on Nexmark q1 and q5 at full load."""
-    pairs, batches = (3, 8) if quick else (8, 12)
-    found, steps_ms = [], []
+    batches = 20 if quick else 60
+    found: list[Measure] = []
+    steps_ms: list[float] = []
     for pipeline, rows in ROWS.items():
-        progress(f"{pipeline}: {pairs} pairs of turns, {batches} batches each")
+        progress(f"{pipeline}: {batches} batches with probes and {batches} without")
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            turns = pool.submit(run_turns, pipeline, rows, pairs, batches).result()
-        ratios = sorted(
-            median(bare.batch_s) / median(ours.batch_s)
-            for bare, ours in zip(
-                (t for t in turns if not t.with_rheostat), (t for t in turns if t.with_rheostat), strict=True
-            )
+            pairs = pool.submit(run_pairs, pipeline, rows, batches).result()
+        steps_ms += pairs.step_ms
+        ratios, scaler = sorted(pairs.ratios), median(pairs.step_ms) / 1e3 / (DEFAULT_LOOK_S * CORES)
+        quarter = len(ratios) // 4
+        note = (
+            f"probes {median(ratios):.3f} (half of {len(ratios)} pairs from {ratios[quarter]:.3f} to "
+            f"{ratios[-quarter - 1]:.3f}), scaler {1 - scaler:.4f}; without: {pairs.rate_per_s:,.0f} records/s and core"
         )
-        steps_ms += [ms for turn in turns for ms in turn.step_ms]
-        rate = rows / median(s for t in turns if not t.with_rheostat for s in t.batch_s)
-        note = f"{pairs} pairs from {ratios[0]:.3f} to {ratios[-1]:.3f}; without: {rate:,.0f} records/s"
-        found.append(Measure("overhead", f"throughput_ratio_{pipeline}", median(ratios), "", ">= 0.99", "higher", note))
+        ratio = median(ratios) * (1 - scaler)
+        found.append(Measure("overhead", f"throughput_ratio_{pipeline}", ratio, "", ">= 0.99", "higher", note))
     steps_ms.sort()
     note = f"{len(steps_ms)} steps at full load, the slowest {steps_ms[-1]:.0f} ms; collect, decide, journal (SQLite)"
     found.append(Measure("overhead", "step_ms_spark", median(steps_ms), "ms", "<= 50", "lower", note))
     return found
 
 
-def run_turns(pipeline: str, rows: int, pairs: int, batches: int) -> list[Turn]:
-    """Run the query turn by turn in one application, in this process."""
+def run_pairs(pipeline: str, rows: int, batches: int) -> Pairs:
+    """Run the query with and without probes at the same time, in this process."""
+    from rheostat.clock import WallClock
+    from rheostat.engine.spark.attach import autoscale
+    from rheostat.engine.spark.probe import operator
     from rheostat.engine.spark.session import session
+    from rheostat.engine.spark.stages import Stages
+    from rheostat.workload.pipeline import plain
 
     with TemporaryDirectory(prefix="rheostat-overhead-") as folder:
         conf = {**quiet(Path(folder)), "spark.sql.shuffle.partitions": "2"}
-        spark = session("rheostat-overhead", executors=(2, 2), memory_mb=1024, conf=conf)
+        spark = session("rheostat-overhead", executors=(CORES, CORES), memory_mb=1024, conf=conf)
         try:
-            # The first pair warms the application up. Who goes first changes, so that a drift hits both.
-            order = [ours for pair in range(pairs + 1) for ours in ((False, True) if pair % 2 else (True, False))]
-            turns = [
-                _turn(spark, pipeline, rows, batches, ours, Path(folder) / str(number))
-                for number, ours in enumerate(order)
-            ]
-            return turns[2:]
+            clock, stages = WallClock(), Stages(spark.sparkContext)
+            bare, ours = (
+                _endless(spark, pipeline, rows, around, Path(folder) / name)
+                for name, around in (("bare", plain), ("ours", operator))
+            )
+            spent: dict[str, dict[int, float]] = {str(bare.runId): {}, str(ours.runId): {}}
+            with autoscale(
+                ours, executors=(CORES, CORES), journal=f"{folder}/journal.db", interval_s=LOOK_S, window_s=10.0
+            ) as scaler:
+                while min(map(len, spent.values())) < batches + WARM_UP and bare.isActive and ours.isActive:
+                    for stage in stages.finished():
+                        done = spent[stage.run_id]
+                        done[stage.batch] = done.get(stage.batch, 0.0) + stage.cpu_s
+                    clock.sleep_until(clock.now() + 1.0)
+                steps_ms = tuple(step.step_ms for step in scaler.steps[1:])
+            for query in (bare, ours):
+                query.stop()
         finally:
             spark.stop()
+    without, probed = (list(done.values())[WARM_UP:-1] for done in spent.values())
+    return Pairs(
+        tuple(one / other for one, other in zip(without, probed, strict=False)), rows / median(without), steps_ms
+    )
 
 
-def _turn(spark: SparkSession, pipeline: str, rows: int, batches: int, ours: bool, folder: Path) -> Turn:
-    from rheostat.clock import WallClock
-    from rheostat.engine.spark.attach import autoscale
-    from rheostat.engine.spark.feed import Feed
-    from rheostat.engine.spark.probe import operator
-    from rheostat.engine.spark.progress import Batch, parse_progress
+def _endless(spark: SparkSession, pipeline: str, rows: int, around: Around, folder: Path) -> StreamingQuery:
+    """Start a query that never waits for data."""
     from rheostat.workload.catalog import pipeline_named
-    from rheostat.workload.pipeline import plain
 
-    chosen, clock = pipeline_named(pipeline), WallClock()
+    chosen = pipeline_named(pipeline)
     events = (
         spark.readStream.format("rate-micro-batch")
         .option("rowsPerBatch", rows)
-        .option("numPartitions", 2)
+        .option("numPartitions", CORES)
         .option("startTimestamp", 0)
         .option("advanceMillisPerBatch", 1000)
         .load()
     )
-    feed = Feed()
-    spark.streams.addListener(feed)
-    query = (
-        chosen.build(events.select("value", "timestamp"), operator if ours else plain)
+    return (
+        chosen.build(events.select("value", "timestamp"), around)
         .writeStream.outputMode(chosen.output_mode)
         .format("noop")
-        .queryName(f"turn{folder.name}")
+        .queryName(folder.name)
         .option("checkpointLocation", str(folder))
         .start()
     )
-    scaler = (
-        autoscale(query, executors=(2, 2), journal=str(folder) + ".db", interval_s=STEP_S, window_s=5.0)
-        if ours
-        else None
-    )
-    seen: list[Batch] = []
-    while len(seen) < batches and query.isActive:
-        seen += [batch for text in feed.drain() if (batch := parse_progress(text)) is not None]
-        clock.sleep_until(clock.now() + 0.02)
-    steps = scaler.steps if scaler is not None else ()
-    if scaler is not None:
-        scaler.stop()
-    query.stop()
-    spark.streams.removeListener(feed)
-    # The first two pay for planning and for the connection of the listeners.
-    return Turn(ours, tuple(batch.seconds for batch in seen[2:batches]), tuple(step.step_ms for step in steps[1:]))
 
 
 def resize(quick: bool, progress: Progress) -> list[Measure]:

@@ -14,7 +14,7 @@ POLICIES = "static,hpa,dhalion,ds2,clairvoyant"
 def compare(
     file: options.File = None,
     engine: Annotated[
-        str, typer.Option(metavar="NAME", help="simulated, or spark: a real cluster on this machine.")
+        str, typer.Option(metavar="NAME", help="simulated, spark (a real cluster here), or spark-realtime.")
     ] = "simulated",
     job: options.Job = None,
     load: options.Load = None,
@@ -38,7 +38,8 @@ def compare(
 
     Without --policy: the file's policy beside static, hpa, dhalion, ds2 and the clairvoyant; on Spark, whose jobs are
     ysb, ysb-cpu (unpaced), wordcount and q5: static-minimum, static-maximum, dynamic-allocation (Spark's own),
-    trigger-interval, hpa and ds2. A journal holds the first policy's first seed.
+    trigger-interval, hpa and ds2; in real-time mode, whose jobs are wordcount and ysb: conttune, ds2 and dhalion, each
+    with the simulator's prediction beside it. A journal holds the first policy's first seed.
     """
     from rheostat.cli import logs, tables
     from rheostat.cli.chosen import run_policies, write_page
@@ -51,16 +52,23 @@ def compare(
     logs.configure(verbose)
     check_writable(json=json_file, html=html_file)
     promises = {"headroom": headroom, "max_latency_s": max_latency, "max_lag_s": max_lag}
-    if engine == "spark":
+    if engine in ("spark", "spark-realtime"):
         only = {"a file": file, "--seeds": seeds, "--seed": seed, "--start": start, "--journal": journal}
         if given := [name for name, value in only.items() if value is not None]:
             raise InvalidValue(f"{given[0]} is for the simulated engine: on Spark a run is what it is")
+        if engine == "spark-realtime":
+            from rheostat.cli.compare_realtime import compare_realtime
+
+            if html_file is not None:
+                raise InvalidValue("--html has no page for spark-realtime yet: --json has all its numbers")
+            compare_realtime(job or "wordcount", policy, load, duration, interval, promises, json_file)
+            return
         from rheostat.cli.compare_spark import compare_spark
 
         compare_spark(job or "ysb", policy, load, duration, interval, promises, json_file, html_file)
         return
     if engine != "simulated":
-        raise InvalidValue(f"unknown engine {engine!r}, {nearest(engine, ['simulated', 'spark'])}")
+        raise InvalidValue(f"unknown engine {engine!r}, {nearest(engine, ['simulated', 'spark', 'spark-realtime'])}")
     values = {"job": job, "load": load, "seed": seed, "duration_s": duration, "interval_s": interval}
     values |= {"start": start, "journal": journal}
     chosen = options.choose(file, policy, values, promises, beside=POLICIES)

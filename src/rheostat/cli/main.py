@@ -13,6 +13,7 @@ from rheostat.cli.bench import bench
 from rheostat.cli.compare import compare
 from rheostat.cli.demo import demo
 from rheostat.cli.doctor import doctor
+from rheostat.cli.kafka import kafka
 from rheostat.cli.lists import jobs, loads, policies
 from rheostat.cli.replay import replay
 from rheostat.cli.report import report
@@ -33,6 +34,7 @@ app = typer.Typer(
 )
 for command in (demo, run_pipeline, simulate, compare, reproduce, replay, report, bench, doctor, jobs, policies, loads):
     app.command()(command)
+app.add_typer(kafka, name="kafka")
 
 
 def _show_version(wanted: bool) -> None:

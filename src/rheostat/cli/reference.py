@@ -21,7 +21,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from rheostat.config.job import CLAIRVOYANT, CURVES, JOB, OPERATOR
 from rheostat.config.run import Config
 from rheostat.engine.simulated.curves import Curve
-from rheostat.engine.simulated.discipline import MicroBatch
+from rheostat.engine.simulated.discipline import MicroBatch, RealTime
 from rheostat.engine.simulated.jobs import JOBS
 from rheostat.engine.simulated.plant import (
     Failure,
@@ -36,6 +36,7 @@ from rheostat.engine.simulated.plant import (
 from rheostat.job.graph import Edge
 from rheostat.job.guards import FrozenPeriod, Guards
 from rheostat.job.slo import Bounds, Budget, Slo
+from rheostat.model.throughput import EdgeFunction
 from rheostat.policy.clairvoyant import Clairvoyant
 from rheostat.policy.registry import POLICIES, policy_class
 from rheostat.workload.loads import LOADS
@@ -89,11 +90,12 @@ def _lines() -> Iterator[str]:
     about = "An operator. Besides these, `curve` is its [ability curve](#curves); without one it never limits."
     yield from _section("Operator", OPERATOR, about, level=3, told=sentences(PlantOperator))
     yield from _curves()
-    for block in (Interference, Memory, LatencyLaw, Restart, Failure, Metrics, MicroBatch):
+    for block in (Interference, Memory, LatencyLaw, Restart, Failure, Metrics, MicroBatch, RealTime):
         yield from _section(block.__name__, block, level=3)
     yield "## Policies\n"
     for name in POLICIES:
         yield from _section(f"`{name}`", policy_class(name), level=3)
+    yield from _section("EdgeFunction", EdgeFunction, level=3)
     told = sentences(Clairvoyant)
     told = {**told, "horizon_s": f"{told['horizon_s']} Left out, the interval and one mean restart."}
     yield from _section("`clairvoyant`", CLAIRVOYANT, _about(Clairvoyant), level=3, told=told)

@@ -18,12 +18,23 @@ if TYPE_CHECKING:
 STOP_S = 20.0
 """How long the end of a batch is waited for when the query is told to stop: Kubernetes kills after 30 s."""
 LOOK_S = 0.5
+MODES = ("micro-batch", "realtime")
 
 
 def run(
     function: Annotated[
-        str, typer.Argument(metavar="MODULE:FUNCTION", help="What builds and starts the query for an allocation.")
+        str,
+        typer.Argument(
+            metavar="MODULE:FUNCTION",
+            help="What builds and starts the query for an allocation, or a rheostat.pipeline.",
+        ),
     ],
+    mode: Annotated[
+        str, typer.Option(metavar="MODE", help="micro-batch, or realtime: tasks of every stage of a pipeline.")
+    ] = "micro-batch",
+    option: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the pipeline, several times.")
+    ] = None,
     master: Annotated[
         str | None, typer.Option(metavar="URL", help="Spark master (default: a cluster on this machine).")
     ] = None,
@@ -63,14 +74,17 @@ def run(
     from rheostat.cli.imported import imported
     from rheostat.cli.live import change_line, live_view
     from rheostat.cli.output import check_writable, console, write_text
-    from rheostat.errors import EngineError, RheostatWarning
+    from rheostat.errors import EngineError, InvalidValue, RheostatWarning, nearest
     from rheostat.journal import open_journal
 
     logs.configure(verbose)
     check_writable(html=html_file)
-    start = imported(function)
+    if mode not in MODES:
+        raise InvalidValue(f"--mode is {mode!r}, {nearest(mode, MODES)}")
+    start = _defined(imported(function), option or [])
     chosen, slo = _policy_and_slo(policy, headroom, max_latency)
     bounds = _bounds(executors)
+    in_one = mode == "realtime" and master is not None and master.startswith("local[")
     interval_s, window_s = _number("--interval", interval, 10.0), _number("--window", window, 30.0)
     limit_s = None if seconds is None else _number("--seconds", seconds, 0.0)
     try:
@@ -84,7 +98,7 @@ def run(
     book = open_journal(":memory:") if journal is None else journal
     if journal is not None:
         open_journal(journal).close()
-    spark = _session(name or function, master, bounds, cores, memory_mb, conf or [])
+    spark = _session(name or function, master, bounds, cores, memory_mb, conf or [], mode)
     try:
         spark.sparkContext.setLogLevel("WARN" if verbose else "ERROR")
         with _told_to_stop() as stopping, warnings.catch_warnings(record=True) as doubts:
@@ -93,7 +107,8 @@ def run(
                 start,
                 name=name or function,
                 slo=slo,
-                executors=bounds,
+                executors=None if in_one else bounds,
+                mode=mode,  # type: ignore[arg-type]
                 policy=chosen,
                 journal=book,
                 apply=not shadow,
@@ -169,6 +184,7 @@ def _session(
     cores: str | None,
     memory_mb: str | None,
     conf: list[str],
+    mode: str,
 ) -> SparkSession:
     """Start a session with these settings; under spark-submit, with those that it was given."""
     import os
@@ -184,6 +200,13 @@ def _session(
         if not equals or not key.startswith("spark."):
             raise InvalidValue(f"--conf {text!r}: a Spark setting is written spark.key=value")
         own[key] = value
+    if mode == "realtime" and not any(key.startswith("spark.jars") for key in own):
+        from rheostat.engine.spark.kafka_jars import connector_jars, is_cached
+
+        # For development; a cluster has the connector of its own Spark version in spark.jars.packages.
+        own |= {"spark.jars": ",".join(map(str, connector_jars()))} if is_cached() else {}
+    if mode == "realtime" and master is not None and master.startswith("local["):
+        return started({"spark.app.name": name, "spark.master": master, **own}, embedded=False)
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         sizes = {"cores": cores, "memory_mb": memory_mb}
         given = {key: scalar(text) for key, text in sizes.items() if text is not None}
@@ -197,6 +220,24 @@ def _session(
     defaults |= {setting.key: setting.value for setting in NEEDED if setting.value is not None}
     submitted = dict(SparkConf().getAll())
     return started({**{k: v for k, v in defaults.items() if k not in submitted}, **own}, embedded=False)
+
+
+def _defined(start: Any, options: list[str]) -> Any:
+    """Give a pipeline its options; a function that starts a query has none."""
+    from rheostat.errors import InvalidValue
+
+    given = {}
+    for text in options:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise InvalidValue(f"--option {text!r}: an option of the pipeline is written key=value")
+        given[key] = value
+    define = getattr(start, "define", None)
+    if define is not None:
+        return define(**given)
+    if given:
+        raise InvalidValue("--option is for a rheostat.pipeline; this is a function that starts a query by itself")
+    return start
 
 
 def _policy_and_slo(policy: str | None, headroom: str | None, max_latency: str | None) -> tuple[BasePolicy[Any], Slo]:

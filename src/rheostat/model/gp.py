@@ -5,7 +5,7 @@ noise, and learns length scale and signal deviation by maximum likelihood within
 
 | paper | here |
 |---|---|
-| K, k, y | `_kernel` with unit variance; abilities divided by the largest of them |
+| K, k, y | `kernel` with unit variance; abilities divided by the largest of them |
 | σ_f | the most likely one for a length scale, sqrt(yᵀK⁻¹y / n), but at most the largest ability |
 | length scale | the most likely one of `LENGTHS`; one sample says nothing about it, then `LENGTH_0` |
 
@@ -51,7 +51,7 @@ class GaussianProcess:
         mean = np.bincount(where, ability) / np.bincount(where)
         unit = float(mean.max())
         y, n = mean / unit, len(mean)
-        kernels = _kernel(sizes, sizes, LENGTHS[:, None, None]) + JITTER * np.eye(n)
+        kernels = kernel(sizes, sizes, LENGTHS[:, None, None]) + JITTER * np.eye(n)
         solved = np.linalg.solve(kernels, np.broadcast_to(y[:, None], (len(LENGTHS), n, 1)))[..., 0]
         fit = np.maximum(solved @ y, 1e-12)
         variance = np.minimum(fit / n, 1.0)
@@ -62,13 +62,13 @@ class GaussianProcess:
 
     def curve(self, most: int) -> AbilityCurve:
         """Return mean and standard deviation of Eq 3."""
-        k = _kernel(np.arange(1.0, most + 1.0), self.sizes, self.length)
+        k = kernel(np.arange(1.0, most + 1.0), self.sizes, self.length)
         spread = np.maximum(1.0 - ((k @ self.inverse) * k).sum(axis=1), 0.0)
         sd = self.signal * np.sqrt(spread) * self.unit_per_s
         return AbilityCurve(k @ self.weights * self.unit_per_s, sd, distances(self.sizes, most))
 
 
-def _kernel(a: Floats, b: Floats, length: Floats | float) -> Floats:
+def kernel(a: Floats, b: Floats, length: Floats | float) -> Floats:
     """Return exp(-(a - b)² / 2 l²), for one length scale or a stack of them."""
     covariance: Floats = np.exp(-0.5 * ((a[:, None] - b[None, :]) / length) ** 2)
     return covariance

@@ -19,7 +19,13 @@ POLICIES: Mapping[str, str] = {
     "dhalion": "rheostat.policy.dhalion:Dhalion",
     "conttune": "rheostat.policy.conttune:ContTune",
     "big-ds2": "rheostat.policy.big_ds2:BigDS2",
+    "dragster": "rheostat.policy.dragster:Dragster",
     "hpa": "rheostat.policy.hpa:HPA",
+    "autrascale": "rheostat.policy.autrascale:AuTraScale",
+    "drs": "rheostat.policy.drs:DRS",
+    "max": "rheostat.policy.max_tasks:MaxTasks",
+    "proportion": "rheostat.policy.proportion:Proportion",
+    "exponent": "rheostat.policy.exponent:Exponent",
     "trigger-interval": "rheostat.policy.trigger_interval:TriggerInterval",
 }
 """Name -> module:class, imported only when asked for. The clairvoyant is made where the truth is known."""

@@ -38,7 +38,7 @@ class Tuning:
         """
         needed, memo = demand(situation), situation.memo.get("tuning")
         last = Tuning(**{name: memo[name] for name in FIELDS if name in memo}) if memo else None
-        if last is None or _moved(last.demand, needed, trigger):
+        if last is None or moved(last.demand, needed, trigger):
             return Tuning(needed, changed_at_s=situation.changed_at_s)
         if last.open:
             return last
@@ -58,7 +58,8 @@ class Tuning:
 FIELDS = tuple(field.name for field in fields(Tuning))
 
 
-def _moved(before: Mapping[str, float], now: Mapping[str, float], share: float) -> bool:
+def moved(before: Mapping[str, float], now: Mapping[str, float], share: float) -> bool:
+    """Whether a demand has moved by more than a share of the larger one."""
     if before.keys() != now.keys():
         return True
     return any(abs(rate - before[name]) > share * max(rate, before[name]) for name, rate in now.items())

@@ -8,7 +8,11 @@ from collections.abc import Callable, Mapping
 from rheostat.errors import InvalidValue, nearest
 from rheostat.suite.result import Result
 
-SUITES: Mapping[str, str] = {"conttune": "rheostat.suite.conttune:reproduce"}
+SUITES: Mapping[str, str] = {
+    "conttune": "rheostat.suite.conttune:reproduce",
+    "dragster": "rheostat.suite.dragster:reproduce",
+    "autrascale": "rheostat.suite.autrascale:reproduce",
+}
 
 Reproduce = Callable[[bool, Callable[[str, float], None]], Result]
 """(quick, progress) -> result; progress is told what is done and the share of all work."""

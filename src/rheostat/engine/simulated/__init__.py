@@ -1,6 +1,6 @@
-"""A simulated engine: fluid flow with back pressure, or micro-batches, second by second, many replicas at once."""
+"""A simulated engine: flow with back pressure, micro-batches or real time, second by second, many replicas at once."""
 
-from rheostat.engine.simulated.discipline import MicroBatch
+from rheostat.engine.simulated.discipline import MicroBatch, RealTime
 from rheostat.engine.simulated.engine import FleetClock, SimulatedEngine
 from rheostat.engine.simulated.fleet import Fleet
 from rheostat.engine.simulated.plant import Plant
@@ -12,6 +12,7 @@ __all__ = [
     "FleetClock",
     "MicroBatch",
     "Plant",
+    "RealTime",
     "ScriptedRun",
     "SimulatedEngine",
     "SimulatedTestbed",

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rheostat.engine.simulated.batches import Batches
+from rheostat.engine.simulated.chains import Chains
 from rheostat.engine.simulated.flow import BackPressure
 from rheostat.engine.simulated.plant import Plant
 from rheostat.errors import InvalidValue
@@ -26,7 +27,7 @@ Floats = NDArray[np.float64]
 
 BLOCK_S = 512
 """Loads and noise are drawn in blocks of this many seconds."""
-LOAD, ABILITY, RESTART, FAILURE, METRICS = range(1, 6)
+LOAD, ABILITY, RESTART, FAILURE, METRICS, BATCHES = range(1, 7)
 """Purposes of random numbers."""
 ROWS = ("processed", "useful", "blocked", "emitted", "queue", "state", "arrived", "taken", "latency", "event_latency")
 """What the history keeps: six rows per operator, two per source, two per job."""
@@ -95,6 +96,8 @@ class Fleet:
         self.wanted = list(self.running)
         slots = [allocation.slots for allocation in self.running]
         self.batches = None if plant.discipline is None else Batches(plant, slots)
+        rngs = [self.rng(replica, BATCHES, 0) for replica in range(r)]
+        self.chains = None if plant.realtime is None else Chains(plant, self.running, rngs)
         self._events: list[tuple[float, int, int, str]] = []
         for replica in range(r):
             for moment in failures_s:
@@ -128,6 +131,10 @@ class Fleet:
             from rheostat.engine.simulated.batched import BatchedEngine
 
             return BatchedEngine(self, replica, self.batches.jobs[replica])
+        if self.chains is not None:
+            from rheostat.engine.simulated.chained import ChainedEngine
+
+            return ChainedEngine(self, replica, self.chains.jobs[replica])
         from rheostat.engine.simulated.engine import SimulatedEngine
 
         return SimulatedEngine(self, replica)
@@ -160,10 +167,12 @@ class Fleet:
     def _tick(self) -> None:
         arrivals = self._loads[self.now % BLOCK_S]
         self.arrived += arrivals
-        if self.batches is None:
-            self._flow(arrivals)
-        else:
+        if self.batches is not None:
             self._batch(self.batches, arrivals)
+        elif self.chains is not None:
+            self._chain(self.chains, arrivals)
+        else:
+            self._flow(arrivals)
         self.history[self.now % len(self.history)] = self.now_rows
 
     def _flow(self, arrivals: Floats) -> None:
@@ -205,6 +214,19 @@ class Fleet:
                 self.running[replica] = Allocation({self.by_index[0].name: job.slots})
         if self._traced is not None:
             self._trace_second(arrivals, taken, batches.lag_s, batches.slots)
+
+    def _chain(self, chains: Chains, arrivals: Floats) -> None:
+        """Play one second of real time: records count when they leave the last stage."""
+        chains.tick(self.now, arrivals[0])
+        taken, processed = chains.done - self.taken, chains.processed - self.processed
+        self.taken[:], self.processed[:], self.emitted[:] = chains.done, chains.processed, chains.processed
+        self.useful[:], self.queue[:], self.up[:] = chains.useful, chains.queue, chains.up
+        if self._stateful:
+            self.state += processed * self._state_in - self.state * self._state_out
+        self.latency[:], self.event_latency[:] = chains.latency_s, chains.event_latency_s
+        self.running = [job.running for job in chains.jobs]
+        if self._traced is not None:
+            self._trace_second(arrivals, taken, chains.lag_s, chains.slots)
 
     def _measure_latency(self, processed: Floats, waiting: Floats, taken: Floats, arrivals: Floats) -> None:
         law = self.plant.latency
@@ -268,6 +290,8 @@ class Fleet:
         self._factor = np.exp(self._noise_sd * self._noises[place])
         if self.batches is not None:
             self.batches.renew(self._factor[0])
+        if self.chains is not None:
+            self.chains.renew(self._factor)
         self._refresh()
 
     # -- abilities -------------------------------------------------------------------------------------------
@@ -306,6 +330,9 @@ class Fleet:
         if self.batches is not None:
             self.batches.jobs[replica].want(target.slots)
             return
+        if self.chains is not None:
+            self.chains.jobs[replica].want(target)
+            return
         if target == self.running[replica] and self.up[replica]:
             return
         drawn = self.plant.restart.draw_s(self.rng(replica, RESTART, self.now), float(self.state[:, replica].sum()))
@@ -319,12 +346,16 @@ class Fleet:
 
     def fail(self, replica: int, in_s: float = 0.0) -> None:
         """Let a replica lose a worker, now or later."""
-        unnoticed_s = self.plant.failure.detected_after_s if self.batches is None else 0.0
+        flows = self.batches is None and self.chains is None
+        unnoticed_s = self.plant.failure.detected_after_s if flows else 0.0
         self._schedule(self.now + in_s + unnoticed_s, replica, "fail")
 
     def _fail(self, replica: int) -> None:
         if self.batches is not None:
             self.batches.jobs[replica].kill()
+            return
+        if self.chains is not None:
+            self.chains.jobs[replica].kill()
             return
         failure = self.plant.failure
         waiting = (self.arrived - self.taken)[:, replica]

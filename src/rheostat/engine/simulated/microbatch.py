@@ -12,14 +12,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from rheostat.engine.simulated.arrivals import TINY, Arrivals
 from rheostat.engine.simulated.discipline import MicroBatch
 from rheostat.engine.simulated.executors import Executors
 from rheostat.errors import InvalidValue
 
 POLL_S = 0.01
 """How soon a query without a trigger interval looks again when nothing waited (Spark's own polling delay)."""
-TINY = 1e-9
-"""Rounding of moments and counts."""
 KEPT = 512
 """Finished batches that are remembered."""
 
@@ -102,9 +101,7 @@ class MicroBatchJob:
         self._ability = ability
         self._batch: _Running | None = None
         self._look_s = discipline.trigger_phase_s
-        # Records that had come by every whole second, from the one on in which the oldest unfinished record came.
-        self._came: deque[float] = deque([0.0])
-        self._came_from = 0
+        self._arrivals = Arrivals()
         self._task_per_s = self._rate()
 
     @property
@@ -120,17 +117,17 @@ class MicroBatchJob:
     @property
     def backlog(self) -> float:
         """Records that have come and have no result."""
-        return max(0.0, self._came_by(self.now_s) - self.done)
+        return max(0.0, self._arrivals.by(self.now_s, self.done) - self.done)
 
     @property
     def lag_s(self) -> float:
         """Age of the oldest record without a result."""
-        return max(0.0, self.now_s - self._oldest_s())
+        return max(0.0, self.now_s - self._arrivals.oldest_s(self.done))
 
     def arrive(self, records: float) -> None:
         """Tell how many records come, evenly, in the second after those that are known."""
-        self._came.append(self._came[-1] + records)
-        self._forget()
+        self._arrivals.add(records)
+        self._arrivals.forget(self.done)
 
     def want(self, slots: int) -> None:
         """Ask for another number of slots, now."""
@@ -209,7 +206,7 @@ class MicroBatchJob:
         """Begin a batch when something waits; else look again at the next trigger."""
         own, step_s = self.discipline, self.discipline.source_step_s
         handed_out_s = math.floor(self.now_s / step_s + TINY) * step_s if step_s else self.now_s
-        latest = self._came_by(handed_out_s)
+        latest = self._arrivals.by(handed_out_s, self.done)
         if latest - self.done > TINY * max(1.0, self.done):
             cap = own.max_records_per_batch
             until = latest if cap is None else min(latest, self.done + cap)
@@ -221,12 +218,12 @@ class MicroBatchJob:
             self._look_s = handed_out_s + step_s if step_s else self.now_s + POLL_S
 
     def _end(self, batch: _Running, work_s: float) -> None:
-        oldest_s, records = self._oldest_s(), batch.until - self.done
+        oldest_s, records = self._arrivals.oldest_s(self.done), batch.until - self.done
         self.finished.append(
             Batch(batch.start_s, self.now_s, records, oldest_s, self.done, batch.latest, work_s, batch.busy_s)
         )
         self.done = batch.until
-        self._forget()
+        self._arrivals.forget(self.done)
         self._batch = None
         # As Spark has it: the trigger after this batch's start is the next one, even when it is past.
         self._look_s = max(self.now_s, self._trigger_after(batch.start_s)) if self.discipline.trigger_s else self.now_s
@@ -275,29 +272,3 @@ class MicroBatchJob:
         if rest or executors < 1:
             raise InvalidValue(f"{slots} slots are no whole number of executors of {self.discipline.quantum}")
         return executors
-
-    # -- arrivals -----------------------------------------------------------------------------------------------
-
-    def _came_by(self, moment: float) -> float:
-        """Return how many records had come by a moment; before the oldest unfinished one, those that are finished."""
-        place = moment - self._came_from
-        second = math.floor(place + TINY)
-        if second < 0:
-            return self.done
-        if second >= len(self._came) - 1:
-            return self._came[-1]
-        before, after = self._came[second], self._came[second + 1]
-        return before + max(0.0, place - second) * (after - before)
-
-    def _oldest_s(self) -> float:
-        """Return when the oldest record without a result came, or at the earliest will come."""
-        if len(self._came) < 2:
-            return float(self._came_from)
-        before, after = self._came[0], self._came[1]
-        return self._came_from + max(0.0, self.done - before) / (after - before)
-
-    def _forget(self) -> None:
-        """Forget the seconds all of whose records are finished, and those that brought none."""
-        while len(self._came) > 1 and self._came[1] <= self.done:
-            self._came.popleft()
-            self._came_from += 1

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 
 from rheostat.engine.simulated.curves import UNLIMITED, Curve
-from rheostat.engine.simulated.discipline import MicroBatch
+from rheostat.engine.simulated.discipline import MicroBatch, RealTime
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.frozen import FrozenMap, check_number, put
@@ -211,6 +212,9 @@ class Metrics:
 NOT_BATCHED = ("memory", "latency", "restart", "failure", "buffer_s")
 NOT_IN_BATCHES = ("skew", "emits_every_s", "queueing_records", "pinned_tasks")
 """What a plant and its operator cannot have when they work in micro-batches."""
+NOT_LIVE = (*NOT_BATCHED, "checkpoint_interval_s")
+NOT_IN_STAGES = ("emits_every_s", "queueing_records")
+"""What a plant and its operators cannot have when they work in real time."""
 
 
 @dataclass(frozen=True)
@@ -250,6 +254,8 @@ class Plant:
     """Tasks of every tunable operator at the start, unless told otherwise."""
     discipline: MicroBatch | None = None
     """Work in micro-batches, as Spark has it; none: fluid flow with back pressure, as Flink has it."""
+    realtime: RealTime | None = None
+    """Work as Spark's real-time mode does: all stages at once, no back pressure, batches that stretch."""
 
     def __post_init__(self) -> None:
         names = [operator.name for operator in self.operators]
@@ -263,17 +269,33 @@ class Plant:
         check_number("noise_period_s", self.noise_period_s, least=1)
         check_number("checkpoint_interval_s", self.checkpoint_interval_s, least=1.0)
         put(self, unit_per_s=FrozenMap(self.unit_per_s))
+        if self.discipline is not None and self.realtime is not None:
+            raise InvalidValue(f"plant {self.name!r} has a discipline and realtime: keep one of them")
         if self.discipline is not None:
             self._check_batched()
+        if self.realtime is not None:
+            self._check_live()
 
     def _check_batched(self) -> None:
         """Refuse what has no meaning for micro-batches, so that nothing that was set is ignored."""
         if len(self.operators) > 1 or self.graph.sources != self.graph.operators:
             raise InvalidValue(f"plant {self.name!r}: a micro-batch job is one operator that is also the source")
-        for part, names in ((self, NOT_BATCHED), (self.operators[0], NOT_IN_BATCHES)):
+        self._check_unused(((self, NOT_BATCHED), (self.operators[0], NOT_IN_BATCHES)), "micro-batches")
+
+    def _check_live(self) -> None:
+        """Refuse what has no meaning in real time."""
+        first, *rest = self.graph.order
+        graph, pinned = self.graph, self.operator(first).pinned_tasks
+        fans = any(len(graph.outputs[name]) > 1 or len(graph.inputs[name]) > 1 for name in graph.order)
+        if not rest or len(graph.sources) > 1 or fans or pinned is None:
+            raise InvalidValue(f"plant {self.name!r}: a real-time job is a chain behind one source with pinned_tasks")
+        self._check_unused(((self, NOT_LIVE), *((o, NOT_IN_STAGES) for o in self.operators)), "real time")
+
+    def _check_unused(self, parts: Iterable[tuple[Any, tuple[str, ...]]], what: str) -> None:
+        for part, names in parts:
             for each in fields(part):
                 if each.name in names and getattr(part, each.name) != each.default:
-                    raise InvalidValue(f"plant {self.name!r}: {each.name} means nothing to micro-batches, leave it out")
+                    raise InvalidValue(f"plant {self.name!r}: {each.name} means nothing to {what}, leave it out")
 
     def operator(self, name: str) -> PlantOperator:
         """Return one operator."""
@@ -286,10 +308,24 @@ class Plant:
             self.graph,
             tuple(self._tunable(o) for o in self.operators if o.pinned_tasks is None),
             tuple(Pinned(o.name, o.pinned_tasks, o.pinned_why) for o in self.operators if o.pinned_tasks is not None),
-            self.checkpoint_interval_s,
-            self.slots_available,
+            self.checkpoint_interval_s if self.realtime is None else self.realtime.batch_s,
+            self._slots_to_tune(),
             self.memory.choices_mb if self.memory else (),
         )
+
+    def _slots_to_tune(self) -> int | None:
+        """Return the slots that tunable operators may have; in real time pinned ones hold theirs at the same time."""
+        if self.slots_available is None or self.realtime is None:
+            return self.slots_available
+        return max(1, self.slots_available - sum(o.pinned_tasks or 0 for o in self.operators))
+
+    def shortage(self, allocation: Allocation) -> str:
+        """Say why a real-time job cannot start, or "": all tasks, the source's too, need a slot at the same time."""
+        tasks = {o.name: o.pinned_tasks or allocation.tasks[o.name] for o in self.operators}
+        if self.slots_available is None or sum(tasks.values()) <= self.slots_available:
+            return ""
+        told = ", ".join(f"{name} {count}" for name, count in tasks.items())
+        return f"{self.name} needs {sum(tasks.values())} slots at once ({told}), {self.slots_available} are there"
 
     def _tunable(self, operator: PlantOperator) -> Tunable:
         if self.discipline is None:
@@ -318,6 +354,8 @@ class Plant:
         even = self.nominal_per_s(operator, usable, allocation.memory_mb) * operator.evenness(usable)
         limited = even if operator.limit_per_s is None else min(even, operator.limit_per_s)
         able = limited * self.interference.share(allocation.slots)
+        if self.realtime is not None:
+            return self.realtime.sustained_per_s(able)
         return discipline.sustained_per_s(tasks, able) if discipline else able
 
 

@@ -62,6 +62,8 @@ class SimulatedTestbed:
             count = trial.allocation.tasks[tunable.operator]
             if tunable.bounds.clip(count) != count:
                 return f"{tunable.operator} cannot have {count} tasks"
+        if self.plant.realtime is not None and (why := self.plant.shortage(trial.allocation)):
+            return why
         for phase in trial.phases:
             if set(phase.rates_per_s) != set(spec.graph.sources):
                 return f"a phase names {sorted(phase.rates_per_s)}, the sources are {sorted(spec.graph.sources)}"

@@ -6,16 +6,20 @@ import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rheostat.clock import WallClock
 from rheostat.engine.spark.begin import begin
 from rheostat.engine.spark.checks import ATTACHED, check_application, check_attach, refuse_second
 from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.engine.spark.offsets import OffsetCounter
+from rheostat.engine.spark.realtime import RealTimeEngine
+from rheostat.engine.spark.realtime_attach import begin_realtime, slots_of
 from rheostat.engine.spark.restart import Pipeline, Start
 from rheostat.engine.spark.settings import checked_executors
+from rheostat.engine.spark.staged import PipelineFunction, Staged
 from rheostat.errors import InvalidValue, LeaseRefused, RheostatError
+from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision
 from rheostat.job.guards import Guards
 from rheostat.job.slo import Slo
@@ -26,6 +30,7 @@ from rheostat.policy.registry import make_policy
 from rheostat.ports import Journal
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 KEPT_STEPS = 1000
@@ -38,7 +43,7 @@ class Scaler:
     def __init__(
         self,
         controller: Controller[Any],
-        engine: MicroBatchEngine,
+        engine: MicroBatchEngine | RealTimeEngine,
         clock: WallClock,
         interval_s: float,
         own_journal: bool = False,
@@ -152,11 +157,11 @@ class Scaler:
 
 
 def autoscale(
-    queries: StreamingQuery | Sequence[StreamingQuery] | Start,
+    queries: StreamingQuery | Sequence[StreamingQuery] | Start | Staged | PipelineFunction,
     *,
     name: str | None = None,
     slo: Slo | None = None,
-    executors: tuple[int, int],
+    executors: tuple[int, int] | None = None,
     policy: str | BasePolicy[Any] = "ds2",
     journal: str | Journal = ":memory:",
     guards: Guards | None = None,
@@ -165,16 +170,32 @@ def autoscale(
     window_s: float = 30.0,
     counters: Mapping[str, OffsetCounter] | None = None,
     seed: int = 0,
+    mode: Literal["micro-batch", "realtime"] = "micro-batch",
+    start: Allocation | None = None,
+    rename_state: bool = False,
 ) -> Scaler:
-    """Keep the executors of micro-batch queries at the size that the policy decides.
+    """Keep the executors of micro-batch queries, or the tasks of a real-time pipeline, at what the policy decides.
 
     Instead of running queries, `queries` may be a function that builds and starts one for an `Allocation` and returns
     it. Then Rheostat starts it, where the journal says that it stopped, and builds it anew when its partitions are too
     few for the slots that it needs. `name` is the job's name in the journal: by default the queries' names, or the
     function's.
+
+    With `mode="realtime"` it must be a `rheostat.pipeline`, whose stages then have tasks of their own: `start` says how
+    many at the very first start. `executors` is left out on a master of one process. `rename_state` lets a checkpoint
+    that real-time mode itself made be repartitioned (docs/realtime.md).
     """
-    pipeline = _pipeline(queries, executors) if callable(queries) else None
-    listed = [] if callable(queries) else list(queries) if isinstance(queries, Sequence) else [queries]
+    if mode not in ("micro-batch", "realtime"):
+        raise InvalidValue(f"mode is {mode!r}: it is 'micro-batch' or 'realtime'")
+    staged = (
+        queries.define() if isinstance(queries, PipelineFunction) else queries if isinstance(queries, Staged) else None
+    )
+    if mode == "realtime" and staged is None:
+        raise InvalidValue("real-time mode needs a pipeline that says what its stages are: see rheostat.pipeline")
+    made: Any = _micro_batch(staged) if staged is not None else queries
+    # What can be refused comes first: the engine already listens to Spark.
+    chosen = make_policy(policy) if isinstance(policy, str) else policy
+    clock = WallClock()
     asked: dict[str, Any] = {
         "slo": slo,
         "journal": journal,
@@ -183,21 +204,37 @@ def autoscale(
         "counters": counters,
         "apply": apply,
     }
-    session = check_attach(listed, executors, **asked) if pipeline is None else pipeline.spark
+    pipeline: Pipeline | None = None
+    listed: list[StreamingQuery] = []
+    if mode == "realtime":
+        session = _active()
+        slots = slots_of(session, executors)
+    else:
+        bounds = _given(executors)
+        pipeline = _pipeline(made, bounds) if callable(made) else None
+        listed = [] if callable(made) else list(made) if isinstance(made, Sequence) else [made]
+        session = check_attach(listed, bounds, **asked) if pipeline is None else pipeline.spark
+    if apply and not listed:
+        refuse_second()
     if pipeline is not None:
-        name = name or _name(queries)
-        if apply:
-            refuse_second()
-    # What can be refused comes first: the engine already listens to Spark.
-    chosen = make_policy(policy) if isinstance(policy, str) else policy
+        name = name or (staged.name if staged is not None else _name(queries))
     book = open_journal(journal) if isinstance(journal, str) else journal
-    clock = WallClock()
-    engine = MicroBatchEngine(
-        session, pipeline or listed, executors, clock, name=name or "", window_s=window_s, counters=counters
-    )
-    rules = guards or Guards(shrink_over_slo=False)
+    engine: MicroBatchEngine | RealTimeEngine | None = None
     controller: Controller[Any] | None = None
     try:
+        if staged is not None and mode == "realtime":
+            engine = RealTimeEngine(session, staged, slots, clock, name=name or "", window_s=window_s)
+        else:
+            engine = MicroBatchEngine(
+                session,
+                pipeline or listed,
+                _given(executors),
+                clock,
+                name=name or "",
+                window_s=window_s,
+                counters=counters,
+            )
+        rules = guards or Guards(shrink_over_slo=False)
         controller = Controller(
             engine,
             chosen,
@@ -208,18 +245,22 @@ def autoscale(
             seed=seed,
             # After three silent turns a controller is taken for dead; a restarted driver is locked out for as long.
             pace=Pace(lease_s=min(MOST_LEASE_S, 3 * interval_s + 10.0)),
-            settings={"engine": "spark", "interval_s": interval_s, "window_s": window_s},
+            settings={"engine": "spark", "mode": mode, "interval_s": interval_s, "window_s": window_s},
         )
-        if pipeline is not None:
+        if isinstance(engine, RealTimeEngine):
+            begin_realtime(engine, controller, start, rename_state=rename_state)
+        elif pipeline is not None:
             begin(pipeline, engine, controller, resize=apply)
-            check_attach(engine.queries, executors, **asked)
+            check_attach(engine.queries, _given(executors), **asked)
         scaler = Scaler(controller, engine, clock, interval_s, own_journal=book is not journal)
     except BaseException:
-        for query in () if pipeline is None else engine.queries:
-            query.stop()
+        if engine is not None:
+            for query in engine.queries if not listed else ():
+                query.stop()
         if controller is not None:
             controller.stop()
-        engine.close()
+        if engine is not None:
+            engine.close()
         if book is not journal:
             book.close()
         raise
@@ -228,14 +269,30 @@ def autoscale(
     return scaler
 
 
-def _pipeline(start: Start, executors: tuple[int, int]) -> Pipeline:
-    """Return a pipeline that is not started, in a Spark that can be resized."""
+def _active() -> SparkSession:
     from pyspark.sql import SparkSession
 
-    checked_executors(executors)
     session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
     if session is None:
         raise InvalidValue("there is no Spark session in this process to start the query in: call rheostat.session")
+    return session
+
+
+def _given(executors: tuple[int, int] | None) -> tuple[int, int]:
+    if executors is None:
+        raise InvalidValue("executors is missing: the smallest and the largest number of them, as in executors=(2, 8)")
+    return executors
+
+
+def _micro_batch(staged: Staged) -> Start:
+    """Return what starts a pipeline of stages as a micro-batch query."""
+    return lambda allocation: staged.start(_active(), allocation, realtime=False)
+
+
+def _pipeline(start: Start, executors: tuple[int, int]) -> Pipeline:
+    """Return a pipeline that is not started, in a Spark that can be resized."""
+    checked_executors(executors)
+    session = _active()
     check_application(str(session.sparkContext.master), dict(session.sparkContext.getConf().getAll()))
     return Pipeline(session, start)
 

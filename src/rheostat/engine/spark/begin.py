@@ -9,7 +9,7 @@ import structlog
 from rheostat.cycle import State
 from rheostat.engine.spark.checkpoint import Checkpoint, Repartition
 from rheostat.engine.spark.microbatch import MicroBatchEngine
-from rheostat.engine.spark.restart import STARTED, Pipeline
+from rheostat.engine.spark.restart import JOB, STARTED, Pipeline
 from rheostat.errors import LeaseRefused
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Observation
@@ -34,11 +34,11 @@ def begin(pipeline: Pipeline, engine: MicroBatchEngine, controller: Controller[A
     if resize:
         entry = journal.latest(job, "observation")
         seen = entry.record.running if entry is not None and isinstance(entry.record, Observation) else None
-        last = last_slots(controller.state, step, moved, seen)
-        count = min(max(engine.least, last // cores), engine.most)
+        last = last_allocation(controller.state, step, moved, seen)
+        count = min(max(engine.least, (last.slots if last else 0) // cores), engine.most)
         engine.executors.want(count)
     # Where no executor has come yet the query waits for the first.
-    pipeline.begin(max(count, 1) * cores)
+    pipeline.begin(Allocation({JOB: max(count, 1) * cores}))
 
 
 def take(controller: Controller[Any], clock: Clock) -> None:
@@ -68,16 +68,18 @@ def repair(pipeline: Pipeline, step: IntentStep | None) -> bool:
     return state is not None and state.partitions == change.new
 
 
-def last_slots(state: State, step: IntentStep | None, moved: bool, seen: Allocation | None) -> int:
-    """Return the slots that the pipeline was built for or ran with last; 0 where the journal does not say.
+def last_allocation(state: State, step: IntentStep | None, moved: bool, seen: Allocation | None) -> Allocation | None:
+    """Return what the pipeline was built for or ran with last; None where the journal does not say.
 
     A change that was cut off is made again by the loop, from where it began, unless it got as far as the new query.
     """
     if state.open is None:
-        last = seen or state.applied
-        return last.slots if last else 0
+        return seen or state.applied
     if step is not None and step.intent == state.open.id:
         started = STARTED.match(step.name)
-        if moved or started:
-            return int(started[1]) if started else state.open.target.slots
-    return state.open.previous.slots if state.open.previous else 0
+        if started:
+            pairs = (pair.split("=") for pair in started[1].split())
+            return Allocation({name: int(tasks) for name, tasks in pairs})
+        if moved:
+            return state.open.target
+    return state.open.previous

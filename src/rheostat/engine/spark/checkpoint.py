@@ -10,6 +10,8 @@ Everything goes through the file system's own API in the JVM, so that it works w
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,11 @@ if TYPE_CHECKING:
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 STORE = "spark.sql.streaming.stateStore.providerClass"
+FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+REALTIME_NAMES: Mapping[str, str] = {"StatefulStreamlineAggregate": "stateStoreSave"}
+"""What real-time mode calls a stateful operator, and what a micro-batch calls the same one."""
+RENAMED_IN = ("4.3.",)
+"""Versions of Spark under which renaming state was tried."""
 WORD = "repartition "
 SAME = "SHUFFLE_PARTITIONS_ALREADY_MATCH"
 """Spark's name for asking for the number that is there already."""
@@ -67,8 +74,10 @@ class Checkpoint:
         jvm: Any = spark._jvm
         self._path: Any = jvm.org.apache.hadoop.fs.Path
         self._text: Any = jvm.org.apache.commons.io.IOUtils
-        conf = spark._jsparkSession.sessionState().newHadoopConf()
-        self._files: Any = self._path(location).getFileSystem(conf)
+        self._conf_of_files: Any = spark._jsparkSession.sessionState().newHadoopConf()
+        self._files: Any = self._path(location).getFileSystem(self._conf_of_files)
+        # Spark's own: what it writes appears as a whole or not at all, on every store that it supports.
+        self._manager: Any = jvm.org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
     @classmethod
     def of(cls, spark: SparkSession, query: StreamingQuery) -> Checkpoint:
@@ -93,14 +102,70 @@ class Checkpoint:
         conf = self._conf(last)
         return StateStore(int(conf[PARTITIONS]), conf[STORE].rpartition(".")[2])
 
+    def immovable(self) -> str:
+        """Say why Spark would refuse to repartition this state; "" where it can be done."""
+        state = self.state()
+        if state is None:
+            return ""
+        if not state.movable:
+            return f"its state is kept by {state.provider}, which cannot be repartitioned: RocksDB can"
+        if made := [name for name in self.operators() if name in REALTIME_NAMES]:
+            return (
+                f"its state was made by real-time mode ({made[0]}), whose name for it Spark refuses to repartition: "
+                "start it on a new checkpoint, which Rheostat lets a micro-batch make, or rename it (docs/realtime.md)"
+            )
+        return ""
+
+    def rename(self, spark_version: str) -> tuple[str, ...]:
+        """Give state that real-time mode made the name that can be repartitioned; return what was renamed.
+
+        Each file is written anew beside the old one and takes its place in one step. The query must be stopped.
+        """
+        if not spark_version.startswith(RENAMED_IN):
+            raise EngineError(
+                f"state is only renamed under Spark {' or '.join(RENAMED_IN)}, where it was tried, not {spark_version}"
+            )
+        renamed = []
+        for file, operator in self._metadata():
+            old = str(operator["operatorName"])
+            if (new := REALTIME_NAMES.get(old)) is None:
+                continue
+            text = self._read(file).replace(f'"operatorName":"{old}"', f'"operatorName":"{new}"')
+            manager = self._manager.create(self._at("state"), self._conf_of_files)
+            stream = manager.createAtomic(file, True)
+            try:
+                stream.write(bytearray(text.encode()))
+            except BaseException:
+                stream.cancel()
+                raise
+            stream.close()
+            renamed.append(old)
+        return tuple(renamed)
+
+    def operators(self) -> tuple[str, ...]:
+        """Return the names of the stateful operators, as their metadata has them."""
+        return tuple(str(found["operatorName"]) for _, found in self._metadata())
+
+    def _metadata(self) -> list[tuple[Any, dict[str, Any]]]:
+        """Return, of every stateful operator, the file with its metadata and what that says."""
+        folder, found = self._at("state"), []
+        for entry in self._files.listStatus(folder) if self._files.exists(folder) else ():
+            file = self._at("state", str(entry.getPath().getName()), "_metadata", "metadata")
+            if self._files.exists(file):
+                found.append((file, json.loads(self._read(file).splitlines()[-1])["operatorInfo"]))
+        return found
+
     def repartition(self, change: Repartition, *, exactly_once: bool = True) -> None:
         """Move the state to the new number of partitions; when it has that number already, all is well.
 
         `exactly_once` refuses a checkpoint whose last batch was not finished; without it Spark gives up that batch,
         and a sink that goes by batch numbers gets its records twice.
         """
+        # The format is the commit log's, whatever this session would write.
+        version = self._read(self._at("commits", str(change.batch))).splitlines()[0].removeprefix("v")
         try:
-            self._spark._streamingCheckpointManager.repartition(self.location, change.new, exactly_once)
+            with set_for_now(self._spark, {FORMAT: version}):
+                self._spark._streamingCheckpointManager.repartition(self.location, change.new, exactly_once)
         except Exception as error:
             if SAME not in str(error):
                 raise EngineError(f"the state cannot be repartitioned: {_first_line(error)}") from error
@@ -142,16 +207,35 @@ class Checkpoint:
 
     def _conf(self, batch: int) -> dict[str, str]:
         """Return the settings that the checkpoint holds fast: the second line of a batch's offsets."""
-        stream = self._files.open(self._at("offsets", str(batch)))
-        try:
-            lines = str(self._text.toString(stream, "UTF-8")).splitlines()
-        finally:
-            stream.close()
+        lines = self._read(self._at("offsets", str(batch))).splitlines()
         conf: dict[str, str] = json.loads(lines[1])["conf"]
         return conf
 
+    def _read(self, file: Any) -> str:
+        stream = self._files.open(file)
+        try:
+            return str(self._text.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
     def _at(self, *names: str) -> Any:
         return self._path("/".join((self.location, *names)))
+
+
+@contextmanager
+def set_for_now(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Let a query start under these settings, of which it takes a copy; other work in the session goes on as before."""
+    before = {key: spark.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, old)
 
 
 def _first_line(error: Exception) -> str:

@@ -45,10 +45,7 @@ def check_attach(
     check_number("window_s", window_s, least=1e-3)
     check_queries(queries)
     triggers_s = [refuse_trigger(name_of(query), str(query._jsq.streamingQuery().trigger())) for query in queries]
-    names = [name_of(query) for query in queries]
-    for name in counters or {}:
-        if name not in names:
-            raise InvalidValue(f"counters has the query {name!r}, which is not given: {nearest(name, names)}")
+    check_counters(queries, counters)
     session = session_of(queries)
     conf = dict(session.sparkContext.getConf().getAll())
     check_application(session.sparkContext.master, conf)
@@ -75,22 +72,30 @@ def name_of(query: Any) -> str:
     return str(query.name or query.id)
 
 
-def check_queries(queries: Sequence[Any]) -> None:
+def check_counters(queries: Sequence[Any], counters: Mapping[str, object] | None) -> None:
+    """Refuse counters of queries that are not given."""
+    names = [name_of(query) for query in queries]
+    for name in counters or {}:
+        if name not in names:
+            raise InvalidValue(f"counters has the query {name!r}, which is not given: {nearest(name, names)}")
+
+
+def check_queries(queries: Sequence[Any], who: str = "autoscale") -> None:
     """Refuse what is no running query of this process."""
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
     if not queries:
-        raise InvalidValue("autoscale needs at least one running query")
+        raise InvalidValue(f"{who} needs at least one running query")
     seen = set()
     for query in queries:
         kind = f"{type(query).__module__}.{type(query).__name__}"
         if ".connect." in kind:
             raise InvalidValue(f"a {kind} is of Spark Connect, which has no lever on executors: run in the driver")
         if isinstance(query, DataFrame):
-            raise InvalidValue("autoscale takes the query that writeStream...start() returned, not a DataFrame")
+            raise InvalidValue(f"{who} takes the query that writeStream...start() returned, not a DataFrame")
         if not isinstance(query, StreamingQuery):
-            raise InvalidValue(f"autoscale takes a StreamingQuery, not a {kind}")
+            raise InvalidValue(f"{who} takes a StreamingQuery, not a {kind}")
         if not query.isActive:
             raise InvalidValue(f"query {name_of(query)} is not active")
         if query.runId in seen:
@@ -106,6 +111,16 @@ def refuse_trigger(query: str, trigger: str) -> float:
     if why := NO_TRIGGERS.get(found[1]):
         raise InvalidValue(f"query {query} has the trigger {trigger}, which {why}")
     return int(found[2] or 0) / 1000
+
+
+def refuse_live(queries: Sequence[Any]) -> None:
+    """Refuse queries whose batches are no micro-batches: all their tasks run all the time, and tell nothing of work."""
+    for query in queries:
+        trigger = str(query._jsq.streamingQuery().trigger())
+        if trigger.startswith(("RealTime", "Continuous")):
+            raise InvalidValue(
+                f"query {name_of(query)} has the trigger {trigger}: give the engine that runs it instead of the query"
+            )
 
 
 def session_of(queries: Sequence[Any]) -> Any:

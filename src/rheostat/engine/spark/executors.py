@@ -108,6 +108,9 @@ class SparkScheduler:
         self._store: Any = self._spark.statusStore()
         # The scheduler's own set: one round trip and no lag. The status tracker goes through all jobs it remembers.
         self._jobs: Any = self._spark.dagScheduler().activeJobs()
+        # Fixed for the life of the application. `getConf` makes a round trip per setting: 300 of them.
+        cores = context._conf.get("spark.executor.cores")
+        self._cores = int(cores) if cores is not None else None
 
     def registered(self) -> tuple[str, ...]:
         """Ask the scheduler, which knows before the status store does."""
@@ -170,9 +173,8 @@ class SparkScheduler:
         self._backend.client().killExecutors(self._scala.toSeq(list(ids)))
 
     def cores_setting(self) -> int | None:
-        """Read it from the settings that the application was started with."""
-        value = self._context.getConf().get("spark.executor.cores")
-        return int(value) if value is not None else None
+        """Return what the application was started with."""
+        return self._cores
 
     def _check_alive(self) -> None:
         # A stopped context answers with nonsense instead of an error.
@@ -213,8 +215,11 @@ class Executors:
 
     @classmethod
     def of(cls, context: SparkContext, boundary_s: float = BOUNDARY_S) -> Executors:
-        """Take hold of a SparkContext's executors."""
-        return cls(SparkScheduler(context), boundary_s=boundary_s)
+        """Take hold of a SparkContext's executors; where there is only the driver, it is shown as one."""
+        from rheostat.engine.spark.local import LocalScheduler, in_one_process
+
+        scheduler = LocalScheduler(context) if in_one_process(context) else SparkScheduler(context)
+        return cls(scheduler, boundary_s=boundary_s)
 
     @property
     def wanted(self) -> int | None:

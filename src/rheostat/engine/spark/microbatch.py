@@ -106,6 +106,21 @@ class MicroBatchEngine:
         busy = self.pipeline is not None and bool(self.pipeline.doing)
         return not busy and not any(query.isActive for query in self.queries)
 
+    @property
+    def batches_done(self) -> dict[str, int]:
+        """Query -> batches that it has finished since its checkpoint was made, as of the last look."""
+        return {batches[-1].query: batches[-1].number + 1 for batches in self._batches.values() if batches}
+
+    @property
+    def executors_seen(self) -> int:
+        """Executors that there were at the last look."""
+        return self._before
+
+    @property
+    def ended(self) -> dict[str, str]:
+        """Run id of every query that has ended -> its exception, "" where it was stopped."""
+        return {run: why for run, why in self._feed.ended.items() if run in self._batches}
+
     def finish(self) -> None:
         """Wait for the end of a restart that is under way; one that only waits is given up."""
         if self.pipeline is not None:
@@ -150,7 +165,7 @@ class MicroBatchEngine:
             # Before its first batch nothing is known but what it was built for.
             enough = self._widest or self.pipeline.slots
             if intent.target.slots > enough:
-                self.pipeline.rebuild(self._arrived, enough, note)
+                self.pipeline.rebuild(lambda: self._arrived(enough), note)
 
     def observe(self) -> Observation:
         """Return what the batches since the last change, or of the last window, show."""
@@ -244,17 +259,18 @@ class MicroBatchEngine:
         built = f"built for {self.pipeline.slots} slots, its widest stage has {useful} tasks"
         return [f"more than {useful} slots have no use: {self.pipeline.fixed or self.pipeline.kept or built}"]
 
-    def _arrived(self) -> int:
-        """Wait until no more executors come, and return the slots that are there; 0 when the engine is about to end."""
+    def _arrived(self, enough: int) -> Allocation | None:
+        """Wait until no more executors come, and return the slots that are there; None when these need no restart."""
         while self.pipeline is not None and not self.pipeline.ending:
             with self._lever:
                 now_s = self.clock.now()
                 under_way = self.executors.state(self.patience_s, now_s) is Change.UNDER_WAY
                 count = len(self.executors.running())
             if not under_way:
-                return count * self.executors.cores_per_executor
+                slots = count * self.executors.cores_per_executor
+                return Allocation({JOB: slots}) if slots > enough else None
             self.clock.sleep_until(now_s + POLL_S)
-        return 0
+        return None
 
     def _follow(self) -> tuple[StreamingQuery, ...]:
         """Return the queries; when a pipeline's was replaced, what was seen of the one before is not mixed in."""

@@ -1,6 +1,6 @@
-"""A query that Rheostat starts itself, and builds anew when its partitions are too few for the slots it needs.
+"""A query that Rheostat starts itself, and builds anew for another allocation.
 
-    executors -> stop after a batch -> move the state -> start -> first batch
+    executors -> stop after a batch -> move the state -> start -> first sign of life
 
 A batch can take minutes just when more slots are needed, so this happens beside the loop: meanwhile the engine says
 how far it is. Each step is journaled before it is done. Whatever fails, a query that ran before runs again afterwards;
@@ -13,12 +13,12 @@ import re
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
 from rheostat.clock import WallClock
-from rheostat.engine.spark.checkpoint import PARTITIONS, Checkpoint, Repartition
+from rheostat.engine.spark.checkpoint import PARTITIONS, Checkpoint, Repartition, StateStore
 from rheostat.errors import EngineError, InvalidValue, JournalError, LeaseRefused
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Status
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 Start = Callable[[Allocation], "StreamingQuery"]
 """Builds and starts a query for an allocation."""
+
+Prepare = Callable[[], Allocation | None]
+"""Waits for what a restart needs, and returns what to build for; None when nothing is to be done."""
 
 JOB = "job"
 """The one operator that a micro-batch application has."""
@@ -47,49 +50,123 @@ FIRST_POLL_S = 0.05
 AT_WORK = ("Initializing", "Processing", "No new data but")
 """How Spark's status begins while a batch runs."""
 
-STARTED = re.compile(r"start for (\d+) slots")
+STARTED = re.compile(r"start with ((?:[^ =]+=\d+ ?)+)")
 """The step that starts the new query, as it is journaled."""
 
 log = structlog.get_logger("rheostat.spark")
 
 
+class Shape(Protocol):
+    """What an allocation means for the query that is built for it."""
+
+    exactly_once: bool
+    """Whether the state is only moved after a whole batch has reached the sink."""
+
+    def patience_s(self) -> float:
+        """Return how long the end of a batch is waited for before it is cut off, to be repeated after the restart."""
+
+    def shuffle_partitions(self, allocation: Allocation) -> int:
+        """Return Spark's number of shuffle partitions, which is that of a new state."""
+
+    def state_partitions(self, allocation: Allocation, state: StateStore) -> int:
+        """Return the partitions that an existing state should have."""
+
+    def keeping(self, allocation: Allocation, partitions: int) -> Allocation:
+        """Return what is left of an allocation when the state keeps its partitions."""
+
+    def alive(self, query: StreamingQuery) -> bool:
+        """Whether a query that was just started does its work."""
+
+
+class MicroBatch:
+    """All stages share the slots: several tasks for each, and a state that only ever gets more partitions."""
+
+    exactly_once = True
+
+    def patience_s(self) -> float:
+        """Return a minute: batches can take long just when more slots are needed."""
+        return BATCH_S
+
+    def shuffle_partitions(self, allocation: Allocation) -> int:
+        """Return twice the slots."""
+        return TASKS_PER_SLOT * allocation.slots
+
+    def state_partitions(self, allocation: Allocation, state: StateStore) -> int:
+        """Return twice the slots, where that is more than there are."""
+        return max(state.partitions, TASKS_PER_SLOT * allocation.slots)
+
+    def keeping(self, allocation: Allocation, partitions: int) -> Allocation:
+        """Return it as it is: stages without state gain all the same."""
+        return allocation
+
+    def alive(self, query: StreamingQuery) -> bool:
+        """Wait for the first report; one without a batch says that there is nothing to do."""
+        return query.lastProgress is not None
+
+
 class Pipeline:
     """A query and what builds it. `doing` says what is done to it at the moment, "" when nothing is."""
 
-    def __init__(self, spark: SparkSession, start: Start, clock: Clock | None = None) -> None:
+    def __init__(
+        self, spark: SparkSession, start: Start, clock: Clock | None = None, shape: Shape | None = None
+    ) -> None:
         self.spark, self._build, self._clock = spark, start, clock or WallClock()
+        self.shape: Shape = shape or MicroBatch()
         self.query: StreamingQuery | None = None
-        self.slots = 0
+        self.allocation: Allocation | None = None
         """What it is built for."""
         self.status = Status.DOWN
         self.doing = ""
         self.ready_s = 0.0
-        """When the first batch after the last start was done."""
+        """When the query was first seen at work after the last start."""
         self.downtime_s: float | None = None
-        """Seconds from the last restart's stop to its first finished batch."""
+        """Seconds from the last restart's stop until the new query was seen at work."""
         self.failure: Exception | None = None
         """Why the last restart was given up."""
         self.fixed = ""
-        """Why it cannot be built for more slots."""
+        """Why it cannot be built for another allocation."""
         self.kept = ""
         """Why the state keeps its partitions."""
         self.ending = False
         """Whether nothing more is to be done to it."""
         self._worker: threading.Thread | None = None
 
-    def begin(self, slots: int) -> None:
-        """Start it for the first time in this process."""
-        self._start(slots)
-        self._in_background(self._first_batch)
+    @property
+    def slots(self) -> int:
+        """Slots that it is built for; 0 before the first start."""
+        return 0 if self.allocation is None else self.allocation.slots
 
-    def rebuild(self, arrived: Callable[[], int], enough: int, note: Note) -> None:
-        """Build it anew, in the background, for the slots that have arrived, unless its partitions are enough."""
+    def begin(self, allocation: Allocation) -> None:
+        """Start it for the first time in this process."""
+        self._start(allocation)
+        self._in_background(self._first_sign)
+
+    def rebuild(self, prepare: Prepare, note: Note, stopped: Callable[[], None] | None = None) -> None:
+        """Build it anew, in the background, for the allocation that `prepare` returns after its waiting.
+
+        `stopped` is called while no query runs.
+        """
 
         def work() -> None:
             self.doing = "waiting for executors"
-            slots = arrived()
-            if slots > enough:
-                self._restart(slots, note)
+            allocation = prepare()
+            if allocation is not None:
+                self._restart(allocation, note, stopped)
+
+        self._in_background(work)
+
+    def revive(self, ready: Callable[[], None]) -> None:
+        """Start a query again that has failed, in the background, when `ready` returns."""
+
+        def work() -> None:
+            allocation = self.allocation
+            self.status, failed_s = Status.RECOVERING, self._clock.now()
+            self.doing = "starting again after a failure"
+            ready()
+            if allocation is not None and not self.ending:
+                self._start(allocation)
+                self._first_sign()
+                self.downtime_s = self.ready_s - failed_s
 
         self._in_background(work)
 
@@ -105,35 +182,40 @@ class Pipeline:
 
     # -- the steps ---------------------------------------------------------------------------------------------
 
-    def _restart(self, slots: int, note: Note) -> None:
-        was, checkpoint = self.slots, Checkpoint.of(self.spark, self._running())
-        partitions = self._partitions(checkpoint, slots, note)
-        self._stop(checkpoint, partitions is not None, note)
+    def _restart(self, target: Allocation, note: Note, stopped: Callable[[], None] | None) -> None:
+        was, checkpoint = self._built(), Checkpoint.of(self.spark, self._running())
+        partitions = self._partitions(checkpoint, target, note)
+        self._stop(checkpoint, partitions is not None and self.shape.exactly_once, note)
         stopped_s = self._clock.now()
         try:
             if partitions is not None:
-                self._move(Repartition(checkpoint.location, checkpoint.done, *partitions), checkpoint, note)
-            note(f"start for {slots} slots")
-            self._start(slots)
-            self._first_batch()
+                change = Repartition(checkpoint.location, checkpoint.done, *partitions)
+                if not self._move(change, checkpoint, note):
+                    target = self.shape.keeping(target, change.old)
+            if stopped is not None:
+                stopped()
+            note(f"start with {target}")
+            self._start(target)
+            self._first_sign()
         except LeaseRefused:
             raise  # another controller has the job, and starts it
         except Exception as error:
             if not isinstance(error, JournalError):
-                self.fixed = f"it could not be built for {slots} slots: {_words(error)}"
+                self.fixed = f"it could not be built for {target}: {_words(error)}"
             with suppress(JournalError):
-                note(f"start for {was} slots, as before: {_words(error)}")
+                note(f"start with {was} as before: {_words(error)}")
             self._start(was)
-            self._first_batch()
+            self._first_sign()
             raise
         finally:
             if self.status is Status.RUNNING:
                 self.downtime_s = self.ready_s - stopped_s
 
-    def _partitions(self, checkpoint: Checkpoint, slots: int, note: Note) -> tuple[int, int] | None:
+    def _partitions(self, checkpoint: Checkpoint, target: Allocation, note: Note) -> tuple[int, int] | None:
         """Return the state's partitions now and then; None when they stay as they are."""
-        state, new = checkpoint.state(), TASKS_PER_SLOT * slots
-        if state is None or state.partitions >= new:
+        state = checkpoint.state()
+        new = None if state is None else self.shape.state_partitions(target, state)
+        if state is None or new is None or new == state.partitions:
             return None
         if not state.movable:
             self.kept = f"the state keeps its {state.partitions} partitions: {state.provider} cannot move it"
@@ -147,7 +229,7 @@ class Pipeline:
             self.doing = "waiting for the end of a batch"
             note("stop after a batch")
             query = self._running()
-            await_gap(query, self._clock, None if whole else BATCH_S, lambda: self.ending)
+            await_gap(query, self._clock, None if whole else self.shape.patience_s(), lambda: self.ending)
             if self.ending:
                 raise EngineError("given up, because the scaler was stopped")
             query.stop()
@@ -157,54 +239,62 @@ class Pipeline:
             if not whole or checkpoint.begun == checkpoint.done:
                 return
             note("start again: the next batch had begun, and state can only be moved after a whole one")
-            self._start(self.slots)
-            self._first_batch()
+            self._start(self._built())
+            self._first_sign()
         raise EngineError(f"the query was stopped {TRIES} times, and never between two batches")
 
-    def _move(self, change: Repartition, checkpoint: Checkpoint, note: Note) -> None:
+    def _move(self, change: Repartition, checkpoint: Checkpoint, note: Note) -> bool:
+        """Move the state; where Spark cannot, leave it as it was."""
         self.doing = f"moving the state from {change.old} to {change.new} partitions"
         note(str(change))
         try:
-            checkpoint.repartition(change)
+            checkpoint.repartition(change, exactly_once=self.shape.exactly_once)
         except EngineError as error:
             # Nothing to note: after a kill the journaled change leads to the same.
             checkpoint.roll_back(change.batch)
             self.kept = f"the state keeps its {change.old} partitions: {error}"
             note(self.kept)
+            return False
+        return True
 
-    def _start(self, slots: int) -> None:
+    def _start(self, allocation: Allocation) -> None:
         from pyspark.sql import SparkSession
         from pyspark.sql.streaming.query import StreamingQuery
 
-        self.doing = f"starting for {slots} slots"
+        self.doing = f"starting with {allocation}"
         # Every thread has its own; what builds the query may ask for it.
         SparkSession._get_j_spark_session_class(self.spark._jvm).setActiveSession(self.spark._jsparkSession)
         conf = self.spark.conf
         before = conf.get(PARTITIONS)
-        conf.set(PARTITIONS, str(TASKS_PER_SLOT * slots))
+        conf.set(PARTITIONS, str(self.shape.shuffle_partitions(allocation)))
         try:
-            query = self._build(Allocation({JOB: slots}))
+            query = self._build(allocation)
         finally:
             # The query has its own copy of the settings; other work in this session goes on as before.
             conf.set(PARTITIONS, str(before))
         if not isinstance(query, StreamingQuery):
             kind = f"{type(query).__module__}.{type(query).__name__}"
             raise InvalidValue(f"the function that starts the query must return it, and returned a {kind}")
-        self.query, self.slots, self.status = query, slots, Status.RECOVERING
+        self.query, self.allocation, self.status = query, allocation, Status.RECOVERING
         if not query._jsq.streamingQuery().sparkSession().equals(self.spark._jsparkSession):
             query.stop()
             raise InvalidValue("the query was started by another session: use SparkSession.active()")
 
-    def _first_batch(self) -> None:
-        """Wait for the first report; one without a batch says that there is nothing to do."""
+    def _first_sign(self) -> None:
+        """Wait until the query is seen at work."""
         self.doing = "waiting for the first batch"
         query = self._running()
-        while query.lastProgress is None and not self.ending:
+        while not self.shape.alive(query) and not self.ending:
             if not query.isActive:
                 error = query.exception()
                 raise EngineError(f"the query ended before its first batch: {_words(error) if error else 'stopped'}")
             self._clock.sleep_until(self._clock.now() + FIRST_POLL_S)
         self.ready_s, self.status = self._clock.now(), Status.RUNNING
+
+    def _built(self) -> Allocation:
+        if self.allocation is None:
+            raise EngineError("the pipeline was not started")
+        return self.allocation
 
     def _running(self) -> StreamingQuery:
         if self.query is None:

@@ -40,7 +40,7 @@ class Stage:
 
 MOST = 256
 """Stages that are read at one look; of more only the newest."""
-SPARE = 8
+SPARE = 2
 """Rows read beyond the new stages: a stage that was tried again has one per attempt."""
 BROKEN_KEPT = 256
 UNFINISHED = ("ACTIVE", "PENDING", "FAILED")

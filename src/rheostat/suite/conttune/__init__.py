@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from rheostat.suite.conttune.conclusions import checks, findings
 from rheostat.suite.conttune.figures import drawings
-from rheostat.suite.conttune.runs import FULL, QUICK, Found, Progress, run_all
+from rheostat.suite.conttune.runs import FULL, QUICK, Found, run_all
 from rheostat.suite.conttune.tables import SUITE, figure_5, figure_7, table_7, table_8, tables_4_to_6
+from rheostat.suite.parallel import Progress
 from rheostat.suite.result import Result
 
 

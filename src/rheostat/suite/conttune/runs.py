@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Mapping
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +13,12 @@ from rheostat.engine.simulated.jobs import job
 from rheostat.errors import InvalidValue
 from rheostat.suite.conttune import paper
 from rheostat.suite.conttune.methods import OURS, methods
+from rheostat.suite.parallel import Progress, Task, run_tasks
 from rheostat.suite.tuning import Tuned, tune
 from rheostat.workload.loads import Permutation, Trace
 
 Runs = Mapping[str, list[list[Tuned]]]
 """Method -> permutation -> levels."""
-Progress = Callable[[str, float], None]
-"""Told what is done, and the share of all work."""
 
 TRACES: Mapping[str, tuple[str, str, float]] = {
     "taxi on WordCount": ("taxi_15min.csv", "wordcount", 10.0),
@@ -91,30 +87,9 @@ def run_all(size: Size, progress: Progress, workers: int | None = None) -> Found
         folder = data_folder()
     except InvalidValue as error:
         missing = str(error)
-    tasks: list[tuple[str, Callable[..., Runs], tuple[object, ...]]] = [
-        (query, run_query, (query, size.permutations)) for query in paper.QUERIES
-    ]
+    tasks: list[Task] = [(query, run_query, (query, size.permutations)) for query in paper.QUERIES]
     if folder is not None:
         tasks += [(name, run_trace, (name, size.trace_rows, size.trace_seeds, folder)) for name in TRACES]
-    done = _run(tasks, progress, workers or os.cpu_count() or 1)
+    done = run_tasks(tasks, progress, workers)
     queries = {query: done[query] for query in paper.QUERIES}
     return Found(size, queries, {name: done[name] for name in TRACES if name in done}, missing)
-
-
-def _run(
-    tasks: Sequence[tuple[str, Callable[..., Runs], tuple[object, ...]]], progress: Progress, workers: int
-) -> dict[str, Runs]:
-    found: dict[str, Runs] = {}
-    if workers == 1:
-        for name, work, arguments in tasks:
-            found[name] = work(*arguments)
-            progress(name, len(found) / len(tasks))
-        return found
-    # A new interpreter per worker, with one thread each: the matrices are small, and forks of threads are trouble.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        waiting: dict[Future[Runs], str] = {pool.submit(work, *rest): name for name, work, rest in tasks}
-        for future in as_completed(waiting):
-            found[waiting[future]] = future.result()
-            progress(waiting[future], len(found) / len(tasks))
-    return found

@@ -1,10 +1,10 @@
-"""The papers' jobs as plants: one file per paper whose comparison the parameters reproduce; and the Spark demo's."""
+"""The papers' jobs as plants: one file per paper whose comparison the parameters reproduce; and Spark's."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rheostat.engine.simulated.jobs import autrascale, conttune, dragster, phoebe, spark, streambed
+from rheostat.engine.simulated.jobs import autrascale, conttune, dragster, phoebe, realtime, spark, streambed
 from rheostat.engine.simulated.plant import Plant
 from rheostat.errors import InvalidValue, nearest
 
@@ -15,6 +15,7 @@ JOBS: Mapping[str, Callable[[], Plant]] = {
     **dragster.JOBS,
     **autrascale.JOBS,
     **spark.JOBS,
+    **realtime.JOBS,
 }
 
 

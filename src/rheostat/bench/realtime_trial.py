@@ -1,0 +1,204 @@
+"""One run of a paced pipeline in real-time mode: a Kafka broker, a load, a policy, in a process of its own.
+
+The broker is the witness: what was written to the output topic, and when, tells latency and downtime; the last count
+of every key is held against a batch computation over the input topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from rheostat.bench.spark_trial import quiet
+from rheostat.clock import WallClock
+from rheostat.engine.spark.broker import Broker
+from rheostat.engine.spark.kafka_jars import connector_jars
+from rheostat.engine.spark.staged import Staged
+from rheostat.job.allocation import Allocation
+from rheostat.job.slo import Slo
+from rheostat.loop import Step
+from rheostat.workload import kafka_output
+from rheostat.workload.kafka_load import start_load
+from rheostat.workload.realtime import RECIPES, StagePace, realtime_pipeline
+from rheostat.workload.schedule import Schedule
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Tell = Callable[[str], None]
+DRAIN_S = 90.0
+"""After the load's end, results are waited for at most so long."""
+SOURCE, SINK = "input", "output"
+
+
+@dataclass(frozen=True)
+class RealTimeTrial:
+    """Everything that decides a run."""
+
+    pipeline: str
+    schedule: Schedule
+    way: str
+    """A policy with its options."""
+    paces: Mapping[str, StagePace]
+    slots: int = 24
+    partitions: int = 2
+    start: Mapping[str, int] | None = None
+    slo: Slo = Slo()
+    interval_s: float = 5.0
+    window_s: float = 20.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class RealTimeRun:
+    """What a trial came to. Moments are seconds since the load's first second."""
+
+    trial: RealTimeTrial
+    steps: tuple[Step, ...]
+    start_s: float
+    end_s: float
+    """When the load ended."""
+    drained_s: float | None
+    """When every record had its result; None when that took too long."""
+    latency: kafka_output.Latency | None
+    silences_s: tuple[float, ...]
+    """Of every change: the longest time without output around it."""
+    records: int
+    keys_wrong: int
+    repeated: int
+    """Results that were written twice, as an at-least-once sink may."""
+
+
+def run_realtime_trials(trials: Sequence[RealTimeTrial], tell: Tell) -> list[RealTimeRun]:
+    """Run trials one after the other, each in a process of its own."""
+    done = []
+    for number, trial in enumerate(trials, start=1):
+        tell(f"{number} of {len(trials)}: {trial.pipeline}, {trial.way}, {trial.schedule.seconds} s")
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            done.append(pool.submit(run_realtime_trial, trial).result())
+    return done
+
+
+def run_realtime_trial(trial: RealTimeTrial) -> RealTimeRun:
+    """Run one trial in this process, which must not hold a Spark yet."""
+    from rheostat.config.named import parse_named
+    from rheostat.engine.spark.attach import autoscale
+    from rheostat.policy.registry import make_policy
+
+    with TemporaryDirectory(prefix="rheostat-realtime-") as folder, Broker() as broker:
+        broker.create(SOURCE, trial.partitions)
+        broker.create(SINK, trial.partitions, {"message.timestamp.type": "LogAppendTime"})
+        spark = local_session(trial.slots, quiet(Path(folder)))
+        try:
+            staged = realtime_pipeline(
+                trial.pipeline,
+                servers=broker.bootstrap,
+                source=SOURCE,
+                sink=SINK,
+                checkpoint=f"{folder}/checkpoint",
+                paces=trial.paces,
+                seed=trial.seed,
+            )
+            with autoscale(
+                staged,
+                mode="realtime",
+                slo=trial.slo,
+                policy=make_policy(*parse_named(trial.way)),
+                journal=f"{folder}/journal.db",
+                interval_s=trial.interval_s,
+                window_s=trial.window_s,
+                start=None if trial.start is None else Allocation(trial.start),
+                seed=trial.seed,
+            ) as scaler:
+                clock = WallClock()
+                while not any(step.observation.usable for step in scaler.steps):
+                    clock.sleep_until(clock.now() + 0.2)  # a cold JVM is nobody's policy
+                seen = len(scaler.steps)
+                with start_load(broker.bootstrap, SOURCE, trial.schedule, last_s=trial.schedule.seconds) as load:
+                    sent = load.wait()
+                end_s = clock.now()
+                steps = scaler.steps[seen:]
+            due = expected(spark, staged)
+            outputs, drained_s = _drained(broker.bootstrap, due, clock)
+            for query in scaler.queries:
+                query.stop()
+        finally:
+            spark.stop()
+    last = kafka_output.last_values(outputs)
+    start_s = sent.start_s
+    inside = kafka_output.between(outputs, int(start_s * 1e3), int(end_s * 1e3))
+    return RealTimeRun(
+        trial=trial,
+        steps=steps,
+        start_s=start_s,
+        end_s=end_s - start_s,
+        drained_s=None if drained_s is None else drained_s - start_s,
+        latency=kafka_output.latency(inside),
+        silences_s=tuple(_silence_s(outputs, step) for step in steps if step.intent is not None),
+        records=sent.delivered,
+        keys_wrong=sum(last.get(key) != count for key, count in due.items()) + len(last.keys() - due.keys()),
+        repeated=kafka_output.repetitions(outputs),
+    )
+
+
+def local_session(slots: int, conf: Mapping[str, str]) -> SparkSession:
+    """Start a Spark in this process, with slots for real-time mode and the connector for Kafka."""
+    from rheostat.engine.spark.session import started
+
+    return started(
+        {
+            "spark.app.name": "rheostat-realtime",
+            "spark.master": f"local[{slots}]",
+            "spark.jars": ",".join(map(str, connector_jars())),
+            "spark.sql.session.timeZone": "UTC",
+            **conf,
+        },
+        embedded=False,
+    )
+
+
+def counted(key: bytes | None, value: bytes | None) -> tuple[str, int, int]:
+    """Read a result as `workload.realtime` writes it."""
+    number, event_ms = (value or b"0 0").split()
+    return (key or b"").decode(), int(number), int(event_ms)
+
+
+def expected(spark: SparkSession, staged: Staged) -> dict[str, int]:
+    """Compute every key's last count from the input topic, as a batch: no stream, no state, no pace."""
+    recipe = RECIPES[staged.name]
+    rows = (
+        spark.read.format("kafka")
+        .option("kafka.bootstrap.servers", staged.source.servers)
+        .option("subscribe", staged.source.topic)
+        .load()
+    )
+    rows = recipe.parse(rows)
+    for _, apply in recipe.stages:
+        rows = apply(rows)
+    if recipe.keyed is not None:
+        rows = recipe.keyed[1](rows)
+    found = recipe.write(rows).collect()
+    return {row["key"]: int(row["value"].split()[0]) for row in found}
+
+
+def _drained(servers: str, due: Mapping[str, int], clock: WallClock) -> tuple[list[kafka_output.Output], float | None]:
+    """Wait until every key has its last count."""
+    deadline_s = clock.now() + DRAIN_S
+    while True:
+        outputs = kafka_output.read(servers, SINK, counted)
+        if kafka_output.last_values(outputs) == due:
+            return outputs, max((output.at_ms for output in outputs), default=0) / 1e3
+        if clock.now() > deadline_s:
+            return outputs, None
+        clock.sleep_until(clock.now() + 1.0)
+
+
+def _silence_s(outputs: Sequence[kafka_output.Output], step: Step) -> float:
+    """Return the longest time without output that began within 30 s of a change."""
+    at_ms = int(step.observation.at_s * 1e3)
+    return kafka_output.largest_silence(outputs, at_ms, at_ms + 30_000).length_ms / 1e3

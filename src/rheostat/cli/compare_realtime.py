@@ -1,0 +1,93 @@
+"""`rheostat compare --engine spark-realtime`: policies for tasks per stage, on a real Spark and a real broker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from rheostat.bench.realtime_compare import RealTimeScore
+
+COLUMNS = {
+    "reconfigurations": ("chan-\nges", "d"),
+    "reconfigurations_per_tuning": ("per\ntuning", ".2f"),
+    "slot_seconds": ("slot\nseconds", ",.0f"),
+    "downtime_s": ("down-\ntime s", ".1f"),
+    "latency_p50_s": ("latency\np50 s", ",.2f"),
+    "latency_p99_s": ("latency\np99 s", ",.1f"),
+    "backlog_max": ("backlog\nmax", ",.0f"),
+    "keys_wrong": ("keys\nwrong", "d"),
+    "repeated": ("results\ntwice", "d"),
+}
+"""Field of a row -> heading and format."""
+
+
+def compare_realtime(
+    job: str,
+    policies: str | None,
+    load: str | None,
+    seconds: str | None,
+    interval_s: str | None,
+    promises: Mapping[str, str | None],
+    json_file: str | None,
+) -> None:
+    """Predict with the simulator, run on Spark, and print both lines of every policy."""
+    from rheostat.cli.output import console, write_json
+    from rheostat.config import build
+    from rheostat.config.job import read_load
+    from rheostat.config.reader import scalar
+    from rheostat.errors import EngineError
+    from rheostat.job.frozen import check_number
+    from rheostat.job.slo import Slo
+    from rheostat.policy.options import check_whole
+
+    try:
+        from rheostat.bench import realtime_compare as bench
+    except ImportError as error:
+        raise EngineError(f"{error}: needs pip install 'rheostat[spark,kafka]'") from error
+    jobs, texts = job.split(","), policies.split(",") if policies else list(bench.WAYS)
+    shape = None if load is None else read_load(load)
+    slo = build(Slo, {key: scalar(value) for key, value in promises.items() if value is not None}, "slo")
+    slo = replace(bench.SLO, **{key: getattr(slo, key) for key, value in promises.items() if value is not None})
+    length = None if seconds is None else scalar(seconds)
+    if length is not None:
+        check_whole("--duration", length, least=30)
+    every_s = scalar(interval_s or "5")
+    check_number("--interval", every_s, least=1.0)
+    for name in jobs:
+        bench.realtime_job(name)
+    out = console(json_file)
+    found = []
+    for name in jobs:
+        with out.status(name) as status:
+
+            def tell(what: str) -> None:
+                status.update(what)
+                if not out.is_terminal:
+                    out.print(what, style="dim", markup=False, soft_wrap=True)
+
+            done = bench.compare_realtime(name, texts, tell, load=shape, seconds=length, slo=slo, interval_s=every_s)
+        out.print(table(name, done.rows))
+        found += [{"job": name, **row.as_dict()} for row in done.rows]
+    if json_file is not None:
+        write_json(json_file, found)
+
+
+def table(job: str, rows: Sequence[RealTimeScore]) -> Table:
+    """Return two lines per policy: as predicted, and as it was."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    shown = Table(title=f"{job} in real-time mode", title_justify="left", header_style="bold", box=box.SIMPLE_HEAD)
+    shown.add_column("policy", overflow="fold")
+    shown.add_column("engine")
+    for heading, _ in COLUMNS.values():
+        shown.add_column(heading, justify="right")
+    for row in sorted(rows, key=lambda row: [other.policy for other in rows].index(row.policy)):
+        cells = [f"{getattr(row, field):{form}}" for field, (_, form) in COLUMNS.items()]
+        shown.add_row(escape(row.policy), "predicted" if row.engine == "simulated" else "Spark", *cells)
+    return shown

@@ -1,0 +1,172 @@
+"""A replica in real-time mode behind the Engine port.
+
+It shows what an engine sees of such a query on Spark, and by the same function: finished batches, their stages and
+probes become a window in `engine.spark.realtime_window`. Nothing is reported while a batch runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from rheostat.engine.simulated.engine import SimulatedEngine
+from rheostat.engine.simulated.fleet import Fleet
+from rheostat.engine.simulated.realtime import Batch, RealTimeJob
+from rheostat.engine.spark import progress
+from rheostat.engine.spark.probe import NANOSECONDS, RECORDS, SAMPLED
+from rheostat.engine.spark.realtime_window import Arrived, Chain, RealTimeWindow, Running, realtime_window
+from rheostat.engine.spark.staged import LATENCY, QUANTILES, border
+from rheostat.engine.spark.stages import Stage
+from rheostat.engine.spark.stretch import Span, held_up, late_stages, needs
+from rheostat.errors import EngineError
+from rheostat.job.allocation import Allocation
+from rheostat.job.observation import Change, Observation, OperatorReading, SourceReading, Status
+from rheostat.job.record import Intent
+
+
+class ChainedEngine(SimulatedEngine):
+    """A replica that stops and starts again to be changed; its windows are made of finished batches."""
+
+    def __init__(self, fleet: Fleet, replica: int, job: RealTimeJob) -> None:
+        super().__init__(fleet, replica)
+        self.job = job
+        self.stages = [fleet.plant.operator(name) for name in fleet.plant.graph.order]
+        self.names = fleet.plant.graph.order
+
+    def _check(self, intent: Intent) -> None:
+        super()._check(intent)
+        if why := self.fleet.plant.shortage(intent.target):
+            raise EngineError(why)
+
+    def _steps(self, intent: Intent) -> tuple[str, ...]:
+        changed = {name for name, tasks in intent.target.tasks.items() if tasks != self.job.running.tasks[name]}
+        keyed = [s.name for s in self.stages if s.state_bytes_per_record and s.name in changed]
+        return ("stop after a batch", *([f"repartition the state of {', '.join(keyed)}"] if keyed else []), "start")
+
+    def _look(self, rng: np.random.Generator) -> Observation:
+        fleet, job, metrics = self.fleet, self.job, self.fleet.plant.metrics
+        now_s, running, wanted = float(fleet.now), job.running, fleet.wanted[self.replica]
+        end_s = max(0.0, now_s - metrics.display_lag_s)
+        change = Change.NONE if running == wanted and job.up else Change.UNDER_WAY
+        status = Status.DOWN if not job.up else Status.RECOVERING if job.recovering else Status.RUNNING
+        uptime_s = now_s - job.started_s if job.up else 0.0
+        found = self._found(end_s, rng) if job.up else "the job is down"
+        if isinstance(found, str):
+            return Observation(
+                now_s, end_s, end_s, running, wanted, change, status, self._sources(), uptime_s=uptime_s,
+                downtime_s=job.downtime_s, problem=found,
+            )  # fmt: skip
+        short = found.end_s - found.start_s < metrics.min_window_s
+        return Observation(
+            at_s=now_s,
+            start_s=found.start_s,
+            end_s=end_s,
+            running=running,
+            wanted=wanted,
+            change=change,
+            status=status,
+            sources=(SourceReading(self.names[0], found.rate_per_s, found.backlog, found.lag_s),),
+            operators=tuple(self._seen(reading, rng) for reading in found.operators),
+            edges=found.edges,
+            overloaded=found.overloaded,
+            overdue_s=found.overdue_s,
+            latency=found.latency,
+            uptime_s=uptime_s,
+            downtime_s=job.downtime_s,
+            problem="the window is too short" if short else None,
+        )
+
+    def _found(self, end_s: float, rng: np.random.Generator) -> RealTimeWindow | str:
+        """Return what the batches since the last change, or of the last window, show."""
+        job, metrics = self.job, self.fleet.plant.metrics
+        batches = [batch for batch in job.finished if batch.end_s <= end_s]
+        clean_s = job.started_s + metrics.settle_s if job.started_s else 0.0
+        clean = [batch for batch in batches if batch.start_s >= clean_s]
+        now = self._span(job.batch, end_s) if job.batch is not None and job.batch.start_s <= end_s else None
+        late = late_stages(self._chain(job.running), now) if now is not None else ()
+        # A batch that is too long is itself the signal, also the first one after a change. What stages can do is then
+        # told by the batch before it, with the tasks that they had.
+        shown = [batch for batch in clean if batch.start_s >= end_s - metrics.window_s] or clean[-1:]
+        shown = shown or (batches[-1:] if late else [])
+        if not shown:
+            return "no batch has finished since the change" if job.started_s else "no batch has finished yet"
+        chain = self._chain(shown[-1].running)
+        errors = [math.exp(metrics.noise * float(rng.standard_normal())) if metrics.noise else 1.0 for _ in self.names]
+        found = realtime_window(
+            chain,
+            [self._report(number, batch, errors) for number, batch in enumerate(shown)],
+            [stage for number, batch in enumerate(shown) for stage in self._works(number, batch, errors)],
+            shown[0].start_s,
+            end_s,
+            [self._arrived(max(0.0, end_s - metrics.window_s)), self._arrived(end_s)],
+            batches[-1].before + batches[-1].stages[0].records,
+            None if now is None else Running(now.start_s, self._at_work(end_s)),
+        )
+        if isinstance(found, str):
+            return found
+        spans = [self._span(batch, end_s) for batch in clean if batch in shown]
+        late = late or (late_stages(chain, spans[-1]) if spans else ())
+        shares = held_up(chain, [*spans, *([] if now is None else [now])])
+        # Among stages that are late the one that needs the most time per task; those behind it only wait for it.
+        need = needs(chain, found.operators, found.rate_per_s, self._chain(job.running).tasks)
+        root = max(late, key=lambda name: need.get(name, 0.0), default=None)
+        if root is not None:
+            # While a batch runs it is not known yet how long it will hold up the source.
+            shares[root] = max(shares[root], 1.0 - 1.0 / max(need.get(root, 1.0), 1.0))
+        operators = tuple(replace(o, blocking_share=shares[o.name]) for o in found.operators)
+        return replace(found, overloaded=() if root is None else (root,), operators=operators)
+
+    def _span(self, batch: Batch, now_s: float) -> Span:
+        return Span(batch.start_s, tuple(min(work.end_s, now_s) for work in batch.stages), batch.unread_s)
+
+    def _at_work(self, now_s: float) -> tuple[str, ...]:
+        assert self.job.batch is not None
+        pairs = zip(self.names, self.job.batch.stages, strict=True)
+        return tuple(name for name, work in pairs if work.end_s > now_s)
+
+    def _chain(self, running: Allocation) -> Chain:
+        tasks = {stage.name: stage.pinned_tasks or running.tasks[stage.name] for stage in self.stages}
+        return Chain(self.names, tasks, self.job.discipline.batch_s)
+
+    def _arrived(self, moment: float) -> Arrived:
+        return Arrived(moment, float(self.fleet.at(moment, self.replica)[self.fleet.rows["arrived"]][0]))
+
+    def _report(self, number: int, batch: Batch, errors: Sequence[float]) -> progress.Batch:
+        """Write a batch as Spark's progress would, with what was counted at every stage."""
+        observed: dict[str, dict[str, object]] = {}
+        for name, work, error in list(zip(self.names, batch.stages, errors, strict=True))[1:]:
+            rows = round(work.records)
+            # The counters' error is in the useful time: a true rate is noisy, a count of records is not.
+            useful_ns = work.useful_s / error * 1e9
+            observed[border(name)] = {RECORDS: rows}
+            observed[name] = {RECORDS: rows, SAMPLED: rows, NANOSECONDS: useful_ns}
+        late_s = np.sort(self.fleet.span(batch.start_s, max(batch.end_s, batch.start_s + 1.0), self.replica)[:, -1])
+        if len(late_s):
+            ranks = [math.ceil(share * len(late_s)) - 1 for share in QUANTILES]
+            observed[LATENCY] = {"ms": [1e3 * float(late_s[rank]) for rank in ranks]}
+        work_s, rows = batch.end_s - batch.start_s, round(batch.stages[0].records)
+        name, state_bytes = self.fleet.plant.name, int(self.fleet.state[:, self.replica].sum())
+        # Planning and commits, which make the gap, are part of a trigger on Spark.
+        seconds = work_s + batch.gap_s
+        return progress.Batch(name, name, number, batch.start_s, seconds, work_s, rows, (), observed, 0, state_bytes)
+
+    def _works(self, number: int, batch: Batch, errors: Sequence[float]) -> list[Stage]:
+        """Write a batch's stages as Spark's status store would."""
+        name, gain = self.fleet.plant.name, self.fleet.plant.cpu_gain
+        found = []
+        for place, (work, error) in enumerate(zip(batch.stages, errors, strict=True)):
+            tasks, wall_s = self._chain(batch.running).tasks[self.names[place]], work.end_s - batch.start_s
+            cpu_s, rows = gain * work.useful_s / error, round(work.records)
+            stage = Stage(
+                place, name, number, tasks, wall_s, tasks * wall_s, cpu_s, 0.0, rows, 0, start_s=batch.start_s
+            )
+            found.append(stage)
+        return found
+
+    def _seen(self, reading: OperatorReading, rng: np.random.Generator) -> OperatorReading:
+        missing = self.fleet.plant.metrics.missing
+        lost = bool(missing) and rng.random() < missing
+        return OperatorReading(reading.name, reading.tasks) if lost else reading

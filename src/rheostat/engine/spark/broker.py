@@ -1,0 +1,232 @@
+"""A Kafka broker for development and tests: one process on loopback, ready in seconds, gone with this process.
+
+    with Broker() as broker:
+        broker.create("events", partitions=4)
+        ...  # bootstrap.servers is broker.bootstrap
+
+It keeps every record whatever its time stamp says, and creates no topic that nobody asked for: a misspelt topic is an
+error, as it would be in production.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from rheostat.engine.spark import kafka_client
+from rheostat.engine.spark.embedded import LOCALHOST
+from rheostat.engine.spark.jvm import SMALL, classpath, ended, start_java
+from rheostat.engine.spark.kafka_jars import Tell, broker_jars, quiet
+from rheostat.errors import EngineError
+from rheostat.job.frozen import check_number
+
+CLUSTER_ID = "cmhlb3N0YXQtZGV2ZWxvcA"
+"""Sixteen bytes in base64, as Kafka wants them: `rheostat-develop`."""
+# Below what systems hand out to outgoing connections: while the broker is down, a client that keeps connecting to a
+# port of that range ends up connected with itself, and the broker does not get its port back.
+PORTS = range(20_000, 32_000)
+HEAP = "-Xmx512m"
+READY_WITHIN_S = 90.0
+STOP_WITHIN_S = 15.0
+POLL_S = 0.05
+APPEND_TIME: Mapping[str, str] = {"message.timestamp.type": "LogAppendTime"}
+"""A topic's setting: a record's time is that of the broker's clock when it arrived."""
+
+
+class Broker:
+    """A broker on 127.0.0.1 that starts on entering, or by `start`, and ends on leaving, or by `close`."""
+
+    def __init__(self, folder: Path | None = None, *, port: int | None = None, tell: Tell = quiet) -> None:
+        check_number("port", port, least=1, most=65_535)
+        free, self._controller_port = _free_ports(2)
+        self._port = free if port is None else port
+        self._jars = broker_jars(tell)
+        self._temporary = folder is None
+        self._folder = Path(tempfile.mkdtemp(prefix="rheostat-kafka-")) if folder is None else folder.absolute()
+        self._child: subprocess.Popen[str] | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients call bootstrap.servers; it stays the same over a restart."""
+        return f"{LOCALHOST}:{self._port}"
+
+    @property
+    def log(self) -> Path:
+        """The file with all that the broker says."""
+        return self._folder / "broker.log"
+
+    @property
+    def pid(self) -> int | None:
+        """The id of its process, while that lives."""
+        return self._child.pid if self._child is not None and self._child.poll() is None else None
+
+    def __enter__(self) -> Broker:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start it on the data that it has, and wait until it serves all of its topics."""
+        if self.pid is not None:
+            return
+        self._end(0.0)
+        _check_free(self._port)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        settings = self._folder / "server.properties"
+        settings.write_text(_properties(self._port, self._controller_port, self._folder / "data"))
+        if not (self._folder / "data" / "meta.properties").exists():
+            self._format(settings)
+        self._child = self._java("kafka.Kafka", str(settings))
+        self._wait()
+
+    def create(self, topic: str, partitions: int, settings: Mapping[str, str] | None = None) -> None:
+        """Create a topic, and wait until it can be written to."""
+        client = kafka_client.admin(self.bootstrap)
+        from confluent_kafka import KafkaException
+        from confluent_kafka.cimpl import NewTopic
+
+        check_number("partitions", partitions, least=1)
+        wish = NewTopic(topic, partitions, 1, config=dict(settings or {}))
+        try:
+            client.create_topics([wish], operation_timeout=READY_WITHIN_S)[topic].result()
+        except KafkaException as error:
+            said = kafka_client.reason(error)
+            raise EngineError(f"topic {topic!r} with {partitions} partitions is refused: {said}") from error
+        self._serve(time.monotonic() + READY_WITHIN_S)
+
+    def stop(self) -> None:
+        """Let it end in order; kill it where it does not."""
+        self._end(STOP_WITHIN_S)
+
+    def kill(self) -> None:
+        """Kill it, as a crash would; `start` brings it back with its data."""
+        self._end(0.0)
+
+    def close(self) -> None:
+        """End it, and delete its folder if that was a temporary one."""
+        self._end(0.0 if self._temporary else STOP_WITHIN_S)
+        if self._temporary:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def last_words(self) -> str:
+        """Return the last complaint of its log."""
+        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
+        bad = [line for line in lines[-200:] if "ERROR" in line or "Exception" in line]
+        where = "" if self._temporary else f" (see {self.log})"
+        return f"{(bad or lines or ['it said nothing'])[-1].strip()[:400]}{where}"
+
+    def _end(self, patience_s: float) -> None:
+        if self._child is not None:
+            ended(self._child, patience_s)
+            self._child = None
+
+    def _java(self, program: str, *arguments: str) -> subprocess.Popen[str]:
+        with self.log.open("a") as log:
+            return start_java([*SMALL, HEAP, "-cp", classpath(self._jars), program, *arguments], log)
+
+    def _format(self, settings: Path) -> None:
+        child = self._java("kafka.tools.StorageTool", "format", "--cluster-id", CLUSTER_ID, "--config", str(settings))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(READY_WITHIN_S)
+        if ended(child) != 0:
+            raise EngineError(f"a broker cannot keep its data in {self._folder}: {self.last_words()}")
+
+    def _wait(self) -> None:
+        """Wait until it listens, and then until it leads every partition that it has."""
+        until_s = time.monotonic() + READY_WITHIN_S
+        while True:
+            # Looking first keeps Kafka's client from complaining about every refused connection.
+            with contextlib.suppress(OSError), socket.create_connection((LOCALHOST, self._port), 1.0):
+                break
+            self._look(until_s)
+        self._serve(until_s)
+
+    def _serve(self, until_s: float) -> None:
+        client = kafka_client.admin(self.bootstrap)
+        from confluent_kafka import KafkaException
+
+        while True:
+            with contextlib.suppress(KafkaException):
+                topics = client.list_topics(timeout=5.0).topics.values()
+                if all(part.leader >= 0 for topic in topics for part in topic.partitions.values()):
+                    return
+            self._look(until_s)
+
+    def _look(self, until_s: float) -> None:
+        """Wait a moment; raise where waiting longer is no use."""
+        if self.pid is None:
+            raise EngineError(f"the broker ended: {self.last_words()}")
+        if time.monotonic() > until_s:
+            raise EngineError(f"the broker was not ready within {READY_WITHIN_S:.0f} s: {self.last_words()}")
+        time.sleep(POLL_S)
+
+
+def _free_ports(number: int) -> list[int]:
+    """Return ports that nobody uses; nobody is kept from using them, but others rarely choose from this range."""
+    found: list[int] = []
+    # Not the global generator: where that is seeded, every process would choose the same.
+    for port in random.SystemRandom().sample(PORTS, 100):
+        with contextlib.suppress(EngineError):
+            _check_free(port)
+            found.append(port)
+        if len(found) == number:
+            return found
+    raise EngineError(f"of 100 ports of {LOCALHOST} between {PORTS.start} and {PORTS.stop}, {len(found)} are free")
+
+
+def _check_free(port: int) -> None:
+    with socket.socket() as trial:
+        # As Kafka does: connections that a dead broker left behind are no hindrance.
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((LOCALHOST, port))
+        except OSError as error:
+            raise EngineError(f"port {port} of {LOCALHOST} cannot be used ({error}): choose another one") from error
+
+
+def _properties(port: int, controller_port: int, data: Path) -> str:
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "controller.quorum.voters": f"1@{LOCALHOST}:{controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listeners": f"PLAINTEXT://{LOCALHOST}:{port},CONTROLLER://{LOCALHOST}:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://{LOCALHOST}:{port}",
+        "log.dirs": data,
+        "auto.create.topics.enable": "false",
+        # One broker cannot keep copies.
+        "offsets.topic.replication.factor": 1,
+        "offsets.topic.num.partitions": 1,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "transaction.state.log.num.partitions": 1,
+        "share.coordinator.state.topic.replication.factor": 1,
+        "share.coordinator.state.topic.min.isr": 1,
+        # Recorded event times may be years away from now.
+        "log.retention.ms": -1,
+        "log.message.timestamp.after.max.ms": 2**63 - 1,
+        # A killed broker is registered for so long before it may come back; by default 9 s.
+        "broker.session.timeout.ms": 3000,
+        "broker.heartbeat.interval.ms": 500,
+        "group.initial.rebalance.delay.ms": 0,
+        # 128 MB of the heap by default, for compacted topics.
+        "log.cleaner.dedupe.buffer.size": 8 * 2**20,
+    }
+    return "".join(f"{key}={value}\n" for key, value in settings.items())

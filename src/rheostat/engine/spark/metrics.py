@@ -1,0 +1,153 @@
+"""`rheostat.metrics`: what Rheostat sees of running queries, for Prometheus; nothing is scaled.
+
+Nothing runs by itself: Spark's progress is collected as it comes, and the window is made when somebody asks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rheostat.clock import WallClock
+from rheostat.deadline import Deadline
+from rheostat.engine.exposition import Counts, families
+from rheostat.engine.spark.checks import check_counters, check_queries, refuse_live, session_of
+from rheostat.engine.spark.microbatch import MicroBatchEngine
+from rheostat.engine.spark.offsets import OffsetCounter
+from rheostat.errors import EngineError, InvalidValue, RheostatError
+from rheostat.job.frozen import check_number
+from rheostat.job.observation import Observation
+from rheostat.ports import Clock, Engine
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+    from pyspark.sql.streaming.query import StreamingQuery
+
+LATE_S = 8.0
+"""A window that takes longer than this is given up: Prometheus itself waits for 10 s."""
+
+
+class Collector:
+    """Makes a window when it is asked, and shows it again to whoever asks within the interval."""
+
+    def __init__(self, engine: Engine, clock: Clock, interval_s: float) -> None:
+        self._engine, self._clock, self._interval_s = engine, clock, interval_s
+        self._deadline = Deadline(LATE_S)
+        self._lock = threading.Lock()
+        self._seen_s = -interval_s
+        self._shown: list[Metric] = []
+
+    def collect(self) -> Iterator[Metric]:
+        """Return the metrics, as the client library asks for them."""
+        with self._lock:
+            now_s = self._clock.now()
+            if not self._shown or now_s - self._seen_s >= self._interval_s:
+                window = self._window(now_s)
+                job = getattr(self._engine, "name", "") or "job"
+                self._shown, self._seen_s = list(families(job, window, self._counts())), now_s
+            return iter(self._shown)
+
+    def describe(self) -> Iterator[Metric]:
+        """Say nothing before the first scrape: what there is to see is not known yet."""
+        return iter(())
+
+    def _window(self, now_s: float) -> Observation:
+        try:
+            return self._deadline.call("scrape", self._engine.observe)
+        except RheostatError as error:
+            return Observation.blind(now_s, str(error))
+
+    def _counts(self) -> Counts:
+        engine = self._engine
+        if not isinstance(engine, MicroBatchEngine):
+            return Counts()
+        return Counts(engine.batches_done, engine.executors_seen, sum(bool(why) for why in engine.ended.values()))
+
+
+class Exporter:
+    """A running exporter: its address, and its end. The queries go on without it."""
+
+    def __init__(self, server: Any, thread: threading.Thread, engine: Engine, host: str) -> None:
+        self._server, self._thread, self._engine = server, thread, engine
+        self.port = int(server.server_port)
+        self.url = f"http://{host}:{self.port}/metrics"
+
+    def stop(self) -> None:
+        """Close the port and stop listening to Spark; doing it again changes nothing."""
+        if not self._thread.is_alive():
+            return
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+        if isinstance(self._engine, MicroBatchEngine):
+            self._engine.close()
+
+    def __enter__(self) -> Exporter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def metrics(
+    queries: StreamingQuery | Sequence[StreamingQuery] | Engine,
+    *,
+    port: int,
+    host: str = "127.0.0.1",
+    counters: Mapping[str, OffsetCounter] | None = None,
+    interval_s: float = 5.0,
+    window_s: float = 30.0,
+) -> Exporter:
+    """Serve what is seen of running queries at http://host:port/metrics, on any master, without scaling anything.
+
+    `port` 0 takes a free one. A window of the last `window_s` is made at most every `interval_s`, when it is asked for.
+    Instead of queries an engine may be given.
+    """
+    check_number("interval_s", interval_s)
+    check_number("window_s", window_s, least=1e-3)
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
+        raise InvalidValue(f"port is {port!r}: a whole number from 0 (any free one) to 65535")
+    start = _client()
+    clock = WallClock()
+    if hasattr(queries, "observe"):
+        engine: Engine = queries  # type: ignore[assignment]
+    else:
+        engine = _engine(list(queries) if isinstance(queries, Sequence) else [queries], counters, window_s, clock)
+    try:
+        return _serve(start, engine, Collector(engine, clock, interval_s), host, port)
+    except BaseException:
+        if isinstance(engine, MicroBatchEngine) and engine is not queries:
+            engine.close()
+        raise
+
+
+def _client() -> Any:
+    try:
+        from prometheus_client import start_http_server
+    except ImportError as error:
+        raise EngineError(f"{error}: metrics need it; pip install 'rheostat[metrics]'") from error
+    return start_http_server
+
+
+def _engine(
+    queries: list[StreamingQuery], counters: Mapping[str, OffsetCounter] | None, window_s: float, clock: WallClock
+) -> MicroBatchEngine:
+    check_queries(queries, "metrics")
+    refuse_live(queries)
+    check_counters(queries, counters)
+    return MicroBatchEngine(session_of(queries), queries, (1, 1), clock, window_s=window_s, counters=counters)
+
+
+def _serve(start: Any, engine: Engine, collector: Collector, host: str, port: int) -> Exporter:
+    from prometheus_client import CollectorRegistry
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(collector)
+    try:
+        server, thread = start(port, host, registry)
+    except OSError as error:
+        raise InvalidValue(
+            f"port {port} of {host} cannot be used ({error.strerror or error}): give another one, or 0 for any free one"
+        ) from error
+    return Exporter(server, thread, engine, host)

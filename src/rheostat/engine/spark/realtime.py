@@ -1,0 +1,456 @@
+"""A pipeline in real-time mode behind the Engine port: tasks of every stage are tuned, each change is a restart.
+
+    executors -> stop after a batch -> move the state -> executors that are too many leave -> start -> tasks run
+
+In real-time mode every task holds a slot for the whole batch, and a query without slots enough fails: slots are
+counted before anything is stopped. A query that fails, as it does when an executor dies, is started again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol
+
+import structlog
+
+from rheostat.engine.spark.checkpoint import Checkpoint, StateStore
+from rheostat.engine.spark.executors import Executors
+from rheostat.engine.spark.feed import Feed
+from rheostat.engine.spark.offsets import KafkaCounter
+from rheostat.engine.spark.progress import Batch, parse_progress
+from rheostat.engine.spark.realtime_window import (
+    LATE,
+    LATE_S,
+    Arrived,
+    Chain,
+    RealTimeWindow,
+    Running,
+    arrival_rate,
+    realtime_window,
+)
+from rheostat.engine.spark.restart import Pipeline
+from rheostat.engine.spark.staged import BATCH_S, Staged
+from rheostat.engine.spark.stages import Stage, Stages
+from rheostat.engine.spark.topic import TopicEnds
+from rheostat.errors import EngineError, RheostatError
+from rheostat.job.allocation import Allocation
+from rheostat.job.graph import Edge, Graph, JobSpec, Pinned, Tunable
+from rheostat.job.observation import Change, Observation, SourceReading, Status
+from rheostat.job.record import Intent
+from rheostat.job.slo import Bounds
+from rheostat.ports import Clock, Note
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+KEPT = 512
+ARRIVALS_KEPT = 1024
+WATCH_S = 0.2
+"""Between two looks at whether the query still runs."""
+BACK_OFF_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""How long a query that failed waits for its next start, by how often it failed without finishing a batch."""
+POLL_S = 0.2
+
+log = structlog.get_logger("rheostat.spark")
+
+
+class Slots(Protocol):
+    """The slots of the application, and what can be done about their number."""
+
+    most: int
+    """The largest number that there can be."""
+
+    def available(self) -> int:
+        """Return how many there are now."""
+
+    def want(self, slots: int, note: Note) -> None:
+        """Ask for at least so many, and no more executors than that takes."""
+
+    def state(self, patience_s: float, now_s: float) -> Change:
+        """Say how far what was asked for has come."""
+
+
+class FixedSlots:
+    """Slots of one process: `local[n]`."""
+
+    def __init__(self, slots: int) -> None:
+        self.most = slots
+
+    def available(self) -> int:
+        """Return what there always is."""
+        return self.most
+
+    def want(self, slots: int, note: Note) -> None:
+        """Do nothing: there are no executors to add or remove."""
+
+    def state(self, patience_s: float, now_s: float) -> Change:
+        """Say that nothing ever changes."""
+        return Change.NONE
+
+
+class ExecutorSlots:
+    """Slots of executors that can be added and removed."""
+
+    def __init__(self, executors: Executors, least: int, most: int) -> None:
+        self._executors, self._least, self._most = executors, least, most
+        self._lock = threading.Lock()
+        self.most = most * executors.cores_per_executor
+
+    def available(self) -> int:
+        """Count the executors that take tasks."""
+        with self._lock:
+            return len(self._executors.running()) * self._executors.cores_per_executor
+
+    def want(self, slots: int, note: Note) -> None:
+        """Ask for as many executors as it takes. Called between two queries where that is fewer than there are."""
+        with self._lock:
+            count = -(-slots // self._executors.cores_per_executor)
+            self._executors.want(min(max(count, self._least), self._most), note, at_boundary=lambda: True)
+
+    def state(self, patience_s: float, now_s: float) -> Change:
+        """Ask the executors."""
+        with self._lock:
+            return self._executors.state(patience_s, now_s)
+
+
+class RealTime:
+    """What an allocation means in real-time mode: the state has as many partitions as the keyed stage has tasks."""
+
+    exactly_once = False
+    """The sink is Kafka, which gets a batch again that was not finished."""
+
+    def __init__(self, spark: SparkSession, pipeline: Staged, left_s: Callable[[], float]) -> None:
+        self._tracker: Any = spark.sparkContext.statusTracker()
+        self._pipeline, self._left_s = pipeline, left_s
+
+    def patience_s(self) -> float:
+        """Wait for a batch that is on time; one that is overdue is what a change is to cure."""
+        return self._left_s()
+
+    def shuffle_partitions(self, allocation: Allocation) -> int:
+        """Return the tasks of the keyed stage."""
+        return allocation.tasks[self._pipeline.keyed] if self._pipeline.keyed else 1
+
+    def state_partitions(self, allocation: Allocation, state: StateStore) -> int:
+        """Return the tasks of the keyed stage."""
+        return self.shuffle_partitions(allocation)
+
+    def keeping(self, allocation: Allocation, partitions: int) -> Allocation:
+        """Return it with as many tasks of the keyed stage as the state has partitions."""
+        return allocation.with_tasks({self._pipeline.keyed: partitions} if self._pipeline.keyed else {})
+
+    def alive(self, query: StreamingQuery) -> bool:
+        """Whether all stages are at work, or a batch was finished meanwhile."""
+        return len(self._tracker.getActiveStageIds()) >= len(self._pipeline.names) or query.lastProgress is not None
+
+
+class RealTimeEngine:
+    """Sees a real-time query through its batches and its topic, and starts it anew with other tasks."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        staged: Staged,
+        slots: Slots,
+        clock: Clock,
+        *,
+        name: str = "",
+        window_s: float = 30.0,
+        patience_s: float = 60.0,
+    ) -> None:
+        self.spark, self.staged, self.slots, self.clock = spark, staged, slots, clock
+        self.name = name or staged.name
+        self.window_s, self.patience_s = window_s, patience_s
+        shape = RealTime(spark, staged, self._left_s)
+        self.pipeline = Pipeline(spark, lambda allocation: staged.start(spark, allocation), clock, shape)
+        self.topic = TopicEnds(spark, staged.source.servers, staged.source.topic, staged.source.options)
+        self.partitions = self.topic.partitions()
+        self.failures: list[str] = []
+        """With what the query failed, since it last finished a batch."""
+        self._feed = Feed()
+        spark.streams.addListener(self._feed)
+        self._stages = Stages(spark.sparkContext)
+        self._store: Any = spark.sparkContext._jsc.sc().statusStore()
+        self._batches: deque[Batch] = deque(maxlen=KEPT)
+        self._work: deque[Stage] = deque(maxlen=KEPT * len(staged.names))
+        self._arrived: deque[Arrived] = deque(maxlen=ARRIVALS_KEPT)
+        self._run = ""
+        self._applied = ""
+        self._started_s = clock.now()
+        self._given_up = False
+        self._closed = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="rheostat-watcher", daemon=True)
+
+    # -- what the scaler needs -----------------------------------------------------------------------------------
+
+    @property
+    def queries(self) -> tuple[StreamingQuery, ...]:
+        """The query that runs; a restart replaces it."""
+        return () if self.pipeline.query is None else (self.pipeline.query,)
+
+    @property
+    def over(self) -> bool:
+        """Whether the query was stopped by someone else, or fails whenever it is started."""
+        if self.pipeline.doing:
+            return False
+        return self._given_up or any(not query.isActive and query.exception() is None for query in self.queries)
+
+    def begin(self, allocation: Allocation) -> None:
+        """Start the query for the first time in this process."""
+        self._check_pinned()
+        self.check_slots(allocation, self.slots.most)
+        self.slots.want(self.needed(allocation), lambda _: None)
+        self._await_slots(allocation)
+        self.pipeline.begin(allocation)
+        self._watcher.start()
+
+    def finish(self) -> None:
+        """Let nothing more be done to the query."""
+        self._closed.set()
+        self.pipeline.finish()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._closed.set()
+        self.spark.streams.removeListener(self._feed)
+        self.topic.close()
+
+    # -- the port ------------------------------------------------------------------------------------------------
+
+    @property
+    def pinned(self) -> str:
+        """Why the state keeps its number of partitions; "" where it can be moved."""
+        return self.pipeline.kept
+
+    def describe(self) -> JobSpec:
+        """Return a chain: the source has a task per partition of its topic, the stages share the other slots."""
+        names = self.staged.names
+        room = self.slots.most - self.partitions
+        most = max(1, room - (len(names) - 2))
+        fixed = {names[0]: (self.partitions, f"one task per partition of topic {self.staged.source.topic}")}
+        if self.pinned and self.staged.keyed:
+            tasks = self.pipeline.allocation.tasks[self.staged.keyed] if self.pipeline.allocation else 1
+            fixed[self.staged.keyed] = (tasks, self.pinned)
+        edges = tuple(Edge(one, other) for one, other in pairwise(names))
+        tunable = tuple(Tunable(name, Bounds(1, most)) for name in names if name not in fixed)
+        pinned = tuple(Pinned(name, tasks, why) for name, (tasks, why) in fixed.items())
+        held = sum(tasks for tasks, _ in fixed.values())
+        return JobSpec(
+            self.name,
+            Graph(names, edges, (names[0],)),
+            tunable,
+            pinned,
+            checkpoint_interval_s=BATCH_S,
+            slots_available=max(len(tunable), self.slots.most - held),
+        )
+
+    def apply(self, intent: Intent, note: Note) -> None:
+        """Start the query anew with the wanted tasks, in the background."""
+        if intent.id == self._applied:
+            return
+        target = self._whole(intent.target)
+        self.check_slots(target, self.slots.most)
+        if self.pipeline.doing:
+            raise EngineError(f"the pipeline is being built anew: {self.pipeline.doing}")
+        self._applied = intent.id
+        self.pipeline.failure = self.pipeline.downtime_s = None
+        if target == self.pipeline.allocation:
+            return
+        needed = self.needed(target)
+        if needed > self.slots.available():
+            self.slots.want(needed, note)
+
+        def prepare() -> Allocation:
+            self._await_slots(target)
+            return target
+
+        self.pipeline.rebuild(prepare, note, stopped=lambda: self.slots.want(needed, note))
+
+    def observe(self) -> Observation:
+        """Return what the batches since the last change, or of the last window, show."""
+        now_s = self.clock.now()
+        # In this order: a restart that ends in between still counts as under way.
+        doing, status, downtime_s = self.pipeline.doing, self.pipeline.status, self.pipeline.downtime_s
+        self._collect()
+        broker = self._ask(now_s)
+        allocation = self.pipeline.allocation
+        running = None if allocation is None else self._tuned(allocation)
+        change = self.slots.state(self.patience_s, now_s)
+        if doing:
+            change = Change.UNDER_WAY
+        elif self.pipeline.failure is not None:
+            change = Change.FAILED
+        query = self.pipeline.query
+        if doing or status is not Status.RUNNING or query is None or not query.isActive:
+            why = f"restart: {doing}" if doing else self._ended()
+            shown = status if doing else Status.DOWN
+            return Observation(now_s, now_s, now_s, running, running, change, shown, problem=why)
+        assert allocation is not None
+        since_s = now_s - self.window_s
+        chain = Chain(self.staged.names, {self.staged.names[0]: self.partitions, **allocation.tasks}, BATCH_S)
+        found = self._window(chain, since_s, now_s)
+        if isinstance(found, str):
+            sources = (SourceReading(chain.names[0], arrival_rate(self._arrived, now_s - self.window_s)),)
+            overdue_s = max(0.0, now_s - self._begun_s() - chain.late_s)
+            return Observation(
+                now_s,
+                now_s,
+                now_s,
+                running,
+                running,
+                change,
+                sources=sources,
+                overdue_s=overdue_s,
+                downtime_s=downtime_s,
+                problem=broker or found,
+            )
+        return Observation(
+            at_s=now_s,
+            start_s=max(found.start_s, self.pipeline.ready_s),
+            end_s=now_s,
+            running=running,
+            wanted=running,
+            change=change,
+            sources=(SourceReading(chain.names[0], found.rate_per_s, found.backlog, found.lag_s),),
+            operators=found.operators,
+            edges=found.edges,
+            overloaded=found.overloaded,
+            overdue_s=found.overdue_s,
+            latency=found.latency,
+            uptime_s=now_s - self._started_s,
+            downtime_s=downtime_s,
+            hindrances=tuple(text for text in (self.pipeline.kept, self.pipeline.fixed) if text),
+            problem=broker,
+        )
+
+    # -- slots -----------------------------------------------------------------------------------------------------
+
+    def needed(self, allocation: Allocation) -> int:
+        """Return the slots that an allocation holds, the source's among them."""
+        return self.partitions + allocation.slots
+
+    def check_slots(self, allocation: Allocation, there: int) -> None:
+        """Refuse what Spark would fail at: every task of real-time mode needs a slot of its own at the same time."""
+        if (needed := self.needed(allocation)) > there:
+            raise EngineError(
+                f"{allocation} and {self.partitions} tasks of the source need {needed} slots at the same time, and "
+                f"there are {there}: more executors, or fewer tasks"
+            )
+
+    def _await_slots(self, allocation: Allocation) -> None:
+        deadline_s = self.clock.now() + self.patience_s
+        while (there := self.slots.available()) < self.needed(allocation):
+            if self.clock.now() > deadline_s or self._closed.is_set():
+                self.check_slots(allocation, there)
+            self.clock.sleep_until(self.clock.now() + POLL_S)
+
+    # -- allocations -----------------------------------------------------------------------------------------------
+
+    def _whole(self, target: Allocation) -> Allocation:
+        """Return an allocation with all stages, also those that are pinned."""
+        wanted = set(self.staged.names[1:])
+        tasks = dict(target.tasks)
+        if self.pinned and self.staged.keyed and self.pipeline.allocation is not None:
+            tasks[self.staged.keyed] = self.pipeline.allocation.tasks[self.staged.keyed]
+        if set(tasks) != wanted:
+            raise EngineError(f"the pipeline has the stages {sorted(wanted)}, not {sorted(tasks)}")
+        return Allocation({name: tasks[name] for name in self.staged.names[1:]})
+
+    def _tuned(self, allocation: Allocation) -> Allocation:
+        """Return the part of an allocation that can be tuned."""
+        fixed = self.staged.keyed if self.pinned else None
+        return Allocation({name: count for name, count in allocation.tasks.items() if name != fixed})
+
+    def _check_pinned(self) -> None:
+        """Find out, before anything is decided, whether the state can be moved at all."""
+        checkpoint = Checkpoint(self.spark, self.staged.checkpoint)
+        state = checkpoint.state()
+        if state is not None and self.staged.keyed:
+            self.pipeline.kept = checkpoint.immovable()
+
+    # -- what is seen ------------------------------------------------------------------------------------------------
+
+    def _collect(self) -> None:
+        query = self.pipeline.query
+        run = "" if query is None else str(query.runId)
+        if run != self._run:
+            self._run, self._started_s = run, self.clock.now()
+            self._batches.clear()
+            self._work.clear()
+        for text in self._feed.drain():
+            batch = parse_progress(text)
+            if batch is not None and batch.run_id == run:
+                self._batches.append(batch)
+                self.failures.clear()
+        self._work.extend(stage for stage in self._stages.finished() if stage.run_id == run)
+
+    def _ask(self, now_s: float) -> str | None:
+        """Ask the broker how far the topic is; return why it does not say."""
+        try:
+            self._arrived.append(Arrived(now_s, self.topic.end()))
+        except RheostatError as error:
+            return str(error)
+        return None
+
+    def _window(self, chain: Chain, since_s: float, now_s: float) -> RealTimeWindow | str:
+        batches = list(self._batches)
+        if batches and batches[-1].start_s < since_s:
+            since_s = batches[-1].start_s  # a batch that outlasts the window is itself the signal
+        done = None
+        if batches and batches[-1].sources:
+            done = KafkaCounter().records(batches[-1].sources[0].end_offset)
+        begun_s = self._begun_s()
+        overdue = now_s - begun_s > chain.late_s
+        running = Running(begun_s, self._at_work(chain) if overdue else ())
+        return realtime_window(chain, batches, list(self._work), since_s, now_s, list(self._arrived), done, running)
+
+    def _begun_s(self) -> float:
+        return self._batches[-1].end_s if self._batches else self.pipeline.ready_s
+
+    def _left_s(self) -> float:
+        """Return how long the running batch may still take before it is late."""
+        return max(0.0, self._begun_s() + BATCH_S * (1 + LATE) + LATE_S - self.clock.now())
+
+    def _at_work(self, chain: Chain) -> tuple[str, ...]:
+        """Name the stages that are not done: what stands behind a stage at work waits for it, so they are the last."""
+        count = int(self._store.activeStages().size())
+        return chain.names[-min(count, len(chain.names)) :] if count else ()
+
+    def _ended(self) -> str:
+        why = self.failures[-1] if self.failures else ""
+        if self.pipeline.failure is not None:
+            why = str(self.pipeline.failure)
+        return f"the query is not active{': ' + why if why else ''}"
+
+    # -- failures ------------------------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """Start the query again whenever it has failed."""
+        while not self._closed.wait(WATCH_S):
+            query = self.pipeline.query
+            if query is None or self.pipeline.doing or query.isActive or self.pipeline.ending:
+                continue
+            error = query.exception()
+            if error is None and self.pipeline.failure is None:
+                return  # it was stopped by someone else
+            self.failures.append((str(error or self.pipeline.failure).splitlines() or ["?"])[0])
+            if len(self.failures) > len(BACK_OFF_S):
+                self._given_up = True
+                log.error("given up", job=self.name, failures=len(self.failures), error=self.failures[-1])
+                return
+            log.warning("the query failed and is started again", job=self.name, error=self.failures[-1])
+            wait_s = BACK_OFF_S[len(self.failures) - 1]
+            try:
+                self.pipeline.revive(lambda wait_s=wait_s: self._ready(wait_s))  # type: ignore[misc]
+                self.pipeline.wait()
+            except EngineError:
+                continue  # a restart has just begun, which does the same
+
+    def _ready(self, wait_s: float) -> None:
+        self._closed.wait(wait_s)
+        if self.pipeline.allocation is not None:
+            self._await_slots(self.pipeline.allocation)

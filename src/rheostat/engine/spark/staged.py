@@ -1,0 +1,287 @@
+"""`rheostat.pipeline`: a query as named stages, built with tasks of their own for real-time mode, or for micro-batch.
+
+    @rheostat.pipeline
+    def words(p, servers="localhost:9092"):
+        p.kafka("lines", servers=servers, topic="lines", parse=text)
+        p.stage("split", split)                      # a function DataFrame -> DataFrame, row by row
+        p.keyed("count", count)                      # groupBy().agg() or dropDuplicates: its tasks are the state's
+        p.to_kafka("counts", servers=servers, columns=record, checkpoint="/data/words")
+
+Between two stages stands an exchange. A stage's tasks are the partitions behind it: `repartition(n)` in front of a
+stateless stage, `spark.sql.shuffle.partitions` for the keyed one.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from rheostat.engine.spark.checkpoint import FORMAT, STORE, Checkpoint, set_for_now
+from rheostat.engine.spark.probe import RECORDS, operator
+from rheostat.engine.spark.restart import JOB, TASKS_PER_SLOT
+from rheostat.errors import InvalidValue, nearest
+from rheostat.job.allocation import Allocation
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+Transform = Callable[["DataFrame"], "DataFrame"]
+Slow = Callable[[int], Transform]
+"""Tasks -> a step that slows rows down."""
+
+NAME = re.compile(r"[A-Za-z_][\w-]*")
+LATENCY = "rheostat-latency"
+QUANTILES = (0.5, 0.95, 0.99)
+BATCH_S = 5.0
+"""Spark's smallest batch of real-time mode, which is an interval of checkpoints and reports."""
+SEED_S = 60.0
+"""A new checkpoint is made within this time, or something is wrong."""
+
+
+STATE_SETTINGS = {
+    STORE: "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    FORMAT: "2",
+}
+"""What real-time mode needs; in micro-batch too, so that the modes can be changed on one checkpoint."""
+
+
+def border(stage: str) -> str:
+    """Return the name under which the records on the way into a stage are counted."""
+    return f"into-{stage}"
+
+
+@dataclass(frozen=True)
+class StagePart:
+    """One stage."""
+
+    name: str
+    apply: Transform
+    keyed: bool = False
+    slow: Slow | None = None
+    """For experiments: a step that takes time, in its tasks; of a keyed stage behind the state, else in front."""
+
+    def timed(self, tasks: int) -> Transform:
+        """Return what is done between its probes: all of a stateless stage; of a keyed one what is behind its state."""
+        slow = _as_it_is if self.slow is None else self.slow(tasks)
+        return slow if self.keyed else lambda rows: self.apply(slow(rows))
+
+
+@dataclass(frozen=True)
+class Topic:
+    """Where records come from or go to."""
+
+    name: str
+    servers: str
+    topic: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    parse: Transform | None = None
+    """Of a source: what its own tasks make of Kafka's rows."""
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A whole pipeline: source, stages, sink."""
+
+    name: str
+    source: Topic
+    stages: tuple[StagePart, ...]
+    sink: Topic
+    columns: Transform
+    """Makes `key` and `value` of the last stage's rows."""
+    checkpoint: str
+    event_time: str | None = None
+    """The column that says when a row's event was; latency is measured by it."""
+    sample: int = 64
+    """Of so many records one is timed."""
+
+    @property
+    def keyed(self) -> str | None:
+        """Name of the stage that keeps state."""
+        return next((stage.name for stage in self.stages if stage.keyed), None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The source's name and those of the stages, in the order of the records."""
+        return (self.source.name, *(stage.name for stage in self.stages))
+
+    def frame(self, spark: SparkSession, tasks: Mapping[str, int]) -> DataFrame:
+        """Chain the stages: an exchange, a count and probes for each."""
+        from pyspark.sql import functions as sql
+
+        reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", self.source.servers)
+        reader = reader.option("subscribe", self.source.topic).options(**self.source.options)
+        rows = (self.source.parse or _as_it_is)(reader.load())
+        for stage in self.stages:
+            rows = rows.observe(border(stage.name), sql.count(sql.lit(1)).alias(RECORDS))
+            rows = stage.apply(rows) if stage.keyed else rows.repartition(tasks[stage.name])
+            rows = operator(stage.name, stage.timed(tasks[stage.name]), sample=self.sample)(rows)
+        if self.event_time is not None:
+            rows = _timed(rows, self.event_time)
+        return self.columns(rows)
+
+    def start(self, spark: SparkSession, allocation: Allocation, *, realtime: bool = True) -> StreamingQuery:
+        """Start the query; in real-time mode every stage has tasks of its own, else all share the job's slots."""
+        with set_for_now(spark, STATE_SETTINGS):
+            if not realtime:
+                tasks = dict.fromkeys(self.names, TASKS_PER_SLOT * allocation.tasks[JOB])
+                return self._writer(spark, tasks).start()
+            self._seed(spark, allocation)
+            trigger: Any = {"realTime": f"{BATCH_S:g} seconds"}
+            return self._writer(spark, allocation.tasks).trigger(**trigger).start()
+
+    def _seed(self, spark: SparkSession, allocation: Allocation) -> None:
+        """Let a micro-batch make a new checkpoint: state that real-time mode makes cannot be repartitioned.
+
+        It takes a few records at most; what else is there is left to real-time mode.
+        """
+        if Checkpoint(spark, self.checkpoint).done >= 0:
+            return
+        few = replace(self, source=replace(self.source, options={**self.source.options, "maxOffsetsPerTrigger": "1"}))
+        query = few._writer(spark, allocation.tasks).trigger(availableNow=True).start()
+        try:
+            until = SEED_S
+            while query.isActive and Checkpoint(spark, self.checkpoint).done < 0 and until > 0:
+                query.awaitTermination(1)
+                until -= 1
+        finally:
+            query.stop()
+        if (error := query.exception()) is not None:
+            raise error
+
+    def _writer(self, spark: SparkSession, tasks: Mapping[str, int]) -> DataStreamWriter:
+        writer = self.frame(spark, tasks).writeStream.queryName(self.name).outputMode("update").format("kafka")
+        writer = writer.option("kafka.bootstrap.servers", self.sink.servers).option("topic", self.sink.topic)
+        return writer.options(**self.sink.options).option("checkpointLocation", self.checkpoint)
+
+
+class Builder:
+    """What a function under `rheostat.pipeline` is given: it says what the pipeline consists of, in order."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._source: Topic | None = None
+        self._stages: list[StagePart] = []
+        self._end: Staged | None = None
+
+    def kafka(
+        self,
+        name: str,
+        *,
+        servers: str,
+        topic: str,
+        parse: Transform | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        """Read a topic: one task per partition of it, in which `parse` makes something of Kafka's rows."""
+        if self._source is not None:
+            raise InvalidValue(f"pipeline {self._name!r} has the source {self._source.name!r} already")
+        self._source = Topic(self._new(name), servers, topic, dict(options or {}), parse)
+
+    def stage(self, name: str, apply: Transform, *, slow: Slow | None = None) -> None:
+        """Add a stateless stage, which has tasks of its own."""
+        self._add(StagePart(self._new(name), _function(name, apply), slow=slow))
+
+    def keyed(self, name: str, apply: Transform, *, slow: Slow | None = None) -> None:
+        """Add the stage with state: `groupBy().agg()` or `dropDuplicates`."""
+        if other := next((stage.name for stage in self._stages if stage.keyed), None):
+            raise InvalidValue(
+                f"pipeline {self._name!r} has the keyed stage {other!r} already: Spark gives all states of a query the "
+                "same number of partitions, so only one of them could be sized"
+            )
+        self._add(StagePart(self._new(name), _function(name, apply), True, slow))
+
+    def to_kafka(
+        self,
+        name: str,
+        *,
+        servers: str,
+        topic: str,
+        columns: Transform,
+        checkpoint: str,
+        event_time: str | None = None,
+        sample: int = 64,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write to a topic: `columns` makes `key` and `value`, in the tasks of the last stage."""
+        if self._source is None or not self._stages:
+            raise InvalidValue(f"pipeline {self._name!r}: a source and at least one stage come before the sink")
+        if self._end is not None:
+            raise InvalidValue(f"pipeline {self._name!r} has the sink {self._end.sink.name!r} already")
+        if not checkpoint:
+            raise InvalidValue(f"pipeline {self._name!r} needs a checkpoint: the folder that its progress is kept in")
+        sink = Topic(self._new(name), servers, topic, dict(options or {}))
+        self._end = Staged(
+            self._name, self._source, tuple(self._stages), sink, columns, str(checkpoint), event_time, sample
+        )
+
+    @property
+    def built(self) -> Staged:
+        """The whole."""
+        if self._end is None:
+            raise InvalidValue(f"pipeline {self._name!r} has no sink: end it with p.to_kafka(...)")
+        return self._end
+
+    def _add(self, stage: StagePart) -> None:
+        if self._source is None or self._end is not None:
+            raise InvalidValue(f"pipeline {self._name!r}: stage {stage.name!r} must stand between source and sink")
+        self._stages.append(stage)
+
+    def _new(self, name: str) -> str:
+        taken = [stage.name for stage in self._stages] + ([self._source.name] if self._source else [])
+        if not isinstance(name, str) or NAME.fullmatch(name) is None or name == JOB:
+            raise InvalidValue(f"{name!r} is no name for a part of a pipeline: letters, digits, _ and -, and not 'job'")
+        if name in taken:
+            raise InvalidValue(f"pipeline {self._name!r} has two parts with the name {name!r}")
+        return name
+
+
+class PipelineFunction:
+    """A function that defines a pipeline: `define` gives it its options and returns the pipeline."""
+
+    def __init__(self, function: Callable[..., None]) -> None:
+        self._function = function
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+
+    def define(self, **options: Any) -> Staged:
+        """Define the pipeline with these options."""
+        known = list(inspect.signature(self._function).parameters)[1:]
+        for name in options:
+            if name not in known:
+                raise InvalidValue(f"pipeline {self.__name__!r} has no option {name!r}, {nearest(name, known)}")
+        builder = Builder(self.__name__)
+        self._function(builder, **options)
+        return builder.built
+
+
+def pipeline(function: Callable[..., None]) -> PipelineFunction:
+    """Make a pipeline of a function that is given a builder `p`, and options of your own."""
+    if not callable(function) or not inspect.signature(function).parameters:
+        raise InvalidValue("rheostat.pipeline goes above a function whose first parameter is the builder, as in f(p)")
+    return PipelineFunction(function)
+
+
+def _as_it_is(rows: DataFrame) -> DataFrame:
+    return rows
+
+
+def _function(name: str, apply: Transform) -> Transform:
+    if not callable(apply):
+        raise InvalidValue(f"stage {name!r} needs a function DataFrame -> DataFrame, not {apply!r}")
+    return apply
+
+
+def _timed(rows: DataFrame, event_time: str) -> DataFrame:
+    """Measure how old every event is when its row leaves the last stage."""
+    from pyspark.sql import functions as sql
+
+    column = "__rheostat_age_ms"
+    now_ms = "cast(java_method('java.lang.System', 'currentTimeMillis') as bigint)"
+    aged = rows.withColumn(column, sql.expr(f"{now_ms} - unix_millis({event_time})"))
+    quantiles = sql.percentile_approx(column, list(QUANTILES), 1000)
+    return aged.observe(LATENCY, quantiles.alias("ms")).drop(column)

@@ -1,0 +1,61 @@
+"""Scores of an allocation: what it does for latency and costs in tasks, and how near its throughput is to a target.
+
+AuTraScale+ (TPDS 2024), Eq 4, 7, 8 and 13; and Algorithm 2, which carries such a score from one rate to another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rheostat.model.ability import Floats
+from rheostat.model.joint import JointGP
+
+
+def benefit(latency_s: Floats, target_s: float, base: Floats, tasks: Floats, alpha: float) -> Floats:
+    """Return F of every row: latency against its target, and the mean of π^t over p (Eq 4)."""
+    quick = np.minimum(1.0, target_s / np.maximum(latency_s, 1e-12))
+    score: Floats = alpha * quick + (1.0 - alpha) * (base / tasks).mean(axis=1)
+    return score
+
+
+def enough(alpha: float, waste: float) -> float:
+    """Return the score from which on an allocation is good enough: at most `waste` more tasks than needed (Eq 7, 8)."""
+    return alpha + (1.0 - alpha) / (1.0 + waste)
+
+
+def nearness(throughput_per_s: Floats, target_per_s: float, width_per_s: float) -> Floats:
+    """Return F_tp of every row: 1 at the target, falling to both sides over the width β (Eq 13)."""
+    score: Floats = width_per_s / (np.abs(throughput_per_s - target_per_s) + width_per_s)
+    return score
+
+
+@dataclass(frozen=True)
+class Transferred:
+    """Algorithm 2: the old rate's model plus a model of what the new rate differs by, for any allocation."""
+
+    old: JointGP
+    residual: JointGP
+    weight: float
+    """β: how much the new samples count in the deviation (line 14)."""
+
+    @staticmethod
+    def light(old: JointGP, tasks: Floats, scores: Floats, alpha: float) -> Transferred:
+        """Learn the residuals of the samples at the new rate (lines 2 to 8)."""
+        residual = JointGP.fit(tasks, scores - old.predict(tasks)[0])
+        weight = alpha * len(scores) / (alpha * len(scores) + old.count)
+        return Transferred(old, residual, weight)
+
+    def predict(self, tasks: Floats) -> tuple[Floats, Floats]:
+        """Return the sum of both means, and the deviations weighted in logarithms (lines 11 to 15)."""
+        old_mean, old_sd = self.old.predict(tasks)
+        mean, sd = self.residual.predict(tasks)
+        return old_mean + mean, sd**self.weight * old_sd ** (1.0 - self.weight)
+
+
+def traditional(old: JointGP, tasks: Floats, scores: Floats, bootstrap: Floats, alpha: float) -> JointGP:
+    """Return the earlier paper's model: trained anew on the samples and on estimates of the bootstrapping set."""
+    transferred = Transferred.light(old, tasks, scores, alpha)
+    estimated, _ = transferred.predict(bootstrap)
+    return JointGP.fit(np.concatenate([tasks, bootstrap]), np.concatenate([scores, estimated]))

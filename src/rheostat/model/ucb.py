@@ -1,0 +1,50 @@
+"""Dragster's extended GP-UCB: which size to try so that an operator's capacity tracks a target.
+
+Liu, Xu, Lau, ICPP 2022, Eq 17 and 18, and Theorem 1 for β. One operator at a time: the candidates of a whole job are
+the product of its operators' sizes, and the objective of Eq 18 is a sum over them.
+
+Ours: everything is in units of `unit_per_s`, the peak load of the operator. In raw records/s β σ² is some millions
+times larger than |μ - y|, and hardly anything converges. Repeated observations of a size enter as their mean, with n
+times the precision, which is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rheostat.model.ability import Floats
+from rheostat.model.gp import kernel
+from rheostat.model.tally import Size
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """μ and σ² of the capacity at every candidate size, in units of the peak load."""
+
+    sizes: Floats
+    mean: Floats
+    variance: Floats
+
+    @staticmethod
+    def of(seen: Sequence[Size], sizes: Floats, unit_per_s: float, length: float, noise: float) -> Posterior:
+        """Return Eq 17: zero mean, squared exponential kernel of unit variance, known noise."""
+        tasks, counts, means = np.array([(s.tasks, s.count, s.ability_per_s) for s in seen], dtype=float).T
+        y = means / unit_per_s
+        covariance = kernel(tasks, tasks, length) + np.diag(noise**2 / counts)
+        k = kernel(sizes, tasks, length)
+        solved = np.linalg.solve(covariance, np.column_stack((y, k.T)))
+        variance = np.clip(1.0 - (k * solved[:, 1:].T).sum(axis=1), 0.0, 1.0)
+        return Posterior(sizes, k @ solved[:, 0], variance)
+
+    def best(self, target: float, beta: float) -> int:
+        """Return the place of the size that maximises -|μ - y| + β σ² (Eq 18); of equals the smallest."""
+        return int(np.argmax(-np.abs(self.mean - target) + beta * self.variance))
+
+
+def beta(sizes: int, slot: int, delta: float) -> float:
+    """Return β_t = 2 log(|X| t² π² δ / 6), never below zero."""
+    return max(0.0, 2.0 * math.log(sizes * max(slot, 1) ** 2 * math.pi**2 * delta / 6.0))

@@ -1,0 +1,214 @@
+"""AuTraScale+: first throughput, then the latency through the job, then the latency since the event.
+
+Zhang, Zheng, Zheng, Zhu, Li, Guo: "Bayesian-Driven Automated Scaling in Stream Computing With Multiple QoS Targets",
+TPDS 2024.
+
+| paper | here |
+|---|---|
+| v̄_i, true rate of an instance (Eq 2) | `OperatorReading.true_rate_per_s` |
+| TO solver, π^t (Eq 3) | `autrascale_throughput`: DS2's linear model, its end, the best seen under an outside limit |
+| PLO solver, π^p (Algorithm 1) | `autrascale_latency` |
+| benefit F, L_p, α, w, s_l (Eq 4, 7, 8) | `model/benefit.py`, `processing_s`, `alpha`, `waste` |
+| GP, Matérn, EI, ξ (Eq 5, 6) | `model/joint.py`, `xi`; candidates in `model/box.py` |
+| S, M + N bootstrapping samples | trials on a testbed, `uniform` (M) |
+| Algorithm 2, traditional transfer | `model/benefit.py`, `transfer`; α: `transfer_alpha`, Num: `transfer_iterations` |
+| backlog model, V_t (Eq 9 to 12) | `model/backlog.py`, `Slo.max_latency_s` (L_e), `limit_s` (T_limit) |
+| F_tp, β, ELO's s_l (Eq 13), Algorithm 3 | `autrascale_eventtime`, `width`, `near`; the return in `catch_up` |
+| l_p, l_e, averages | medians of the window |
+
+TO hands over when its end is reached (see there), PLO when its target is met with a score of at least s_l (or there is
+no hope of one), ELO acts on a steady job whose event-time latency is above L_e. A demand that moves by `trigger` begins
+the sequence again; so does overload of a steady job, and a target missed in two windows in a row sends it back to PLO.
+
+Read differently, or chosen because the paper does not say:
+- Eq 3 multiplies by the rounded tasks of the upstream. The published π^t come out with DS2's unrounded demand, which is
+  the default; `literal` takes it to the letter.
+- TO also shrinks, because π^t is to be the fewest tasks; a size that ran before ends it, not only the last one.
+- A throughput below V_t is not done, however near (Algorithm 3 only looks at F_tp).
+- After `iterations` changes, or when nothing is to be hoped for, PLO takes the best seen and says that it gave up.
+- Windows in which the job works off what waited are not taken for its latency.
+- Without a testbed there are no bootstrapping samples, and ELO sizes by what every operator can do.
+
+Ours: `model=decomposed` sizes each operator for its part of the latency (`model/latency.py`) instead of PLO's search,
+and by its own ability in ELO; it needs no trials.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from rheostat.job.decision import Decision, Reason
+from rheostat.job.frozen import check_number
+from rheostat.job.record import Record
+from rheostat.model.experience import Experience, fold, keeps_up, settled
+from rheostat.policy.autrascale_eventtime import EventSettings, event_step, ride_step
+from rheostat.policy.autrascale_latency import LatencySettings, latency_step, rested
+from rheostat.policy.autrascale_space import Stage
+from rheostat.policy.autrascale_throughput import throughput_step
+from rheostat.policy.base import BasePolicy
+from rheostat.policy.catch_up import need_of
+from rheostat.policy.explain import rate, sustains
+from rheostat.policy.options import check_whole
+from rheostat.ports import Situation
+
+PATIENCE = 10
+"""Windows for which it waits until a job has worked off what waited."""
+MISSES = 2
+"""A target missed in so many windows in a row is missed."""
+
+
+@dataclass(frozen=True)
+class AuTraScale(BasePolicy[Experience]):
+    """Keeps up with the load, then meets the latency through the job, then works off backlogs in time."""
+
+    name: ClassVar[str] = "autrascale"
+
+    processing_s: float | None = None
+    """L_p, the largest latency through the job, in seconds; left out, the Slo's max_latency_s."""
+    limit_s: float | None = None
+    """T_limit, in which a backlog must be worked off; left out, the Slo's max_recovery_s, else 480."""
+    model: Literal["benefit", "decomposed"] = "benefit"
+    """What sizes a job for its latency: the paper's joint model of a benefit score, or ours, operator by operator."""
+    alpha: float = 0.8
+    """How much latency counts in the benefit score, tasks counting the rest (three published scores give 0.8)."""
+    waste: float = 1.0
+    """w, the share of tasks that may be too many (the published threshold of 0.9 is 1)."""
+    xi: float = 0.01
+    """How much better an expected improvement must be than the best seen; larger explores more."""
+    uniform: int = 6
+    """Bootstrapping samples with as many tasks everywhere (M); one per operator comes on top. 0: none at all."""
+    iterations: int = 20
+    """Changes, or trials, after which a search takes the best seen."""
+    transfer: Literal["light", "traditional", "none"] = "light"
+    """How a model of another rate is used: Algorithm 2, the earlier paper's way, or not."""
+    transfer_alpha: float = 1.0
+    """How much more a sample at the new rate counts than one at the old rate."""
+    transfer_iterations: int = 12
+    """Num: changes after which Algorithm 2 gives way to Algorithm 1."""
+    width: float = 0.25
+    """β of the throughput score, as a share of the target."""
+    near: float = 0.85
+    """The throughput score from which on a profiled allocation is good enough."""
+    trial_s: float = 60.0
+    """Seconds that a trial is looked at; before that it settles for a quarter of them."""
+    literal: bool = False
+    """Whether Eq 3 is taken to the letter: operators sized for what rounded upstreams could send."""
+    trigger: float = 0.05
+    """Share by which a demand must move for the sequence to begin again."""
+
+    def __post_init__(self) -> None:
+        where = "of policy 'autrascale'"
+        for name in ("processing_s", "limit_s", "trial_s", "transfer_alpha", "width"):
+            check_number(f"{name} {where}", getattr(self, name), least=1e-6)
+        check_number(f"alpha {where}", self.alpha, most=1.0)
+        check_number(f"waste {where}", self.waste, most=100.0)
+        check_number(f"xi {where}", self.xi, most=1.0)
+        check_number(f"near {where}", self.near, least=1e-6, most=1.0)
+        check_number(f"trigger {where}", self.trigger, most=10.0)
+        for name in ("uniform", "iterations", "transfer_iterations"):
+            check_whole(f"{name} {where}", getattr(self, name), least=0)
+
+    def initial(self) -> Experience:
+        """Return no experience."""
+        return Experience()
+
+    def learn(self, knowledge: Experience, record: Record) -> Experience:
+        """Remember what allocations did, in windows and in trials, and every π^t that was found."""
+        return fold(knowledge, record)
+
+    def decide(self, situation: Situation[Experience]) -> Decision:
+        """Let the solver decide whose turn it is; one that is done hands over in the same step."""
+        stage, window = Stage.at(situation, self.trigger), situation.window
+        if stage.boost is not None:
+            return ride_step(situation, stage, self._event())
+        if self._insufficient(situation, stage):
+            stage = Stage(stage.demand)
+        if stage.phase == "throughput":
+            if not settled(window) and stage.waited < PATIENCE:
+                return self._wait(situation, stage)
+            found = throughput_step(situation, stage, self.literal)
+            if isinstance(found, Decision):
+                return found
+            stage = found
+        if stage.limited:
+            sentence = f"autrascale: {situation.running} stays; something outside keeps {rate(window.load_per_s)} away"
+            memo = stage.memo(phase="steady")
+            return Decision.hold(
+                Reason.UNDER_PROVISIONED, sentence, expects=sustains(window.throughput_per_s), memo=memo
+            )
+        if not settled(window) or stage.phase == "steady":
+            need = need_of(situation, self.limit_s)
+            if need is not None:
+                return event_step(situation, stage, need, self._event())
+        if stage.phase == "latency":
+            return self._latency(situation, stage)
+        return self._steady(situation, stage)
+
+    @staticmethod
+    def _insufficient(situation: Situation[Experience], stage: Stage) -> bool:
+        """Whether what was found does not keep up after all, and nothing outside is to blame."""
+        if stage.phase == "throughput" or stage.limited or keeps_up(situation.window):
+            return False
+        return situation.running.tasks == stage.base if stage.phase == "latency" else bool(situation.window.overloaded)
+
+    def _latency(self, situation: Situation[Experience], stage: Stage) -> Decision:
+        """Let PLO decide, where there is a target, a latency and a job at its load."""
+        window = situation.window
+        target_s = self.processing_s or situation.slo.max_latency_s
+        why = ""
+        if target_s is None:
+            why = "no latency is promised"
+        elif window.latency is None:
+            why = "this window has no latency"
+        elif not window.load_per_s:
+            why = "nothing arrives"
+        if why:
+            sentence = f"autrascale: {situation.running} keeps up with {rate(window.load_per_s)}; {why}"
+            memo = stage.memo(phase="steady")
+            return Decision.hold(Reason.STEADY, sentence, expects=sustains(window.load_per_s), memo=memo)
+        if not settled(window) and stage.waited < PATIENCE:
+            return self._wait(situation, stage)
+        assert target_s is not None
+        return latency_step(situation, stage, self._settings(target_s))
+
+    def _wait(self, situation: Situation[Experience], stage: Stage) -> Decision:
+        """Hold while the job works off what waited: its latency is not that of its load."""
+        sentence = (
+            f"autrascale: {rate(situation.window.throughput_per_s)} are processed, more than arrive: it catches up"
+        )
+        return Decision.hold(Reason.WAITING, sentence, memo=stage.memo(waited=stage.waited + 1))
+
+    def _steady(self, situation: Situation[Experience], stage: Stage) -> Decision:
+        """Hold while the target is met; a target that is missed again and again sends the job back to PLO."""
+        window, target_s = situation.window, self.processing_s or situation.slo.max_latency_s
+        now_s = window.latency.p50_s if window.latency and settled(window) else None
+        missed = target_s is not None and now_s is not None and now_s > target_s and not stage.unreachable
+        met = now_s is not None and (target_s is None or now_s <= target_s)
+        stage = replace(stage, missed=stage.missed + 1 if missed else 0, unreachable=stage.unreachable and not met)
+        if stage.missed >= MISSES:
+            return self._latency(situation, rested(stage))
+        told = "" if now_s is None else f", {1e3 * now_s:.0f} ms"
+        sentence = f"autrascale: {situation.running} serves {rate(window.load_per_s)}{told}"
+        reason = Reason.UNDER_PROVISIONED if stage.unreachable else Reason.STEADY
+        return Decision.hold(reason, sentence, expects=sustains(window.load_per_s), memo=stage.memo())
+
+    def _settings(self, target_s: float) -> LatencySettings:
+        return LatencySettings(
+            target_s,
+            self.alpha,
+            self.waste,
+            self.xi,
+            self.uniform,
+            self.iterations,
+            self.transfer,
+            self.transfer_alpha,
+            self.transfer_iterations,
+            self.model,
+            self.trial_s,
+        )
+
+    def _event(self) -> EventSettings:
+        return EventSettings(
+            self.width, self.near, self.xi, self.uniform, self.iterations, self.trial_s, self.model == "decomposed"
+        )

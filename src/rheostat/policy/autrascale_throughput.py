@@ -1,0 +1,99 @@
+"""AuTraScale+'s TO solver: the fewest tasks with which the throughput keeps up (section IV-B)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Decision, Reason
+from rheostat.job.fit import round_up
+from rheostat.model.experience import KEEPS_UP, keeps_up
+from rheostat.policy.autrascale_space import At, Stage, as_allocation, as_row
+from rheostat.policy.demand import linear_tasks, measured_selectivity
+from rheostat.policy.ds2 import optimal_tasks
+from rheostat.policy.explain import changes, direction, rate, sustains
+from rheostat.policy.fit import fit_allocation
+
+MOST_STEPS = 12
+"""After so many configurations the best of them is taken; it has never taken half as many."""
+REPEATS = 2
+"""An outside limit asks for the same size again and again, noise does not: so many more looks tell them apart."""
+SAME = 0.99
+"""Throughputs this close are the same: of such configurations the smallest is taken."""
+
+
+def throughput_step(situation: At, stage: Stage, literal: bool) -> Stage | Decision:
+    """Return the next configuration to run, or the stage with π^t when this solver is done.
+
+    It is done when the throughput reaches the input rate, nothing is overloaded and Eq 3 asks for no less, when it asks
+    for what runs, or for what ran before (ours: the paper only looks at the last one). Then the configuration with the
+    highest throughput is π^t, among equals the smallest; it need not be the last (section V-B).
+    """
+    running, load = situation.running, situation.window.load_per_s
+    room = 1.0 + situation.headroom()
+    wished = letter_of_eq_3(situation) if literal else optimal_tasks(situation)
+    target = fit_allocation(situation, {name: round_up(count * room) for name, count in wished.items()})
+    here = tuple(int(count) for count in as_row(situation, running.tasks))
+    tried = tuple(dict.fromkeys((*stage.tried, here)))
+    shrinks = any(target.tasks[name] < count for name, count in running.tasks.items())
+    if target == running and not keeps_up(situation.window) and stage.waited < REPEATS:
+        sentence = f"autrascale: {rate(load)} arrive and Eq 3 asks for what runs; it is looked at again"
+        return Decision.hold(Reason.WAITING, sentence, memo=stage.memo(waited=stage.waited + 1))
+    again = target == running or tuple(int(c) for c in as_row(situation, target.tasks)) in tried
+    grows = any(target.tasks[name] > count for name, count in running.tasks.items())
+    suffices = keeps_up(situation.window) and not shrinks and not (grows and situation.window.overloaded)
+    if suffices or again or len(tried) >= MOST_STEPS:
+        best, most = _best(situation, tried, running)
+        limited = load is not None and most < KEEPS_UP * load
+        solved = {"load_per_s": load or 0.0, "tasks": dict(best.tasks)}
+        end = replace(stage, phase="latency", tried=(), solved=solved, limited=limited, waited=0)
+        if best == running:
+            return end
+        why = f"of {len(tried)} sizes this is the smallest with the highest throughput, {rate(most)}"
+        sentence = f"autrascale: {changes(running, best)}, because {why} of {rate(load)}"
+        return Decision(best, direction(running, best), sentence, {}, sustains(most), end.memo())
+    needs = ", ".join(f"{name} {count:.3g}" for name, count in wished.items())
+    sentence = f"autrascale: {changes(running, target)}, because {rate(load)} arrive and need {needs} tasks (Eq 3)"
+    evidence = {f"{name}.eq3_tasks": count for name, count in wished.items()}
+    memo = stage.memo(tried=tried, waited=0)
+    return Decision(target, direction(running, target), sentence, evidence, sustains(load), memo)
+
+
+def letter_of_eq_3(situation: At) -> dict[str, float]:
+    """Return Eq 3 as printed: an operator is sized for what its upstreams could send with their rounded tasks."""
+    graph, window = situation.spec.graph, situation.window
+    selectivity = measured_selectivity(graph, window)
+    sends: dict[str, float] = {}
+    wished: dict[str, float] = {}
+    rates = {source.name: source.rate_per_s or 0.0 for source in window.sources}
+    for name in graph.order:
+        needed = rates.get(name, 0.0) if name in graph.sources else 0.0
+        needed += sum(sends[e.upstream] * selectivity[e.upstream, e.downstream] for e in graph.inputs[name])
+        true_rate = window.operator(name).true_rate_per_s
+        sends[name] = needed
+        if name in situation.spec.tunable_names and (true_rate or not needed):
+            wished[name] = linear_tasks(needed, true_rate or 0.0)
+            sends[name] = max(needed, round_up(wished[name]) * (true_rate or 0.0))
+    return wished
+
+
+def _best(situation: At, tried: tuple[tuple[int, ...], ...], running: Allocation) -> tuple[Allocation, float]:
+    """Return the smallest of the configurations with the highest throughput, and that throughput."""
+    load, now = situation.window.load_per_s, situation.window.throughput_per_s or 0.0
+    seen: dict[tuple[int, ...], float] = {}
+    if load:
+        for sample in situation.knowledge.at(load):
+            seen[_key(situation, sample.tasks)] = min(sample.throughput_per_s, load)
+    seen[_key(situation, running.tasks)] = min(now, load) if load else now
+    known = {row: seen[row] for row in tried if row in seen}
+    most = max(known.values())
+    best = min((row for row in known if known[row] >= SAME * most), key=lambda row: (sum(row), row))
+    # The limits may have moved since it ran.
+    return fit_allocation(situation, as_allocation(situation, np.array(best, dtype=np.int64)).tasks), most
+
+
+def _key(situation: At, tasks: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(int(count) for count in as_row(situation, tasks))

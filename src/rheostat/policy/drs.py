@@ -1,0 +1,142 @@
+"""DRS: sizes a job by queueing theory until its expected latency meets the target.
+
+Fu, Ding, Ma, Winslett, Yang, Zhang: "DRS: Auto-scaling for real-time stream analytics", ToN 2017; the baseline of
+AuTraScale+ for the latency through the job, with observed or with true rates (TPDS 2024, section V-C).
+
+| paper | here |
+|---|---|
+| λ_i, arrival rate | `demand` |
+| μ_i, service rate of a processor | `rates`: the true rate of a task, or what it was observed to process |
+| E[T_i](k_i) of an M/M/k queue | `sojourn_s`, Erlang's C formula |
+| E[T] = Σ λ_i E[T_i] / λ_0 | `expected_s`, an open Jackson network |
+| greedy minimal allocation | `smallest_network`: the processor that saves most latency, again and again |
+
+It goes on until the latency meets the target, as in AuTraScale+'s comparison, or until it suggests what runs. An
+observed rate is that of a task that also waits, so every task seems to be full, and more and more are asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from rheostat.job.decision import Decision, Reason
+from rheostat.job.fit import MOST_TASKS
+from rheostat.job.frozen import check_number
+from rheostat.model.experience import keeps_up
+from rheostat.policy.base import BasePolicy
+from rheostat.policy.demand import demand
+from rheostat.policy.explain import changes, direction, rate, sustains
+from rheostat.policy.fit import fit_allocation
+from rheostat.policy.tuning import moved
+from rheostat.ports import Situation
+
+TRIGGER = 0.05
+"""Share by which a demand must move for the size to be looked at although the target is met."""
+LEAST_GAIN = 1e-4
+"""A further processor that saves less than this share of the target ends the search."""
+WIDE = 10_000
+"""Beyond so many servers a queue that is not full does not wait."""
+
+
+@dataclass(frozen=True)
+class DRS(BasePolicy[None]):
+    """Gives every operator the processors with which an open queueing network meets the latency target."""
+
+    name: ClassVar[str] = "drs"
+
+    rates: Literal["true", "observed"] = "true"
+    """What a task serves: records per useful second, or the records that it was seen to process."""
+    processing_s: float | None = None
+    """The largest latency through the job, in seconds; left out, the Slo's max_latency_s."""
+
+    def __post_init__(self) -> None:
+        check_number("processing_s of policy 'drs'", self.processing_s, least=1e-6)
+
+    def decide(self, situation: Situation[None]) -> Decision:
+        """Hold while the target is met; else size the network anew."""
+        window, running = situation.window, situation.running
+        target_s, load = self.processing_s or situation.slo.max_latency_s, window.load_per_s
+        now_s = window.latency.p50_s if window.latency else None
+        needed = demand(situation)
+        before = situation.memo.get("demand")
+        begun = before is not None and not moved(before, needed, TRIGGER)
+        memo = {"demand": before if begun else needed}
+        # The initial size was right for another rate: it is left at least once, whatever its latency.
+        if begun and keeps_up(window) and target_s is not None and now_s is not None and now_s <= target_s:
+            sentence = f"drs: a record takes {1e3 * now_s:.0f} ms of {1e3 * target_s:g} allowed"
+            return Decision.hold(Reason.STEADY, sentence, expects=sustains(load), memo=memo)
+        served = {name: self._rate(situation, name) for name in running.tasks}
+        network = {n: (needed[n], mu) for n, mu in served.items() if mu and needed[n] > 0}
+        most = {n: _most(situation, n) for n in network}
+        wanted = smallest_network(network, load or 0.0, target_s, most)
+        target = fit_allocation(situation, wanted)
+        expected = expected_s(network, {**wanted}, load or 0.0)
+        evidence = {"expected_s": expected} | {f"{name}.served_per_s": mu for name, (_, mu) in network.items()}
+        because = f"{rate(load)} arrive and the {self.rates} rates promise {1e3 * min(expected, 1e6):.3g} ms"
+        if target == running:
+            met = keeps_up(window) and (target_s is None or now_s is None or now_s <= target_s)
+            reason = Reason.STEADY if met else Reason.UNDER_PROVISIONED
+            return Decision.hold(reason, f"drs: {because}; nothing changes", evidence=evidence, memo=memo)
+        sentence = f"drs: {changes(running, target)}, because {because}"
+        return Decision(target, direction(running, target), sentence, evidence, sustains(load), memo)
+
+    def _rate(self, situation: Situation[Any], name: str) -> float:
+        reading = situation.window.operator(name)
+        if self.rates == "true":
+            return reading.true_rate_per_s or 0.0
+        return (reading.records_in_per_s or 0.0) / max(reading.tasks, 1)
+
+
+def sojourn_s(arrive_per_s: float, serve_per_s: float, servers: int) -> float:
+    """Return the expected time in an M/M/k queue, waiting and service; infinite when it is full."""
+    offered = arrive_per_s / serve_per_s
+    if offered >= servers:
+        return math.inf
+    if servers > WIDE:
+        return 1.0 / serve_per_s
+    blocked = 1.0  # Erlang's B by recursion, then his C
+    for k in range(1, servers + 1):
+        blocked = offered * blocked / (k + offered * blocked)
+    waits = blocked / (1.0 - offered / servers * (1.0 - blocked))
+    return 1.0 / serve_per_s + waits / (servers * serve_per_s - arrive_per_s)
+
+
+def expected_s(network: Mapping[str, tuple[float, float]], servers: Mapping[str, float], load_per_s: float) -> float:
+    """Return the expected latency of a record through the network."""
+    if load_per_s <= 0:
+        return 0.0
+    return sum(lam * sojourn_s(lam, mu, int(servers[name])) for name, (lam, mu) in network.items()) / load_per_s
+
+
+def smallest_network(
+    network: Mapping[str, tuple[float, float]], load_per_s: float, target_s: float | None, most: Mapping[str, int]
+) -> dict[str, float]:
+    """Return the fewest servers that meet the target: those that keep up, then one more where it saves most."""
+    servers = {}
+    for name, (lam, mu) in network.items():
+        servers[name] = min(math.floor(min(lam / mu, MOST_TASKS)) + 1, most[name])
+    while target_s is not None and expected_s(network, servers, load_per_s) > target_s:
+        gains = {}
+        for name, (lam, mu) in network.items():
+            if servers[name] < most[name]:
+                now, then = sojourn_s(lam, mu, servers[name]), sojourn_s(lam, mu, servers[name] + 1)
+                gains[name] = math.inf if math.isinf(now) else lam * (now - then)
+        best = max(gains, key=lambda name: gains[name], default="")
+        if not best or gains[best] <= LEAST_GAIN * target_s * load_per_s:
+            break
+        if math.isinf(gains[best]):
+            # A full queue stays full until it has enough servers: no latency to compare before that.
+            lam, mu = network[best]
+            servers[best] = max(servers[best] + 1, min(math.floor(min(lam / mu, MOST_TASKS)) + 1, most[best]))
+            if servers[best] >= most[best] and math.isinf(sojourn_s(lam, mu, servers[best])):
+                break
+        else:
+            servers[best] += 1
+    return {name: float(count) for name, count in servers.items()}
+
+
+def _most(situation: Situation[Any], name: str) -> int:
+    return situation.limits.operators[name].max or situation.limits.slots.max or MOST_TASKS

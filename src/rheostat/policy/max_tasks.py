@@ -1,0 +1,25 @@
+"""Max: AuTraScale+'s first baseline for event-time latency (section V-A): a backlog gets all that is allowed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rheostat.job.allocation import Allocation
+from rheostat.job.fit import MOST_TASKS
+from rheostat.policy.catch_up import At, CatchUp, Need
+from rheostat.policy.fit import fit_allocation
+
+
+@dataclass(frozen=True)
+class MaxTasks(CatchUp):
+    """Works off a backlog with the most tasks that every operator may have, then returns."""
+
+    name: ClassVar[str] = "max"
+    rule: ClassVar[str] = "all tasks that are allowed"
+
+    def larger(self, situation: At, need: Need) -> Allocation:
+        """Return the largest allocation; an operator without a bound is left as it is."""
+        limits = situation.limits
+        bounds = {name: each.max or limits.slots.max for name, each in limits.operators.items()}
+        return fit_allocation(situation, {n: min(most, MOST_TASKS) for n, most in bounds.items() if most is not None})

@@ -1,0 +1,105 @@
+"""What the paper prints: Liu, Xu, Lau, "Online Resource Optimization for Elastic Stream Processing", ICPP 2022."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+DHALION, SADDLE, GRADIENT = "Dhalion", "Dragster saddle point", "Dragster online gradient"
+OURS, LATE = "ContTune, our model", "Clairvoyant, one slot late"
+FIRST, EUCLIDEAN, BEST = "Dhalion, first operator", "Dragster saddle point, Euclidean", "Best split"
+NO_MARGIN = "Dragster saddle point, no margin"
+ROWS = (DHALION, SADDLE, GRADIENT, OURS, LATE)
+
+Row = Mapping[str, tuple[float | None, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A simulated job, its levels (in 1000 tuples/s), how many slots each lasts, and Dhalion's CPU threshold."""
+
+    job: str
+    levels: tuple[float, ...]
+    slots: tuple[int, ...]
+    idle_below: float
+
+    @property
+    def each(self) -> tuple[float, ...]:
+        """The level of every slot."""
+        return tuple(level for level, count in zip(self.levels, self.slots, strict=True) for _ in range(count))
+
+    @property
+    def phases(self) -> dict[str, tuple[int, int]]:
+        """The slots of every phase, by its minutes as the paper writes them."""
+        found, at = {}, 0
+        for count in self.slots:
+            found[f"{10 * at}-{10 * (at + count)}"] = (at, at + count)
+            at += count
+        return found
+
+
+HIGH, LOW = 160.5, 90.3
+WORDCOUNT = Workload("dragster-wordcount", (HIGH, LOW, HIGH, LOW, HIGH), (20,) * 5, 0.618)
+YSB = Workload("ysb", (285.8, 349.5), (30, 20), 0.544)
+ONE = {
+    "Group": Workload("dragster-group", (132.0,), (20,), 0.618),
+    "AsyncIO": Workload("dragster-asyncio", (142.0,), (20,), 0.618),
+    "Join": Workload("dragster-join", (176.0,), (20,), 0.618),
+}
+WINDOW = Workload("dragster-window", (223.0,), (20,), 0.618)
+
+CONVERGENCE: Row = {
+    DHALION: (140, 40, 40, 40, 40),
+    SADDLE: (70, 70, 10, 10, 10),
+    GRADIENT: (80, 90, 40, 40, 40),
+}
+"""Table 2, minutes."""
+TUPLES: Row = {
+    DHALION: (1.40, 1.03, 1.81, 1.03, 1.81),
+    SADDLE: (1.68, 1.03, 1.83, 1.04, 1.83),
+    GRADIENT: (1.70, 1.03, 1.83, 1.03, 1.83),
+}
+"""Table 2, 10^9."""
+COST: Row = {
+    DHALION: (50.5, 78.3, 51.2, 78.3, 51.2),
+    SADDLE: (53.2, 66.8, 50.3, 65.4, 50.3),
+    GRADIENT: (52.4, 71.8, 51.0, 67.6, 50.3),
+}
+"""Table 2, $ per 10^9 tuples."""
+YSB_CONVERGENCE: Row = {DHALION: (240, 90), SADDLE: (110, 30), GRADIENT: (150, None)}
+"""Table 3, and section 6.5 for the time after the increase; minutes."""
+YSB_RATE: Row = {DHALION: (1.93,), SADDLE: (2.15,), GRADIENT: (2.22,)}
+"""Table 3, 10^5 tuples/s before convergence."""
+YSB_COST: Row = {DHALION: (120.4,), SADDLE: (115.8,), GRADIENT: (115.8,)}
+"""Table 3, $ per 10^9 tuples."""
+SLOTS_TO_CONVERGE: Mapping[str, float] = {DHALION: 14, SADDLE: 7, GRADIENT: 8}
+"""Figure 4a to c; the last one is Table 2's 80 minutes."""
+BUDGET_GAIN = 64.7
+"""Figure 4d to f: per cent more throughput than Dhalion."""
+BY_OPERATORS: Row = {
+    DHALION: (35 * 1.64, 52.5 * 2.67, 240),
+    SADDLE: (35, 52.5, 110),
+    GRADIENT: (35 * 1.64 / 1.38, 52.5 * 2.67 / 1.81, 140),
+}
+"""Figure 5, as section 6.3 tells it: mean minutes of the workloads with 1, 2 and 6 operators."""
+
+PODS = 5
+"""Pods besides the tuned tasks: with them Dhalion's cost in the low phases is to that in the high ones as printed."""
+DOLLARS_PER_HOUR, DOLLARS_PER_POD_HOUR = 1.6, 0.1
+"""Figure 4d to f. The price is ours: 16 pods, 11 of them for tasks, are the budget at which a Dhalion that serves Map
+first loses as much as the paper says."""
+BUDGET = round(DOLLARS_PER_HOUR / DOLLARS_PER_POD_HOUR) - PODS
+
+FITTED: Mapping[str, Mapping[str, tuple[int, ...]]] = {
+    "2, convergence": {DHALION: (0, 1, 2, 3, 4), SADDLE: (0,), GRADIENT: (0,)},
+    "2, tuples": {DHALION: (1, 2, 3, 4), SADDLE: (2, 4), GRADIENT: (2, 4)},
+    "2, cost": {DHALION: (0, 1, 2, 3, 4)},
+    "3, convergence": {DHALION: (0, 1)},
+    "3, cost": {DHALION: (0,)},
+    "Figure 4, slots": {DHALION: (0,), SADDLE: (0,), GRADIENT: (0,)},
+    "Figure 4 budget, throughput": {SADDLE: (1,), GRADIENT: (1,)},
+    "Figure 5": {DHALION: (0, 1, 2)},
+}
+"""Columns, by place, that a parameter was tuned to: the curves and thresholds to Dhalion's minutes, the loads to the
+tuples of phases without changes, the price of a pod and the fixed pods to Dhalion's costs, the margin and the step size
+to the first phase of WordCount, the price in Figure 4 to its gain."""

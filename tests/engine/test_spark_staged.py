@@ -1,0 +1,98 @@
+"""A pipeline as stages: what can be said, and what is refused when it is said."""
+
+from typing import Any
+
+import pytest
+
+import rheostat
+from rheostat.engine.spark.realtime_attach import beginning
+from rheostat.engine.spark.staged import Builder, PipelineFunction, Staged
+from rheostat.errors import InvalidValue
+from rheostat.job.allocation import Allocation
+from rheostat.workload.realtime import RECIPES, realtime_pipeline
+
+
+def same(rows: Any) -> Any:
+    return rows
+
+
+@rheostat.pipeline
+def clicks(p: Builder, servers: str = "localhost:9092") -> None:
+    """Count clicks."""
+    p.kafka("events", servers=servers, topic="clicks")
+    p.stage("parse", same)
+    p.keyed("count", same)
+    p.to_kafka("counts", servers=servers, topic="counts", columns=same, checkpoint="/data/clicks")
+
+
+def test_a_function_becomes_a_pipeline_with_options() -> None:
+    assert isinstance(clicks, PipelineFunction)
+    staged = clicks.define(servers="broker:1")
+    assert (staged.name, staged.names, staged.keyed) == ("clicks", ("events", "parse", "count"), "count")
+    assert staged.source.servers == "broker:1"
+    with pytest.raises(InvalidValue, match=r"has no option 'server', .*servers"):
+        clicks.define(server="x")
+
+
+def test_what_makes_no_pipeline_is_refused_by_name() -> None:
+    def build(*parts: str) -> Staged:
+        p = Builder("bad")
+        for part in parts:
+            {
+                "source": lambda: p.kafka("in", servers="s", topic="t"),
+                "stage": lambda: p.stage("parse", same),
+                "keyed": lambda: p.keyed("count", same),
+                "keyed2": lambda: p.keyed("dedup", same),
+                "job": lambda: p.stage("job", same),
+                "space": lambda: p.stage("a b", same),
+                "nothing": lambda: p.stage("parse", None),  # type: ignore[arg-type]
+                "sink": lambda: p.to_kafka("out", servers="s", topic="t", columns=same, checkpoint="/c"),
+                "nowhere": lambda: p.to_kafka("out", servers="s", topic="t", columns=same, checkpoint=""),
+            }[part]()
+        return p.built
+
+    assert build("source", "stage", "sink").keyed is None
+    for parts, words in {
+        ("stage",): "between source and sink",
+        ("source", "source"): "has the source 'in' already",
+        ("source", "stage", "stage"): "two parts with the name 'parse'",
+        ("source", "sink"): "at least one stage",
+        ("source", "stage"): "has no sink",
+        ("source", "stage", "sink", "keyed"): "between source and sink",
+        ("source", "keyed", "keyed2"): "has the keyed stage 'count' already",
+        ("source", "job"): "no name for a part",
+        ("source", "space"): "no name for a part",
+        ("source", "nothing"): "needs a function",
+        ("source", "stage", "nowhere"): "needs a checkpoint",
+        ("source", "stage", "sink", "sink"): "has the sink 'out' already",
+    }.items():
+        with pytest.raises(InvalidValue, match=words):
+            build(*parts)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_papers_pipeline_is_a_chain_of_stages(name: str) -> None:
+    staged = realtime_pipeline(name, servers="s", source="a", sink="b", checkpoint="/c")
+    assert staged.names[0] == RECIPES[name].source
+    assert len(staged.names) >= 2
+    with pytest.raises(InvalidValue, match="has no stage 'nobody'"):
+        realtime_pipeline(name, servers="s", source="a", sink="b", checkpoint="/c", paces={"nobody": None})  # type: ignore[dict-item]
+
+
+def test_a_pipeline_begins_with_what_ran_last_and_the_partitions_that_its_state_has() -> None:
+    staged = clicks.define()
+    asked, ran = Allocation({"parse": 5, "count": 6}), Allocation({"parse": 2, "count": 3})
+    assert beginning(staged, None, None, 9, None) == Allocation({"parse": 4, "count": 4})
+    assert beginning(staged, None, None, 0, None) == Allocation({"parse": 1, "count": 1})
+    assert beginning(staged, None, asked, 9, None) == asked
+    assert beginning(staged, ran, asked, 9, None) == ran
+    assert beginning(staged, ran, asked, 9, 7) == Allocation({"parse": 2, "count": 7})
+    # The journal of another graph: what is not there any more does not count.
+    assert beginning(staged, Allocation({"old": 8}), None, 9, None) == Allocation({"parse": 4, "count": 4})
+
+
+def test_real_time_mode_needs_a_pipeline_and_a_known_mode() -> None:
+    with pytest.raises(InvalidValue, match="mode is 'continuous'"):
+        rheostat.autoscale(clicks, mode="continuous")  # type: ignore[arg-type]
+    with pytest.raises(InvalidValue, match=r"see rheostat\.pipeline"):
+        rheostat.autoscale(lambda _: None, mode="realtime")  # type: ignore[arg-type, return-value]

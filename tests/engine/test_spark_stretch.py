@@ -1,0 +1,44 @@
+"""A real-time batch that lasts too long: told from one that catches up, and the stage that is to blame."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rheostat.engine.spark.realtime_window import Chain
+from rheostat.engine.spark.stretch import Span, held_up, late_stages, needs
+from rheostat.job.observation import OperatorReading
+
+CHAIN = Chain(("in", "map", "count"), {"in": 1, "map": 2, "count": 3}, 5.0)
+
+
+@given(st.floats(0.0, 500.0), st.floats(0.2, 5.0))
+def test_a_batch_is_too_long_exactly_when_the_ability_is_below_the_load(
+    waited_s: float, load_by_ability: float
+) -> None:
+    seconds = max(5.0, (waited_s + 5.0) * load_by_ability)
+    span = Span(100.0, (105.0, 105.0, 100.0 + seconds), 100.0 - waited_s)
+    if abs(seconds - waited_s - 5.0) > 0.6:
+        assert late_stages(CHAIN, span) == (("count",) if load_by_ability > 1 else ())
+    share = held_up(CHAIN, [span])
+    assert share["count"] == pytest.approx(max(0.0, 1 - 1 / load_by_ability) if seconds > 5.0 else 0.0, abs=1e-9)
+    assert share["map"] == 0.0
+
+
+def test_every_stage_answers_for_its_own_part() -> None:
+    # Due at 105 s: `map` takes 5 s more, `count` another 10.
+    span = Span(100.0, (105.0, 110.0, 120.0), 100.0)
+    assert late_stages(CHAIN, span) == ("map", "count")
+    assert held_up(CHAIN, [span]) == pytest.approx({"in": 0.0, "map": 0.25, "count": 0.5})
+    assert held_up(CHAIN, []) == {"in": 0.0, "map": 0.0, "count": 0.0}
+
+
+def test_needs_are_those_of_the_present_load_and_size() -> None:
+    readings = [
+        OperatorReading("in", 1, 100.0),
+        OperatorReading("map", 1, 100.0, 0.5, 200.0),
+        OperatorReading("count", 3, 300.0, 0.5, 200.0),
+    ]
+    # Twice the load of the window: 200 lines at 200/s on two tasks, 600 words at 200/s on three.
+    assert needs(CHAIN, readings, 200.0, CHAIN.tasks) == pytest.approx({"map": 0.5, "count": 1.0})
+    assert needs(CHAIN, readings, None, CHAIN.tasks) == {}
+    assert needs(CHAIN, [OperatorReading("in", 1)], 200.0, CHAIN.tasks) == {}

@@ -1,0 +1,14 @@
+"""One real broker per test run."""
+
+from collections.abc import Iterator
+
+import pytest
+from kafka_world import running_broker
+
+from rheostat.engine.spark.broker import Broker
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    with running_broker() as started:
+        yield started

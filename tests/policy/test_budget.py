@@ -1,0 +1,77 @@
+"""Both projections onto a budget, against brute force."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rheostat.errors import InvalidValue
+from rheostat.policy.budget import Choice, balanced, euclidean
+
+SIZES = tuple(range(1, 8))
+NAMES = ("a", "b", "c")
+ABILITIES = st.lists(st.floats(1.0, 1000.0), min_size=len(SIZES), max_size=len(SIZES))
+
+
+def choice(abilities: list[float], demand: float) -> Choice:
+    return Choice(SIZES, np.array(abilities), demand)
+
+
+@given(st.lists(st.tuples(ABILITIES, st.floats(0.0, 1500.0)), min_size=1, max_size=3), st.integers(3, 21))
+def test_the_balanced_split_serves_as_much_as_any_split_can(rows: list[tuple[list[float], float]], slots: int) -> None:
+    """Also for abilities that fall with tasks, and for operators nothing is asked of."""
+    choices = {name: choice(*row) for name, row in zip(NAMES, rows, strict=False)}
+
+    def share(places: tuple[int, ...]) -> float:
+        return min(c.share(place) for c, place in zip(choices.values(), places, strict=True))
+
+    every = product(range(len(SIZES)), repeat=len(choices))
+    best = max(share(places) for places in every if sum(SIZES[place] for place in places) <= slots)
+    tasks, served = balanced(choices, slots)
+    assert sum(tasks.values()) <= slots
+    assert served == pytest.approx(best)
+    assert share(tuple(SIZES.index(tasks[name]) for name in choices)) >= best * (1 - 1e-9)
+
+
+@given(st.lists(st.integers(1, 7), min_size=1, max_size=3), st.integers(3, 21))
+def test_the_euclidean_projection_is_the_nearest_point(wishes: list[int], slots: int) -> None:
+    wished = dict(zip(NAMES, wishes, strict=False))
+
+    def far(point: tuple[int, ...]) -> int:
+        return sum((wish - size) ** 2 for wish, size in zip(wishes, point, strict=True))
+
+    nearest = min(far(p) for p in product(SIZES, repeat=len(wishes)) if sum(p) <= slots)
+    found = euclidean(wished, dict.fromkeys(wished, SIZES), slots)
+    assert sum(found.values()) <= slots
+    assert far(tuple(found.values())) == nearest
+
+
+def test_the_nearest_point_is_not_the_best_split() -> None:
+    """Two operators wish for 6 and 4; the second one needs its tasks more."""
+    many, few = [10.0 * p for p in SIZES], [15.0 * p for p in SIZES]
+    choices = {"a": choice(few, 60.0), "b": choice(many, 60.0)}
+    assert balanced(choices, 5)[0] == {"a": 2, "b": 3}
+    assert euclidean({"a": 4, "b": 6}, {"a": SIZES, "b": SIZES}, 4) == {"a": 1, "b": 3}
+
+
+def test_sizes_may_come_in_steps() -> None:
+    steps = (2, 4, 6)
+    assert euclidean({"a": 6, "b": 6}, {"a": steps, "b": steps}, 9) == {"a": 4, "b": 4}
+    made = Choice(steps, np.array([20.0, 40.0, 60.0]), 60.0)
+    tasks, served = balanced({"a": made, "b": made}, 9)
+    assert tasks == {"a": 4, "b": 4}
+    assert served == pytest.approx(2 / 3)
+
+
+def test_a_budget_below_one_task_per_operator_is_refused_with_what_is_needed() -> None:
+    made = choice([1.0] * len(SIZES), 1.0)
+    for project in (
+        lambda: balanced({"a": made, "b": made}, 1),
+        lambda: euclidean({"a": 3, "b": 3}, {"a": SIZES, "b": SIZES}, 1),
+    ):
+        with pytest.raises(InvalidValue, match="budget of 1 slots does not pay for the fewest tasks: a=1 b=1"):
+            project()

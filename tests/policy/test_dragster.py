@@ -1,0 +1,358 @@
+"""Dragster: Algorithm 2 step by step, its edges, and what it never does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+
+from rheostat.engine.simulated import Fleet, FleetClock
+from rheostat.engine.simulated.jobs import job
+from rheostat.errors import InvalidValue
+from rheostat.guard.limits import limits
+from rheostat.job.decision import Decision, Reason
+from rheostat.job.graph import Graph, JobSpec, Tunable
+from rheostat.job.guards import Guards
+from rheostat.job.slo import Bounds, Budget, Slo
+from rheostat.journal import open_journal
+from rheostat.loop import IMMEDIATE, Controller
+from rheostat.model.tally import MOST_COUNTED, Size, Tally, fold_tally
+from rheostat.model.throughput import EdgeFunction
+from rheostat.model.ucb import Posterior, beta
+from rheostat.policy.base import BasePolicy
+from rheostat.policy.dragster import Dragster, Knowledge
+from rheostat.ports import Situation
+from rheostat.replay import replay
+from rheostat.testing.policy import PolicyConformance
+from rheostat.testing.situations import diamond, limits_of, read, situation, window, word_count
+from rheostat.workload.loads import Steps
+
+TEN = word_count(Bounds(1, 10))
+RATES = {"lines": 1e6, "split": 100.0, "count": 250.0}
+TAUGHT = {"split": [(p, 100.0 * p, 9) for p in range(1, 11)], "count": [(p, 250.0 * p, 9) for p in range(1, 11)]}
+
+
+def knowing(operators: Mapping[str, Any], seen: int = 20) -> Knowledge:
+    """Return knowledge: operator -> (tasks, ability, count)."""
+    return Knowledge(Tally({n: tuple(Size(p, c, a, 1) for p, a, c in rows) for n, rows in operators.items()}, seen))
+
+
+KNOWN = knowing(TAUGHT)
+
+
+def at(load_per_s: float, tasks: Any = 4, known: Knowledge = KNOWN, **rest: Any) -> Situation[Knowledge]:
+    spec = rest.pop("spec", TEN)
+    return situation(spec, window(spec, load_per_s, tasks, rest.pop("rates", RATES)), known, **rest)
+
+
+def asked(decision: Decision) -> dict[str, int] | None:
+    return None if decision.target is None else dict(decision.target.tasks)
+
+
+class TestConformance(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return Dragster()
+
+
+class TestConformanceOfTheGradientWithEveryOption(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return Dragster("gradient", 0.2, 0.3, 4.0, 0.5, 0.1, "euclidean", "cpu", "graph")
+
+
+class TestConformanceWithGivenFunctions(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return Dragster(functions={"split->count": EdgeFunction((0.01,), "tanh", 1e4, 1.0)})
+
+    def jobs(self) -> tuple[JobSpec, ...]:
+        return (word_count(), word_count(quantum=4))
+
+
+class TestBandit:
+    """Eq 17 and 18."""
+
+    def test_the_posterior_is_scikit_learns(self) -> None:
+        rng = np.random.default_rng(3)
+        sizes = [Size(p, 1, 100.0 * p * float(np.exp(0.05 * rng.standard_normal())), 1) for p in (1, 4, 5, 9)]
+        found = Posterior.of(sizes, np.arange(1.0, 11.0), 900.0, 2.0, 0.1)
+        oracle = GaussianProcessRegressor(RBF(2.0, "fixed"), alpha=0.1**2, optimizer=None)
+        oracle.fit([[s.tasks] for s in sizes], [s.ability_per_s / 900.0 for s in sizes])
+        mean, sd = oracle.predict(np.arange(1.0, 11.0)[:, None], return_std=True)
+        assert found.mean == pytest.approx(mean)
+        assert np.sqrt(found.variance) == pytest.approx(sd)
+
+    def test_means_of_n_observations_are_n_observations(self) -> None:
+        single = [Size(2, 1, 190.0, 1), Size(2, 1, 210.0, 1), Size(6, 1, 500.0, 1)]
+        pooled = [Size(2, 2, 200.0, 1), Size(6, 1, 500.0, 1)]
+        one, two = (Posterior.of(s, np.arange(1.0, 11.0), 500.0, 2.0, 0.1) for s in (single, pooled))
+        assert one.mean == pytest.approx(two.mean)
+        assert one.variance == pytest.approx(two.variance)
+
+    def test_it_explores_far_from_what_was_seen_and_then_exploits(self) -> None:
+        sizes = np.arange(1.0, 11.0)
+        once = Posterior.of([Size(1, 1, 100.0, 1)], sizes, 600.0, 2.0, 0.01)
+        assert once.best(1.0, beta(10, 1, 2.0)) > 4
+        often = Posterior.of([Size(p, 9, 100.0 * p, 1) for p in range(1, 11)], sizes, 600.0, 2.0, 0.01)
+        assert sizes[often.best(1.0, beta(10, 50, 2.0))] == 6
+
+    def test_beta_is_that_of_theorem_1(self) -> None:
+        assert beta(10, 3, 2.0) == pytest.approx(2 * math.log(10 * 9 * math.pi**2 * 2.0 / 6))
+        assert beta(1, 1, 1.0) >= 0
+
+
+class TestTargets:
+    def test_the_saddle_point_jumps_to_the_demand_and_its_margin(self) -> None:
+        decision = Dragster(margin=0.0).decide(at(500.0, {"split": 1, "count": 1}))
+        assert decision.evidence["split.target_per_s"] == pytest.approx(500.0)
+        assert decision.evidence["count.target_per_s"] == pytest.approx(2500.0)
+        assert asked(decision) == {"split": 5, "count": 10}
+        assert decision.reason is Reason.UNDER_PROVISIONED
+
+    def test_the_slos_headroom_is_its_margin_where_none_is_set(self) -> None:
+        decision = Dragster().decide(at(400.0, slo=Slo(headroom=0.25)))
+        assert decision.evidence["split.target_per_s"] == pytest.approx(500.0)
+        assert Dragster().decide(at(400.0)).evidence["split.target_per_s"] == pytest.approx(424.0)
+
+    def test_the_gradient_takes_steps_up_and_down_and_stops_at_the_demand(self) -> None:
+        policy = Dragster(variant="gradient", margin=0.0, eta=0.1)
+        here = at(450.0, {"split": 2, "count": 4})
+        first = policy.decide(here)
+        target = first.evidence["split.target_per_s"]
+        assert 200.0 < target < 450.0
+        second = policy.decide(replace(here, memo=first.memo))
+        assert target < second.evidence["split.target_per_s"] <= 450.0
+        for _ in range(20):
+            second = policy.decide(replace(here, memo=second.memo))
+        assert second.evidence["split.target_per_s"] == pytest.approx(450.0)
+        down = policy.decide(replace(at(100.0, {"split": 5, "count": 9}), memo=second.memo))
+        # Eq 16 has no way down: ours is one step of eta, of the largest ability that is known.
+        assert down.evidence["split.target_per_s"] == pytest.approx(450.0 - 0.1 * 1000.0)
+
+    def test_the_gradient_helps_the_bottleneck_first(self) -> None:
+        policy = Dragster(variant="gradient", margin=0.0)
+        here = at(400.0, {"split": 4, "count": 2})
+        before = {"split": 400.0, "count": 500.0}
+        after = policy.decide(replace(here, memo={"targets": before}))
+        assert after.evidence["count.target_per_s"] > 500.0
+        assert after.evidence["split.target_per_s"] == pytest.approx(400.0)
+
+    def test_multipliers_grow_while_something_is_lacking_and_shrink_afterwards(self) -> None:
+        policy = Dragster()
+        short = policy.decide(at(400.0, {"split": 2, "count": 8}))
+        assert short.evidence["split.multiplier"] > 0
+        longer = policy.decide(at(400.0, {"split": 2, "count": 8}, memo=short.memo))
+        assert longer.evidence["split.multiplier"] > short.evidence["split.multiplier"]
+        cured = policy.decide(at(400.0, {"split": 8, "count": 10}, memo=longer.memo))
+        assert cured.evidence["split.multiplier"] < longer.evidence["split.multiplier"]
+
+    def test_a_known_load_is_answered_in_one_step_and_then_held(self) -> None:
+        there = Dragster().decide(at(350.0, {"split": 9, "count": 10}))
+        assert asked(there) == {"split": 4, "count": 7}
+        stay = Dragster().decide(at(350.0, {"split": 4, "count": 7}))
+        assert stay.target is None
+        assert stay.reason is Reason.STEADY
+
+    def test_a_move_made_only_to_learn_says_so(self) -> None:
+        known = knowing({"split": [(4, 400.0, 1)], "count": [(8, 2000.0, 1)]}, 1)
+        decision = Dragster(margin=0.0).decide(at(400.0, {"split": 4, "count": 8}, known))
+        assert decision.reason is Reason.EXPLORE
+        assert "explores split, count" in decision.sentence
+        assert decision.expects.throughput_per_s is None
+
+
+class TestFunctions:
+    def test_given_functions_go_before_the_graphs_and_the_learned_ones(self) -> None:
+        given = {"split->count": EdgeFunction((2.0,))}
+        seen = Dragster(margin=0.0, functions=given).decide(at(400.0))
+        assert seen.evidence["count.demand_per_s"] == pytest.approx(800.0)
+
+    def test_learned_functions_follow_the_windows_not_the_graph(self) -> None:
+        policy, known = Dragster(margin=0.0), Knowledge()
+        three = window(TEN, 200.0, 4, RATES)
+        three = replace(
+            three, edges=tuple(replace(e, records_per_s=600.0) if e.upstream == "split" else e for e in three.edges)
+        )
+        for _ in range(3):
+            known = policy.learn(known, three)
+        assert policy.decide(situation(TEN, three, known)).evidence["count.demand_per_s"] == pytest.approx(600.0)
+        graph = replace(policy, throughput="graph")
+        assert graph.decide(situation(TEN, three, known)).evidence["count.demand_per_s"] == pytest.approx(1000.0)
+
+    def test_a_function_for_an_edge_that_is_not_there_is_refused(self) -> None:
+        with pytest.raises(InvalidValue, match="no edge 'split->cuont'"):
+            Dragster(functions={"split->cuont": EdgeFunction()}).decide(at(100.0))
+
+    def test_capacity_comes_from_cpu_where_useful_time_is_missing_or_when_told(self) -> None:
+        """Eq 8: 200 records/s at 25 % CPU are an ability of 800."""
+        seen = window(TEN, 200.0, 4, RATES)
+        seen = read(seen, "split", true_rate_per_s=None, useful_share=None, cpu_share=0.25)
+        told = read(window(TEN, 200.0, 4, RATES), "split", cpu_share=0.25)
+        for policy, each in ((Dragster(), seen), (Dragster(capacity="cpu"), told)):
+            (size,) = policy.learn(Knowledge(), each).tally.sizes("split")
+            assert size.ability_per_s == pytest.approx(800.0)
+
+
+class TestBudget:
+    def test_what_the_slots_allow_is_split_by_ability(self) -> None:
+        here = at(1000.0, {"split": 2, "count": 2}, limits=limits_of(TEN, Bounds(1, 9)))
+        decision = Dragster().decide(here)
+        assert asked(decision) == {"split": 3, "count": 6}  # a split feeds two counts
+        assert "9 slots serve 30% of it" in decision.sentence
+
+    def test_the_euclidean_projection_takes_the_same_from_all(self) -> None:
+        here = at(500.0, {"split": 1, "count": 1}, limits=limits_of(TEN, Bounds(1, 9)))
+        assert asked(Dragster(margin=0.0, projection="euclidean").decide(here)) == {"split": 2, "count": 7}
+
+    def test_a_budget_below_one_task_per_operator_is_an_error_before_and_a_hold_inside(self) -> None:
+        with pytest.raises(InvalidValue, match=r"slo.budget allows 1 slots, but the job needs at least 2"):
+            limits(TEN, Slo(budget=Budget(slots=1)))
+        decision = Dragster().decide(at(100.0, 1, limits=limits_of(TEN, Bounds(1, 1))))
+        assert decision.target is None
+        assert "budget of 1 slots is below the 2" in decision.sentence
+
+
+class TestEdges:
+    def test_without_load_every_operator_has_its_minimum(self) -> None:
+        assert asked(Dragster().decide(at(0.0, 6))) == {"split": 1, "count": 1}
+
+    def test_an_operator_of_which_nothing_was_ever_seen_keeps_its_tasks(self) -> None:
+        seen = read(window(TEN, 100.0, 4, RATES), "count", records_in_per_s=0.0, true_rate_per_s=None, cpu_share=0.0)
+        decision = Dragster().decide(situation(TEN, seen, knowing({"split": TAUGHT["split"]})))
+        assert (asked(decision) or {"count": 4})["count"] == 4
+
+    def test_a_single_operator_that_is_the_whole_job(self) -> None:
+        """What micro-batch looks like: one tunable operator, also the source, executors of two slots."""
+        spec = JobSpec("batch", Graph(("job",), (), ("job",)), (Tunable("job", Bounds(2, 20), 2),))
+        here = situation(
+            spec, window(spec, 900.0, 2, 100.0), knowing({"job": [(p, 100.0 * p, 9) for p in range(2, 21, 2)]})
+        )
+        assert asked(Dragster().decide(here)) == {"job": 10}
+
+    def test_a_diamond_is_sized_for_what_every_branch_needs(self) -> None:
+        spec = diamond(Bounds(1, 40))
+        taught = {name: [(p, 100.0 * p, 9) for p in range(1, 41)] for name in spec.tunable_names}
+        here = situation(spec, window(spec, 800.0, 4, 100.0), knowing(taught))
+        need = spec.graph.demand_per_s({"clicks": 800.0, "views": 800.0})
+        wanted = asked(Dragster(margin=0.0).decide(here))
+        assert wanted is not None
+        for name, rate in need.items():
+            assert wanted[name] == pytest.approx(min(rate / 100.0, 40), abs=1)
+
+    def test_fixed_operators_stay(self) -> None:
+        spec = word_count(Bounds(3, 3))
+        assert Dragster().decide(at(5000.0, 3, Knowledge(), spec=spec)).target is None
+
+    def test_back_pressure_that_cannot_be_scaled_away_is_named(self) -> None:
+        seen = replace(window(TEN, 100.0, 4, RATES), overloaded=("lines",))
+        assert "lines, which cannot be scaled" in Dragster().decide(situation(TEN, seen, KNOWN)).sentence
+
+    def test_constant_samples_do_no_harm(self) -> None:
+        flat = knowing({"split": [(p, 300.0, 5) for p in range(1, 11)], "count": [(4, 1e3, 100)]})
+        variants: tuple[Literal["saddle", "gradient"], ...] = ("saddle", "gradient")
+        for variant in variants:
+            assert Dragster(variant=variant).decide(at(400.0, 4, flat)).sentence
+
+    def test_means_count_at_most_so_many_and_go_on_following(self) -> None:
+        tally = Tally()
+        for rate in (100.0,) * (MOST_COUNTED + 20) + (200.0,) * 3 * MOST_COUNTED:
+            tally = fold_tally(tally, window(TEN, 50.0, 4, {**RATES, "split": rate}))
+        (size,) = tally.sizes("split")
+        assert size.count == MOST_COUNTED
+        assert size.ability_per_s == pytest.approx(800.0, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("margin", -0.1), ("eta", 0.0), ("delta", 0.5), ("length_scale", 0.0), ("noise", math.nan)]
+)
+def test_impossible_options_are_refused_by_name_and_value(option: str, value: float) -> None:
+    with pytest.raises(InvalidValue, match=rf"{option} of policy 'dragster'.*{value}"):
+        Dragster(**{option: value})  # type: ignore[arg-type]
+
+
+ROWS = st.lists(
+    st.tuples(st.integers(1, 60), st.floats(1e-3, 1e9), st.integers(1, MOST_COUNTED)),
+    max_size=8,
+    unique_by=lambda r: r[0],
+)
+POLICIES = st.builds(
+    Dragster,
+    variant=st.sampled_from(["saddle", "gradient"]),
+    projection=st.sampled_from(["balanced", "euclidean"]),
+    margin=st.sampled_from([None, 0.0, 1.0]),
+    length_scale=st.sampled_from([0.01, 0.2, 5.0]),
+)
+
+
+@settings(max_examples=200)
+@given(
+    POLICIES,
+    st.sampled_from([word_count, diamond]),
+    st.lists(ROWS, min_size=6, max_size=6),
+    st.floats(0.0, 1e12),
+    st.sampled_from([1e-3, 100.0, 1e9]),
+    st.one_of(st.none(), st.integers(1, 60)),
+    st.one_of(st.none(), st.integers(2, 40)),
+    st.dictionaries(st.sampled_from(["split", "clean"]), st.floats(0.0, 1e6), max_size=2),
+)
+def test_never_nan_never_beyond_bounds_or_budget(
+    policy: Dragster,
+    make: Any,
+    rows: list[Any],
+    load: float,
+    rate: float,
+    slots: int | None,
+    most: int | None,
+    memo: dict[str, float],
+) -> None:
+    spec = make(Bounds(1, most))
+    known = knowing(dict(zip(spec.tunable_names, rows, strict=False)))
+    here = situation(
+        spec,
+        window(spec, load, 2, rate),
+        known,
+        limits=limits_of(spec, Bounds(1, slots)),
+        memo={"targets": memo, "multipliers": memo},
+    )
+    decision = policy.decide(here)
+    assert all(math.isfinite(value) for value in decision.evidence.values())
+    if decision.target is not None:
+        assert slots is None or decision.target.slots <= slots
+        assert all(1 <= count <= (most or count) for count in decision.target.tasks.values())
+    elif slots is not None and slots < len(spec.tunable):
+        assert "budget" in decision.sentence
+
+
+@pytest.mark.parametrize("variant", ["saddle", "gradient"])
+def test_what_it_learned_survives_a_restart_and_replays(tmp_path: Any, variant: Any) -> None:
+    """The second time that a load comes it is answered at once, also by another controller."""
+    url, policy = str(tmp_path / "words.db"), Dragster(variant=variant)
+    fleet = Fleet(job("dragster-wordcount"), [Steps((160.5, 90.3, 160.5, 90.3), 1200)], [1])
+
+    def controlled(until_s: float) -> tuple[int, Knowledge]:
+        journal = open_journal(url)
+        guards = Guards(explore="live")
+        controller = Controller(fleet.engine(0), policy, journal, FleetClock(fleet), guards=guards, pace=IMMEDIATE)
+        controller.start()
+        changes = 0
+        while fleet.now < until_s:
+            fleet.advance(100)
+            changes += controller.step().intent is not None
+        knowledge = controller.knowledge
+        controller.stop()
+        journal.close()
+        return changes, knowledge
+
+    first, known = controlled(2400)
+    again, later = controlled(4800)
+    assert again < first
+    assert later.tally.seen > known.tally.seen
+    journal = open_journal(url)
+    assert replay(journal, "dragster-wordcount", lambda run: policy).differences == ()
+    journal.close()

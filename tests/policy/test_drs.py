@@ -1,0 +1,73 @@
+"""DRS: queueing theory against known values, and what observed rates do to it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rheostat.job.decision import Reason
+from rheostat.job.observation import Latency, Observation
+from rheostat.job.slo import Bounds, Slo
+from rheostat.policy.drs import DRS, expected_s, smallest_network, sojourn_s
+from rheostat.testing.situations import situation, window, word_count
+
+WORDS = word_count(Bounds(1, 40))
+RATES = {"lines": 1e6, "split": 100.0, "count": 250.0}
+
+
+def seen(load: float, tasks: Any, latency_s: float) -> Observation:
+    return replace(window(WORDS, load, tasks, RATES), latency=Latency(*(latency_s,) * 6))
+
+
+def test_an_m_m_k_queue_waits_as_erlang_says() -> None:
+    assert sojourn_s(0.5, 1.0, 1) == pytest.approx(2.0)  # M/M/1: 1 / (μ - λ)
+    # M/M/2 with λ = 1.5, μ = 1: ρ = 0.75, E[T] = 1 / (μ (1 - ρ²))
+    assert sojourn_s(1.5, 1.0, 2) == pytest.approx(1 / (1 - 0.75**2))
+    assert sojourn_s(2.0, 1.0, 2) == math.inf
+
+
+def test_the_fewest_servers_meet_the_target_and_one_fewer_does_not() -> None:
+    network = {"a": (10.0, 3.0), "b": (20.0, 4.0)}
+    found = smallest_network(network, 10.0, 1.0, {"a": 50, "b": 50})
+    assert expected_s(network, found, 10.0) <= 1.0
+    for name in found:
+        assert expected_s(network, {**found, name: found[name] - 1}, 10.0) > 1.0
+
+
+def test_a_target_below_the_service_time_does_not_grow_for_ever() -> None:
+    found = smallest_network({"a": (10.0, 3.0)}, 10.0, 1e-6, {"a": 1_000_000})
+    assert found["a"] < 100
+
+
+def test_true_rates_ask_for_what_keeps_up() -> None:
+    at = situation(WORDS, seen(400.0, 2, 9.0), None, slo=Slo(max_latency_s=1.0))
+    decision = DRS().decide(at)
+    assert decision.target is not None
+    assert dict(decision.target.tasks) == {"split": 5, "count": 9}
+
+
+def test_observed_rates_take_every_task_for_full() -> None:
+    at = situation(WORDS, seen(400.0, 30, 9.0), None, slo=Slo(max_latency_s=1.0))
+    decision = DRS(rates="observed").decide(at)
+    assert decision.target is not None
+    assert min(decision.target.tasks.values()) > 30
+
+
+def test_it_holds_once_the_target_is_met_and_looks_again_when_the_demand_moves() -> None:
+    promise = Slo(max_latency_s=1.0)
+    first = DRS().decide(situation(WORDS, seen(400.0, 2, 9.0), None, slo=promise))
+    met = DRS().decide(situation(WORDS, seen(400.0, 10, 0.5), None, slo=promise, memo=first.memo))
+    assert met.target is None
+    assert met.reason is Reason.STEADY
+    less = DRS().decide(situation(WORDS, seen(200.0, 10, 0.5), None, slo=promise, memo=met.memo))
+    assert less.target is not None
+
+
+def test_a_target_that_it_thinks_is_met_and_is_not_is_said() -> None:
+    promise = Slo(max_latency_s=1.0)
+    decision = DRS().decide(situation(WORDS, seen(400.0, {"split": 5, "count": 9}, 9.0), None, slo=promise))
+    assert decision.target is None
+    assert decision.reason is Reason.UNDER_PROVISIONED

@@ -1,0 +1,71 @@
+"""Real-time mode on a real Spark and a real broker: restarts that lose nothing, with a kill before every step."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spark_realtime
+from kafka_world import new_topic, running_broker
+
+from rheostat.engine.spark.broker import Broker
+from rheostat.workload.kafka_load import start_load
+from rheostat.workload.loads import Constant
+from rheostat.workload.schedule import Schedule
+
+RECORDS, SECONDS = 300, 10
+START, TARGET = {"split": 1, "count": 2}, {"split": 2, "count": 3}
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with running_broker() as started:
+        yield started
+
+
+def child(told: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, spark_realtime.__file__, json.dumps(told)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+
+
+def world(broker: Broker, folder: Path) -> dict[str, Any]:
+    """Topics with a few thousand lines in them."""
+    source, sink = new_topic(broker, 2), new_topic(broker, 2, {"message.timestamp.type": "LogAppendTime"})
+    with start_load(
+        broker.bootstrap, source, Schedule(Constant(1.0), RECORDS, SECONDS), start_s=0.0, last_s=SECONDS
+    ) as load:
+        load.wait()
+    told = {"servers": broker.bootstrap, "source": source, "sink": sink, "folder": str(folder)}
+    return {**told, "start": START, "target": TARGET}
+
+
+def story(told: dict[str, Any]) -> dict[str, Any]:
+    done = child(told)
+    assert done.returncode == 0, done.stderr[-3000:]
+    told_by_child: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told_by_child
+
+
+def test_tasks_of_both_stages_change_in_one_restart_and_a_failed_query_comes_back(
+    broker: Broker, tmp_path: Path
+) -> None:
+    end = story({**world(broker, tmp_path), "fail": True})
+    assert end["records"] == 3 * RECORDS * SECONDS  # three words a line, all counted
+    assert end["partitions"] == 3
+    assert end["endings"] == ["done"]
+    assert [step.split()[0] for step in end["steps"]] == ["stop", "repartition", "start"]
+    assert end["downtimes"]
+
+
+@pytest.mark.parametrize("step", ["stop after", "repartition", "start with"])
+def test_a_driver_killed_before_any_step_is_taken_over_exactly(broker: Broker, tmp_path: Path, step: str) -> None:
+    told = world(broker, tmp_path)
+    assert child({**told, "kill_at": step}).returncode == -signal.SIGKILL
+    end = story(told)
+    assert end["records"] == 3 * RECORDS * SECONDS
+    assert end["partitions"] == 3
+    assert end["endings"][-1] == "done"

@@ -1,0 +1,132 @@
+"""WordCount in real-time mode on a Kafka broker, scaled by Rheostat; prints one JSON line.
+
+python spark_realtime.py '{"servers": ..., "source": ..., "sink": ..., "folder": ..., ...}'
+
+`kill_at` names a step of a change before which this process kills itself, JVM and all. Without it the process runs
+until everything in the source topic is counted, holds what the sink topic says against a batch computation, and tells
+the journal's story.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+import rheostat
+from rheostat.bench.realtime_trial import counted, expected, local_session
+from rheostat.bench.spark_trial import quiet
+from rheostat.engine.spark.attach import Scaler
+from rheostat.engine.spark.checkpoint import Checkpoint
+from rheostat.job.allocation import Allocation
+from rheostat.job.record import IntentEnd, IntentStep, Record
+from rheostat.journal import open_journal
+from rheostat.journal.sql import SqlJournal
+from rheostat.policy.static import Static
+from rheostat.ports import Lease
+from rheostat.workload import kafka_output
+from rheostat.workload.realtime import realtime_pipeline
+
+PATIENCE_S = 120.0
+
+
+def kill_before(word: str) -> None:
+    """Die as a machine dies, when a step whose name begins with this word has been journaled."""
+    append = SqlJournal.append
+
+    def deadly(self: SqlJournal, lease: Lease, step: int, records: Sequence[Record]) -> int:
+        number = append(self, lease, step, records)
+        if any(isinstance(record, IntentStep) and record.name.startswith(word) for record in records):
+            jvm = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+            assert jvm is not None
+            pid = int(jvm._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+            for one in (pid, os.getpid()):
+                os.kill(one, signal.SIGKILL)
+        return number
+
+    SqlJournal.append = deadly  # type: ignore[method-assign]
+
+
+def wait(what: str, done: Callable[[], Any], scaler: Scaler) -> None:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not done():
+        if time.monotonic() > deadline_s:
+            last = scaler.steps[-1].observation.problem if scaler.steps else "no step"
+            raise TimeoutError(f"{what} within {PATIENCE_S:g} s; {scaler.status}; {last}")
+        time.sleep(0.2)
+
+
+def main(told: dict[str, Any]) -> None:
+    folder = Path(told["folder"])
+    journal = str(folder / "journal.db")
+    if told.get("kill_at"):
+        kill_before(told["kill_at"])
+    spark = local_session(8, quiet(folder))
+    staged = realtime_pipeline(
+        "wordcount",
+        servers=told["servers"],
+        source=told["source"],
+        sink=told["sink"],
+        checkpoint=str(folder / "checkpoint"),
+    )
+    target = Allocation(told["target"])
+    with rheostat.autoscale(
+        staged,
+        mode="realtime",
+        policy=Static(tasks=target.tasks),
+        journal=journal,
+        start=Allocation(told["start"]),
+        interval_s=1.0,
+        window_s=10.0,
+    ) as scaler:
+        wait(
+            "the change",
+            lambda: any(step.observation.usable and step.observation.running == target for step in scaler.steps),
+            scaler,
+        )
+        if told.get("fail"):
+            # What a dying executor does to a real-time query: its tasks fail, and with them the query.
+            first = scaler.queries[0].runId
+            spark.sparkContext._jsc.sc().cancelAllJobs()
+            wait("another run", lambda: scaler.queries[0].runId != first and scaler.queries[0].isActive, scaler)
+        due = expected(spark, staged)
+        outputs: list[kafka_output.Output] = []
+
+        def complete() -> bool:
+            outputs[:] = kafka_output.read(told["servers"], told["sink"], counted)
+            return kafka_output.last_values(outputs) == due
+
+        wait("all counts", complete, scaler)
+        downtimes = [step.observation.downtime_s for step in scaler.steps if step.observation.downtime_s is not None]
+    for query in scaler.queries:
+        query.stop()
+    state = Checkpoint(spark, staged.checkpoint).state()
+    book = open_journal(journal)
+    entries = [entry.record for entry in book.read("wordcount")]
+    book.close()
+    print(
+        json.dumps(
+            {
+                "keys": len(due),
+                "records": sum(due.values()),
+                "repeated": kafka_output.repetitions(outputs),
+                "partitions": None if state is None else state.partitions,
+                "steps": [record.name for record in entries if isinstance(record, IntentStep)],
+                "endings": [str(record.ending.value) for record in entries if isinstance(record, IntentEnd)],
+                "downtimes": sorted(set(downtimes)),
+                "problems": sorted({step.observation.problem for step in scaler.steps if step.observation.problem}),
+            }
+        )
+    )
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,20 @@
+"""Which rows of a second are due when. No broker needed."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rheostat.workload.kafka_load import due_by, rows
+from rheostat.workload.loads import Steps
+from rheostat.workload.schedule import Schedule
+
+
+@given(st.integers(0, 3000), st.integers(-10, 1_000_010))
+def test_what_is_due_is_what_was_due_until_now(count: int, gone_us: int) -> None:
+    assert due_by(count, gone_us) == sum(nth * 1_000_000 // count <= gone_us for nth in range(count))
+
+
+def test_rows_are_numbered_over_all_rounds_and_spread_over_their_second() -> None:
+    schedule = Schedule(Steps((1.0, 4.0), hold_s=1.0), 2.0, seconds=2, step_s=1)
+    assert schedule.counts == (2, 8)
+    assert list(rows(schedule, 0, 0, 2)) == [(0, 0), (1, 500_000)]
+    assert list(rows(schedule, 3, 6, 8)) == [(18, 3_750_000), (19, 3_875_000)]

@@ -206,7 +206,18 @@ def decide(mind: Mind[K], state: State, knowledge: K, window: Observation) -> De
         sentence = f"{mind.policy.name} failed: {type(error).__name__}: {error}"
         return Decision.hold(Reason.NO_POLICY, sentence, memo=state.memo)
     scene = Scene(situation.running, window, mind.limits, mind.slo, mind.guards, decision.reason, state.changed_at_s)
-    return guarded(decision, scene)
+    return _priced(guarded(decision, scene), window)
+
+
+def _priced(decision: Decision, window: Observation) -> Decision:
+    """Add to the evidence how long a change is expected to stop the output, where the engine knows."""
+    was, target = window.running, decision.target
+    if was is None or target is None:
+        return decision
+    costs = [cost for name, cost in window.change_costs_s.items() if target.tasks.get(name) != was.tasks.get(name)]
+    if not costs:
+        return decision
+    return replace(decision, evidence={**decision.evidence, "expected_downtime_s": max(costs)})
 
 
 def _blind(mind: Mind[K], state: State, window: Observation) -> Decision | None:

@@ -30,8 +30,8 @@ from sqlalchemy.pool import Pool
 
 import rheostat
 from rheostat.engine.spark.attach import Scaler
-from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.engine.spark.executors import SparkScheduler
+from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.engine.spark.offsets import RowCounter
 from rheostat.errors import RheostatError
 from rheostat.job.decision import Decision, Reason

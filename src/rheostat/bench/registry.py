@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from rheostat.bench.fidelity import fidelity as fidelity_to_phoebe
 from rheostat.bench.measure import Measure, Progress
 from rheostat.bench.models import models
+from rheostat.bench.realtime_cost import rescale
 from rheostat.bench.spark_cost import overhead, resize
 from rheostat.bench.spark_fidelity import fidelity_on_spark
 from rheostat.bench.speed import decision, simulator
@@ -23,5 +24,6 @@ BENCHES: Mapping[str, Callable[[bool, Progress], list[Measure]]] = {
     "fidelity": fidelity,
     "models": models,
     "overhead": overhead,
+    "rescale": rescale,
     "resize": resize,
 }

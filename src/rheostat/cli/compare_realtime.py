@@ -82,12 +82,18 @@ def table(job: str, rows: Sequence[RealTimeScore]) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    shown = Table(title=f"{job} in real-time mode", title_justify="left", header_style="bold", box=box.SIMPLE_HEAD)
-    shown.add_column("policy", overflow="fold")
-    shown.add_column("engine")
+    shown = Table(
+        title=f"{job} in real-time mode, as predicted by the simulator and as measured on Spark",
+        title_justify="left",
+        header_style="bold",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    shown.add_column("policy", overflow="fold", min_width=12)
     for heading, _ in COLUMNS.values():
         shown.add_column(heading, justify="right")
-    for row in sorted(rows, key=lambda row: [other.policy for other in rows].index(row.policy)):
+    names = list(dict.fromkeys(row.policy for row in rows))
+    for row in sorted(rows, key=lambda row: (names.index(row.policy), row.engine == "simulated")):
         cells = [f"{getattr(row, field):{form}}" for field, (_, form) in COLUMNS.items()]
-        shown.add_row(escape(row.policy), "predicted" if row.engine == "simulated" else "Spark", *cells)
+        shown.add_row("  predicted" if row.engine == "simulated" else escape(row.policy), *cells)
     return shown

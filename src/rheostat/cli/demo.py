@@ -9,18 +9,26 @@ import typer
 from rheostat.cli import options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.table import Table
 
-    from rheostat.bench.demo import Demo
+    from rheostat.loop import Step
 
 
 def demo(
+    mode: Annotated[
+        str, typer.Option(metavar="MODE", help="micro-batch, or realtime: tasks of every stage, on Kafka.")
+    ] = "micro-batch",
     seconds: Annotated[int, typer.Option("--seconds", help="How long it runs, at least 60.")] = 180,
     html_file: options.HtmlFile = None,
     json_file: options.JsonFile = None,
     verbose: options.Verbose = False,
 ) -> None:
-    """Scale a real Spark query live: YSB under a load that rises, spikes and falls."""
+    """Scale a real Spark query live under a load that rises, spikes and falls.
+
+    YSB on an embedded cluster; or WordCount in real-time mode, with a Kafka broker of its own.
+    """
     from rheostat.cli import logs
     from rheostat.cli.live import live_view, status_line
     from rheostat.cli.output import check_writable, console, write_json
@@ -31,6 +39,11 @@ def demo(
     check_writable(json=json_file, html=html_file)
     if seconds < 60:
         raise InvalidValue(f"--seconds is {seconds}: the demo needs at least 60")
+    if mode == "realtime":
+        _realtime(seconds, html_file, json_file)
+        return
+    if mode != "micro-batch":
+        raise InvalidValue(f"--mode is {mode!r}: it is micro-batch or realtime")
     try:
         from rheostat.bench.demo import EXECUTORS, costs, run
     except ImportError as error:
@@ -42,7 +55,7 @@ def demo(
     journal = MemoryJournal()
     with live_view(out, "YSB on Spark", status_line) as show:
         done = run(seconds, journal, lambda scaler, gone_s: show(scaler.steps, gone_s))
-    out.print(_changes(done))
+    out.print(_changes(done.steps))
     if done.killed_s is not None:
         killed = f"an executor was killed after {done.killed_s:.0f} s; Spark replaced it, the query went on"
         out.print(killed, style="dim", soft_wrap=True)
@@ -59,20 +72,60 @@ def demo(
         write_json(json_file, [{name: getattr(cost, name) for name in cost.__slots__} for cost in found])
 
 
-def _changes(done: Demo) -> Table:
+def _realtime(seconds: int, html_file: str | None, json_file: str | None) -> None:
+    """Run the demo of real-time mode."""
+    from rheostat.cli.live import live_view, status_line
+    from rheostat.cli.output import console, write_json, write_text
+    from rheostat.errors import EngineError
+    from rheostat.journal.memory import MemoryJournal
+
+    try:
+        from rheostat.bench.realtime_demo import run
+    except ImportError as error:
+        raise EngineError(f"{error}: needs pip install 'rheostat[spark,kafka]'") from error
+    out, journal = console(json_file), MemoryJournal()
+    out.print("starting a Kafka broker and Spark in real-time mode (about 40 s)", style="dim")
+    with live_view(out, "WordCount in real-time mode", status_line) as show:
+        done = run(
+            seconds,
+            journal,
+            lambda scaler, gone_s: show(scaler.steps, gone_s),
+            lambda what: out.print(what, style="dim", markup=False, soft_wrap=True),
+        )
+    out.print(_changes(done.steps, tasks=True))
+    downtimes = [step.observation.downtime_s for step in done.steps if step.observation.downtime_s is not None]
+    told = [
+        f"{done.records:,} lines counted; {done.keys_wrong} counts wrong, {done.repeated} results written twice",
+        f"the query was made to fail after {done.failed_s:.0f} s and was started again",
+        f"seconds without output of a change or failure: {', '.join(f'{s:.1f}' for s in dict.fromkeys(downtimes))}",
+    ]
+    if done.latency is not None:
+        told.append(f"latency p50 {done.latency.p50_ms / 1e3:.2f} s, p99 {done.latency.p99_ms / 1e3:.1f} s")
+    for line in told:
+        out.print(line, markup=False, soft_wrap=True)
+    if html_file is not None:
+        from rheostat.report.page import journal_page
+
+        write_text(html_file, journal_page(journal, journal.jobs()[0]))
+        out.print(f"the whole story: {html_file}", soft_wrap=True)
+    if json_file is not None:
+        write_json(json_file, [{"records": done.records, "keys_wrong": done.keys_wrong, "repeated": done.repeated}])
+
+
+def _changes(steps: Sequence[Step], tasks: bool = False) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(title="What was changed, and why", header_style="bold", title_justify="left")
-    for heading in ("time", "executors", "why"):
+    for heading in ("time", "tasks" if tasks else "executors", "why"):
         table.add_column(heading)
-    start_s = done.steps[0].observation.at_s if done.steps else 0.0
-    for step in done.steps:
+    start_s = steps[0].observation.at_s if steps else 0.0
+    for step in steps:
         if step.intent is not None:
             was, to = step.intent.previous, step.intent.target
             table.add_row(
                 f"{step.observation.at_s - start_s:.0f} s",
-                f"{was.slots if was else '?'} -> {to.slots}",
+                f"{was} -> {to}" if tasks else f"{was.slots if was else '?'} -> {to.slots}",
                 escape(step.decision.sentence),
             )
     return table

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 
 from rheostat.job.allocation import Allocation
+from rheostat.job.frozen import FrozenMap, put
 from rheostat.job.graph import JobSpec
 
 
@@ -128,7 +129,12 @@ class Observation:
     """What slows the job down and is not a matter of size: named, and no reason to grow."""
     batch_time: BatchTime | None = None
     """Where the job works in micro-batches that differ enough to tell."""
+    change_costs_s: Mapping[str, float] = field(default_factory=FrozenMap)
+    """Operator -> seconds without output to be expected when its tasks are changed, where a change costs any."""
     problem: str | None = None
+
+    def __post_init__(self) -> None:
+        put(self, change_costs_s=FrozenMap(self.change_costs_s))
 
     @property
     def usable(self) -> bool:

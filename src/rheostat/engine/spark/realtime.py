@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import structlog
 
 from rheostat.engine.spark.checkpoint import Checkpoint, StateStore
+from rheostat.engine.spark.downtime import Downtime, expected_downtime_s
 from rheostat.engine.spark.executors import Executors
 from rheostat.engine.spark.feed import Feed
 from rheostat.engine.spark.offsets import KafkaCounter
@@ -181,6 +182,7 @@ class RealTimeEngine:
         self._run = ""
         self._applied = ""
         self._started_s = clock.now()
+        self._downtimes: list[Downtime] = []
         self._given_up = False
         self._closed = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="rheostat-watcher", daemon=True)
@@ -264,11 +266,20 @@ class RealTimeEngine:
         if needed > self.slots.available():
             self.slots.want(needed, note)
 
+        was, keys = self.pipeline.allocation, self._keys()
+
         def prepare() -> Allocation:
             self._await_slots(target)
             return target
 
-        self.pipeline.rebuild(prepare, note, stopped=lambda: self.slots.want(needed, note))
+        def done() -> None:
+            if self.pipeline.failure is None and self.pipeline.downtime_s is not None and was is not None:
+                moved = (
+                    self.staged.keyed is not None and target.tasks[self.staged.keyed] != was.tasks[self.staged.keyed]
+                )
+                self._downtimes.append(Downtime(moved, keys, self.pipeline.downtime_s))
+
+        self.pipeline.rebuild(prepare, note, stopped=lambda: self.slots.want(needed, note), done=done)
 
     def observe(self) -> Observation:
         """Return what the batches since the last change, or of the last window, show."""
@@ -323,6 +334,10 @@ class RealTimeEngine:
             latency=found.latency,
             uptime_s=now_s - self._started_s,
             downtime_s=downtime_s,
+            change_costs_s={
+                name: expected_downtime_s(self._downtimes, name == self.staged.keyed, self._keys())
+                for name in (() if running is None else running.tasks)
+            },
             hindrances=tuple(text for text in (self.pipeline.kept, self.pipeline.fixed) if text),
             problem=broker,
         )
@@ -407,6 +422,9 @@ class RealTimeEngine:
         overdue = now_s - begun_s > chain.late_s
         running = Running(begun_s, self._at_work(chain) if overdue else ())
         return realtime_window(chain, batches, list(self._work), since_s, now_s, list(self._arrived), done, running)
+
+    def _keys(self) -> int:
+        return self._batches[-1].state_rows if self._batches else 0
 
     def _begun_s(self) -> float:
         return self._batches[-1].end_s if self._batches else self.pipeline.ready_s

@@ -141,10 +141,16 @@ class Pipeline:
         self._start(allocation)
         self._in_background(self._first_sign)
 
-    def rebuild(self, prepare: Prepare, note: Note, stopped: Callable[[], None] | None = None) -> None:
+    def rebuild(
+        self,
+        prepare: Prepare,
+        note: Note,
+        stopped: Callable[[], None] | None = None,
+        done: Callable[[], None] | None = None,
+    ) -> None:
         """Build it anew, in the background, for the allocation that `prepare` returns after its waiting.
 
-        `stopped` is called while no query runs.
+        `stopped` is called while no query runs, `done` when the new one was seen at work.
         """
 
         def work() -> None:
@@ -152,6 +158,8 @@ class Pipeline:
             allocation = prepare()
             if allocation is not None:
                 self._restart(allocation, note, stopped)
+                if done is not None:
+                    done()
 
         self._in_background(work)
 

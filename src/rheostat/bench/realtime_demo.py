@@ -1,0 +1,107 @@
+"""The real-time demo's run: WordCount between two topics of a broker of its own, tasks per stage, one failure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rheostat.bench.realtime_compare import realtime_job
+from rheostat.bench.realtime_trial import SINK, SOURCE, counted, expected, local_session
+from rheostat.bench.spark_trial import quiet
+from rheostat.clock import WallClock
+from rheostat.engine.simulated.jobs.realtime import PARTITIONS, SLOTS
+from rheostat.engine.spark.attach import Scaler, autoscale
+from rheostat.engine.spark.broker import APPEND_TIME, Broker
+from rheostat.job.slo import Slo
+from rheostat.loop import Step
+from rheostat.ports import Journal
+from rheostat.workload import kafka_output
+from rheostat.workload.kafka_load import start_load
+from rheostat.workload.loads import Steps
+from rheostat.workload.realtime import StagePace, realtime_pipeline
+from rheostat.workload.schedule import Schedule
+
+LEVELS = (2.0, 4.0, 7.0, 5.0, 3.0, 2.0)
+SLO = Slo(headroom=0.2)
+INTERVAL_S, WINDOW_S = 5.0, 20.0
+DRAIN_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class RealTimeDemo:
+    """What the demo came to."""
+
+    steps: tuple[Step, ...]
+    failed_s: float
+    """When the query was made to fail, since the start."""
+    latency: kafka_output.Latency | None
+    records: int
+    keys_wrong: int
+    repeated: int
+
+
+def run(
+    seconds: int, journal: Journal, show: Callable[[Scaler, float], None], tell: Callable[[str], None]
+) -> RealTimeDemo:
+    """Run the demo for so long; `show` is called about once a second."""
+    plant = realtime_job("wordcount")
+    hold_s = max(5, seconds // len(LEVELS) // 5 * 5)
+    schedule = Schedule(Steps(LEVELS, hold_s), plant.unit_per_s["lines"], hold_s * len(LEVELS))
+    paces = {op.name: StagePace(op.curve, op.noise) for op in plant.operators if op.pinned_tasks is None}
+    clock = WallClock()
+    with TemporaryDirectory(prefix="rheostat-demo-") as folder, Broker(tell=tell) as broker:
+        broker.create(SOURCE, PARTITIONS)
+        broker.create(SINK, PARTITIONS, APPEND_TIME)
+        spark = local_session(SLOTS, quiet(Path(folder)))
+        try:
+            staged = realtime_pipeline(
+                "wordcount",
+                servers=broker.bootstrap,
+                source=SOURCE,
+                sink=SINK,
+                checkpoint=f"{folder}/checkpoint",
+                paces=paces,
+            )
+            with autoscale(
+                staged,
+                mode="realtime",
+                slo=SLO,
+                policy="conttune",
+                journal=journal,
+                interval_s=INTERVAL_S,
+                window_s=WINDOW_S,
+            ) as scaler:
+                tell("waiting for the first batch")
+                while not any(step.observation.usable for step in scaler.steps):
+                    clock.sleep_until(clock.now() + 0.5)
+                started_s, failed_s = clock.now(), 0.0
+                with start_load(broker.bootstrap, SOURCE, schedule) as load:
+                    while (gone_s := clock.now() - started_s) < seconds:
+                        if not failed_s and gone_s > 0.7 * seconds and scaler.steps[-1].observation.usable:
+                            failed_s = gone_s
+                            # What a dying executor does to a real-time query: its jobs fail, and with them the query.
+                            spark.sparkContext.cancelAllJobs()
+                        show(scaler, gone_s)
+                        clock.sleep_until(clock.now() + 1.0)
+                    sent = load.stop()
+                due, deadline_s = expected(spark, staged), clock.now() + DRAIN_S
+                outputs = kafka_output.read(broker.bootstrap, SINK, counted)
+                while kafka_output.last_values(outputs) != due and clock.now() < deadline_s:
+                    clock.sleep_until(clock.now() + 1.0)
+                    outputs = kafka_output.read(broker.bootstrap, SINK, counted)
+                steps = scaler.steps
+            for query in scaler.queries:
+                query.stop()
+        finally:
+            spark.stop()
+    last = kafka_output.last_values(outputs)
+    return RealTimeDemo(
+        steps,
+        failed_s,
+        kafka_output.latency(outputs),
+        sent.delivered,
+        sum(last.get(key) != count for key, count in due.items()),
+        kafka_output.repetitions(outputs),
+    )

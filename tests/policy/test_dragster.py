@@ -64,7 +64,7 @@ class TestConformance(PolicyConformance):
 
 class TestConformanceOfTheGradientWithEveryOption(PolicyConformance):
     def make_policy(self) -> BasePolicy[Any]:
-        return Dragster("gradient", 0.2, 0.3, 4.0, 0.5, 0.1, "euclidean", "cpu", "graph")
+        return Dragster("gradient", 0.2, 0.3, 4.0, 0.5, 0.1, 1.0, "euclidean", "cpu", "graph")
 
 
 class TestConformanceWithGivenFunctions(PolicyConformance):
@@ -101,6 +101,13 @@ class TestBandit:
         assert once.best(1.0, beta(10, 1, 2.0)) > 4
         often = Posterior.of([Size(p, 9, 100.0 * p, 1) for p in range(1, 11)], sizes, 600.0, 2.0, 0.01)
         assert sizes[often.best(1.0, beta(10, 50, 2.0))] == 6
+
+    def test_a_lack_may_count_more_than_a_surplus(self) -> None:
+        """On a coarse curve the nearest size is 3 % too small, for ever."""
+        found = Posterior.of([Size(2, 99, 276.0, 1), Size(3, 99, 379.0, 1)], np.array([2.0, 3.0]), 300.0, 0.5, 0.01)
+        target = 286.0 / 300.0
+        assert found.sizes[found.best(target, 0.0)] == 2
+        assert found.sizes[found.best(target, 0.0, shortfall=10.0)] == 3
 
     def test_beta_is_that_of_theorem_1(self) -> None:
         assert beta(10, 3, 2.0) == pytest.approx(2 * math.log(10 * 9 * math.pi**2 * 2.0 / 6))
@@ -269,7 +276,8 @@ class TestEdges:
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("margin", -0.1), ("eta", 0.0), ("delta", 0.5), ("length_scale", 0.0), ("noise", math.nan)]
+    ("option", "value"),
+    [("margin", -0.1), ("eta", 0.0), ("delta", 0.5), ("length_scale", 0.0), ("noise", math.nan), ("shortfall", 0.5)],
 )
 def test_impossible_options_are_refused_by_name_and_value(option: str, value: float) -> None:
     with pytest.raises(InvalidValue, match=rf"{option} of policy 'dragster'.*{value}"):

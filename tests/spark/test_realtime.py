@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 import spark_realtime
 from kafka_world import new_topic, running_broker
+from pyspark.sql import SparkSession
 
 from rheostat.engine.spark.broker import Broker
+from rheostat.engine.spark.topic import TopicEnds
+from rheostat.errors import EngineError
 from rheostat.workload.kafka_load import start_load
 from rheostat.workload.loads import Constant
 from rheostat.workload.schedule import Schedule
@@ -61,11 +64,20 @@ def test_tasks_of_both_stages_change_in_one_restart_and_a_failed_query_comes_bac
     assert end["downtimes"]
 
 
-@pytest.mark.parametrize("step", ["stop after", "repartition", "start with"])
-def test_a_driver_killed_before_any_step_is_taken_over_exactly(broker: Broker, tmp_path: Path, step: str) -> None:
+def test_drivers_killed_before_every_step_are_taken_over_exactly(broker: Broker, tmp_path: Path) -> None:
     told = world(broker, tmp_path)
-    assert child({**told, "kill_at": step}).returncode == -signal.SIGKILL
+    for step in ("stop after", "repartition", "start with"):
+        done = child({**told, "kill_at": step})
+        assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]
     end = story(told)
     assert end["records"] == 3 * RECORDS * SECONDS
     assert end["partitions"] == 3
-    assert end["endings"][-1] == "done"
+    assert end["endings"] == ["done"]
+    words = [step.split()[0] for step in end["steps"]]
+    # Each driver makes the change again from where it began; the last one finds the state moved, and only starts.
+    assert words == ["stop", "stop", "repartition", "stop", "repartition", "start"]
+
+
+def test_without_the_connector_or_the_broker_there_is_a_clear_error(spark: SparkSession) -> None:
+    with pytest.raises(EngineError, match=r"Spark has no Kafka connector: name org.apache.spark:spark-sql-kafka"):
+        TopicEnds(spark, "127.0.0.1:1", "lines").partitions()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -25,7 +26,7 @@ from rheostat.suite.dragster.measures import (
 )
 from rheostat.suite.dragster.methods import methods
 from rheostat.suite.dragster.play import Run, Slot, play
-from rheostat.suite.dragster.runs import BUDGETS, CONSTANT, LONG_SLOTS, SWITCHING, WORKLOADS, Found, Runs, Size
+from rheostat.suite.dragster.runs import BUDGETS, CONSTANT, LONG, LONG_SLOTS, WORKLOADS, Found, Runs, Size
 from rheostat.suite.registry import suite
 from rheostat.suite.result import Cell, Result
 
@@ -57,14 +58,14 @@ def found() -> Result:
 
     budgeted = (*paper.ROWS[:4], paper.FIRST, paper.EUCLIDEAN)
     short = (paper.HIGH,) * 20
-    long = (paper.HIGH,) * LONG_SLOTS
+    long = (paper.LOW,) * LONG_SLOTS
     return result(
         Found(
             Size(2, 2, 2),
             {name: runs(workload.job, workload.each, paper.ROWS) for name, workload in WORKLOADS.items()},
             runs(JOB, short, budgeted, 5),
             {slots: runs(JOB, short, (paper.SADDLE, paper.EUCLIDEAN), slots // 2) for slots in BUDGETS},
-            {kind: runs(JOB, long, (*paper.ROWS, paper.NO_MARGIN)) for kind in (CONSTANT, SWITCHING)},
+            {kind: runs(workload.job, long, (*paper.ROWS, paper.LETTER)) for kind, workload in LONG.items()},
         )
     )
 
@@ -170,7 +171,7 @@ class TestTables:
         assert all(f.cause for f in found.findings)
 
     def test_the_figures_hold_no_nan(self, found: Result) -> None:
-        assert len(found.drawings) == 7
+        assert len(found.drawings) == 8
         assert "nan" not in repr([drawing.figure for drawing in found.drawings]).lower()
 
 
@@ -185,6 +186,19 @@ def test_a_real_run_goes_the_papers_way() -> None:
     (run,) = play(plant, methods(0.618)[1:2], (paper.HIGH,) * 15, 1, slots=11)[paper.SADDLE]
     assert max(each.tasks.slots for each in run) <= 11
     assert run[-1].tasks == best_split(JOB, paper.HIGH, 11)
+
+
+def test_without_noise_dhalion_is_the_papers() -> None:
+    """What the curves and the threshold were fitted to."""
+    plant = job(JOB)
+    calm = replace(
+        plant,
+        operators=tuple(replace(operator, noise=0.0) for operator in plant.operators),
+        metrics=replace(plant.metrics, noise=0.0),
+    )
+    workload = paper.WORDCOUNT
+    (run,) = play(calm, methods(workload.idle_below)[:1], workload.each, 1)[paper.DHALION]
+    assert tuple(last_change_min(run, phase) for phase in workload.phases.values()) == paper.CONVERGENCE[paper.DHALION]
 
 
 def test_it_is_registered() -> None:

@@ -40,9 +40,13 @@ class Posterior:
         variance = np.clip(1.0 - (k * solved[:, 1:].T).sum(axis=1), 0.0, 1.0)
         return Posterior(sizes, k @ solved[:, 0], variance)
 
-    def best(self, target: float, beta: float) -> int:
-        """Return the place of the size that maximises -|μ - y| + β σ² (Eq 18); of equals the smallest."""
-        return int(np.argmax(-np.abs(self.mean - target) + beta * self.variance))
+    def best(self, target: float, beta: float, shortfall: float = 1.0) -> int:
+        """Return the place of the size that maximises -|μ - y| + β σ² (Eq 18); of equals the smallest.
+
+        A mean below the target counts `shortfall` times its distance; in the paper it counts once.
+        """
+        off = self.mean - target
+        return int(np.argmax(-np.maximum(off, -shortfall * off) + beta * self.variance))
 
 
 def beta(sizes: int, slot: int, delta: float) -> float:

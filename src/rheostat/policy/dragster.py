@@ -21,7 +21,8 @@ Read differently, because to the letter it does not work:
 - Eq 14: without multipliers f is flat above the demand, and with any positive one L grows without end. So y is the
   demand plus `margin`, and the multipliers, which are kept, move the gradient variant only.
 - Eq 16 never goes down: f and the multipliers push upwards only. Above the demand plus `margin` y falls by η (ours).
-- Eq 18: |μ - y| is symmetric and takes the smaller size as gladly as the larger one; `margin` makes up for that.
+- Eq 18: |μ - y| is symmetric and takes a size that is a little too small as gladly as one that is a little too large,
+  for ever: `margin`, and a lack that counts `shortfall` times, make up for that.
 - Π: the Euclidean projection misses the best split; by default slots are split by learned abilities (`projection`).
 - A move that is made only to learn (nothing is overloaded, and what runs is the nearest to the target as far as is
   known) has the reason `explore`: guards let it through with `explore: live` only.
@@ -88,6 +89,8 @@ class Dragster(BasePolicy[Knowledge]):
     """Length scale of the kernel, as a share of the sizes that an operator may have."""
     noise: float = 0.01
     """Standard deviation of a capacity sample, as a share of the peak load."""
+    shortfall: float = 3.0
+    """How much more an ability below the target counts than one above it (Eq 18); 1 is the paper's."""
     projection: Literal["balanced", "euclidean"] = "balanced"
     """What happens when the slots do not suffice: split by learned abilities (ours), or the nearest point."""
     capacity: Literal["useful", "cpu"] = "useful"
@@ -103,6 +106,7 @@ class Dragster(BasePolicy[Knowledge]):
         check_number("delta of policy 'dragster'", self.delta, least=1.0)
         check_number("length_scale of policy 'dragster'", self.length_scale, least=1e-3, most=10.0)
         check_number("noise of policy 'dragster'", self.noise, least=1e-4, most=10.0)
+        check_number("shortfall of policy 'dragster'", self.shortfall, least=1.0)
         put(self, functions=FrozenMap(self.functions))
 
     def initial(self) -> Knowledge:
@@ -176,7 +180,7 @@ class Dragster(BasePolicy[Knowledge]):
         found = Posterior.of(view.seen, sizes, view.unit_per_s, length, self.noise)
         weight = beta(len(sizes), knowledge.tally.seen, self.delta)
         target = target_per_s / view.unit_per_s
-        chosen, known = found.best(target, weight), found.best(target, 0.0)
+        chosen, known = (found.best(target, each, self.shortfall) for each in (weight, 0.0))
         return Wish(view.sizes[chosen], view.sizes[known])
 
     def deployed(

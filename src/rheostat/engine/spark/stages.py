@@ -38,6 +38,26 @@ class Stage:
     """How long it waited for its first slot."""
 
 
+READ = frozenset(
+    [
+        "stageId",
+        "status",
+        "description",
+        "numTasks",
+        "submissionTime",
+        "firstTaskLaunchedTime",
+        "completionTime",
+        "executorRunTime",
+        "executorCpuTime",
+        "jvmGcTime",
+        "inputRecords",
+        "shuffleReadRecords",
+        "shuffleFetchWaitTime",
+        "diskBytesSpilled",
+        "numFailedTasks",
+    ]
+)
+"""What is read of a stage's row."""
 MOST = 256
 """Stages that are read at one look; of more only the newest."""
 SPARE = 2
@@ -59,7 +79,10 @@ class Stages:
         self._store = context._jsc.sc().statusStore()
         self._no_quantiles = gateway.new_array(gateway.jvm.double, 0)
         self._no_states = gateway.jvm.java.util.ArrayList()
-        self._mapper = gateway.jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
+        self._gateway, self._jvm = gateway, gateway.jvm
+        self._mapper = self._new_mapper()
+        self._whole = True
+        """Whether rows come with all that Spark knows: the first ones, which tell what there is to leave out."""
         self._book = StageBook()
 
     @property
@@ -74,9 +97,27 @@ class Stages:
         newest = listed.head().stageId() if listed.nonEmpty() else -1
         count = min(MOST, newest - self._book.seen) + SPARE if newest > self._book.seen else 0
         rows = json.loads(self._mapper.writeValueAsString(listed.take(count))) if count else []
+        if rows and self._whole:
+            self._leave_out(set(rows[0]) - READ)
         known = {row["stageId"] for row in rows}
         again = {number: self._attempt(number) for number in self._book.open if number not in known}
         return self._book.enter(rows, again)
+
+    def _new_mapper(self) -> Any:
+        return self._jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
+
+    def _leave_out(self, names: set[str]) -> None:
+        """Write only what is read from now on: a stage's accumulators and call stack are most of its row."""
+        self._whole = False
+        listed = sorted(names)
+        array = self._gateway.new_array(self._jvm.java.lang.String, len(listed))
+        for place, name in enumerate(listed):
+            array[place] = name
+        kind = self._jvm.java.lang.Class.forName("org.apache.spark.status.api.v1.StageData")
+        ignored = self._jvm.com.fasterxml.jackson.annotation.JsonIgnoreProperties.Value.forIgnoredProperties(array)
+        # A mapper keeps how it writes a class from the first time on.
+        self._mapper = self._new_mapper()
+        self._mapper.configOverride(kind).setIgnorals(ignored)
 
     def _attempt(self, number: int) -> dict[str, Any] | None:
         """Read the last attempt of one stage; None when the store has forgotten it."""

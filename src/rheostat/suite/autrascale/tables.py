@@ -55,7 +55,7 @@ def figure_7(found: Found) -> Iterator[Cell]:
                     printed = paper.ITERATIONS.get(name)
                 elif row == paper.TO and unit == "tasks":
                     printed = float(sum(workload.final))
-                fitted = row == paper.TO and (unit == "tasks" or name == "WordCount") and printed is not None
+                fitted = row == paper.TO and printed is not None and name != "Yahoo"
                 yield _cell(
                     table, row, name, printed, [value(name, s) for s in found.throughput[name][row]], unit, fitted
                 )

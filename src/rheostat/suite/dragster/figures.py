@@ -24,12 +24,12 @@ from rheostat.report.drawing import (
 from rheostat.suite.dragster import measures, paper
 from rheostat.suite.dragster.measures import Floats
 from rheostat.suite.dragster.play import SLOT_S, Run
-from rheostat.suite.dragster.runs import CONSTANT, SWITCHING, Found, Runs
+from rheostat.suite.dragster.runs import CONSTANT, SIX, SWITCHING, Found, Runs
 from rheostat.suite.result import Drawing
 
 SHOWN = 20
 """Slots of a path."""
-ROWS = (*paper.ROWS, paper.NO_MARGIN)
+ROWS = (*paper.ROWS, paper.LETTER)
 JOB = paper.WORDCOUNT.job
 
 
@@ -44,8 +44,9 @@ def drawings(found: Found) -> tuple[Drawing, ...]:
         Drawing("Figure 4d to f: WordCount under a budget", paths(found.budget, budgeted, paper.BUDGET), under),
         Drawing("Figure 6: WordCount under a load that switches", throughput(wordcount), "The first seed."),
         Drawing("Figure 7: YSB, more load from 300 minutes on", throughput(ysb), "The first seed."),
-        Drawing("Regret (Eq 10), constant load", sums(found.long[CONSTANT], lambda r: measures.regret(JOB, r)), SLOTS),
-        Drawing("Fit (Eq 12), constant load", sums(found.long[CONSTANT], lambda r: measures.fit(JOB, r, True)), SHORT),
+        Drawing("Regret (Eq 10), WordCount", sums(found.long[CONSTANT], lambda r: measures.regret(JOB, r)), SLOTS),
+        Drawing("Regret (Eq 10), YSB", sums(found.long[SIX], lambda r: measures.regret(paper.YSB.job, r)), SLOTS),
+        Drawing("Fit (Eq 12), WordCount", sums(found.long[CONSTANT], lambda r: measures.fit(JOB, r, True)), SHORT),
         Drawing("Regret, load that switches", sums(found.long[SWITCHING], lambda r: measures.regret(JOB, r)), LATE),
     )
 

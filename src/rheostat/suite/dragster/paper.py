@@ -8,7 +8,7 @@ from dataclasses import dataclass
 DHALION, SADDLE, GRADIENT = "Dhalion", "Dragster saddle point", "Dragster online gradient"
 OURS, LATE = "ContTune, our model", "Clairvoyant, one slot late"
 FIRST, EUCLIDEAN, BEST = "Dhalion, first operator", "Dragster saddle point, Euclidean", "Best split"
-NO_MARGIN = "Dragster saddle point, no margin"
+LETTER = "Dragster saddle point, Eq 18 to the letter"
 ROWS = (DHALION, SADDLE, GRADIENT, OURS, LATE)
 
 Row = Mapping[str, tuple[float | None, ...]]

@@ -23,7 +23,9 @@ BUDGETS = (4, 5, 7, 9, 11, 13)
 """For the split under a budget; the best one of the whole grid is 16."""
 SPLIT_SLOTS = 20
 HOLD_SLOTS = 20
-CONSTANT, SWITCHING = "constant load", f"load that switches every {HOLD_SLOTS} slots"
+CONSTANT, SIX = "WordCount, constant load", "YSB, constant load"
+SWITCHING = f"WordCount, load that switches every {HOLD_SLOTS} slots"
+LONG: Mapping[str, Workload] = {CONSTANT: paper.WORDCOUNT, SIX: paper.YSB, SWITCHING: paper.WORDCOUNT}
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Size:
     split_seeds: int
 
 
-FULL, QUICK = Size(24, 8, 6), Size(4, 1, 1)
+FULL, QUICK = Size(24, 6, 6), Size(4, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,8 @@ def run_split(slots: int, seeds: int) -> Runs:
 def run_long(kind: str, seeds: int) -> Runs:
     """Run WordCount for long, with a load that stays or one that never does."""
     levels = [paper.LOW if kind == SWITCHING and slot // HOLD_SLOTS % 2 else paper.HIGH for slot in range(LONG_SLOTS)]
-    chosen = [*methods(paper.WORDCOUNT.idle_below), named(paper.NO_MARGIN, partial(Dragster, margin=0.0))]
-    return play(job(paper.WORDCOUNT.job), chosen, levels, seeds)
+    literal = named(paper.LETTER, partial(Dragster, margin=0.0, shortfall=1.0))
+    return play(job(workload.job), [*methods(workload.idle_below), literal], levels, seeds)
 
 
 def euclidean() -> Method:
@@ -96,7 +98,7 @@ def euclidean() -> Method:
 def run_all(size: Size, progress: Progress, workers: int | None = None) -> Found:
     """Run everything, the long ones first."""
     tasks: list[Task] = [
-        *((kind, run_long, (kind, size.long_seeds)) for kind in (CONSTANT, SWITCHING)),
+        *((kind, run_long, (kind, size.long_seeds)) for kind in LONG),
         *((name, run_workload, (name, size.seeds)) for name in WORKLOADS),
         ("budget", run_budget, (size.seeds,)),
         *((f"{slots} slots", run_split, (slots, size.split_seeds)) for slots in BUDGETS),
@@ -107,5 +109,5 @@ def run_all(size: Size, progress: Progress, workers: int | None = None) -> Found
         {name: done[name] for name in WORKLOADS},
         done["budget"],
         {slots: done[f"{slots} slots"] for slots in BUDGETS},
-        {kind: done[kind] for kind in (CONSTANT, SWITCHING)},
+        {kind: done[kind] for kind in LONG},
     )

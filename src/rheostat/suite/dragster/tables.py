@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from rheostat.suite.dragster.measures import (
 )
 from rheostat.suite.dragster.paper import Workload
 from rheostat.suite.dragster.play import Run
-from rheostat.suite.dragster.runs import BUDGETS, CONSTANT, SWITCHING, WORKLOADS, Found, Runs
+from rheostat.suite.dragster.runs import BUDGETS, LONG, WORKLOADS, Found, Runs
 from rheostat.suite.result import Cell, mean_with_interval
 
 SUITE = "dragster"
@@ -192,13 +193,16 @@ def _first_phase(found: Found, name: str, row: str, near: bool) -> list[float]:
 
 def regrets(found: Found) -> Iterator[Cell]:
     """Yield exponents and tail slopes of regret (Eq 10) and fit (Eq 12) over 400 slots."""
-    rows = (*paper.ROWS, paper.NO_MARGIN)
-    for kind in (CONSTANT, SWITCHING):
-        runs = found.long[kind]
-        yield from _growth(f"Regret (Eq 10), {kind}", runs, rows, lambda run: regret(JOB, run))
-        yield from _growth(f"Fit (Eq 12), violations only, {kind}", runs, rows, lambda run: fit(JOB, run, True))
-        name = f"Fit (Eq 12), {kind}, after 400 slots"
-        yield from table(name, runs, ["slots of load"], lambda run: [fit(JOB, run, False)[-1]], "", rows=rows)
+    rows = (*paper.ROWS, paper.LETTER)
+    for kind, runs in found.long.items():
+        job = LONG[kind].job
+        yield from _growth(f"Regret (Eq 10), {kind}", runs, rows, partial(regret, job))
+        yield from _growth(f"Fit (Eq 12), violations only, {kind}", runs, rows, partial(fit, job, violations=True))
+        totals = {row: [fit(job, run, False)[-1] for run in runs[row]] for row in rows}
+        for row, values in totals.items():
+            ours, low, high = mean_with_interval(values)
+            name = f"Fit (Eq 12), {kind}, after 400 slots"
+            yield Cell(SUITE, name, row, "slots of load", None, ours, "", False, low, high)
 
 
 def _growth(name: str, runs: Runs, rows: Sequence[str], total: Callable[[Run], Floats]) -> Iterator[Cell]:

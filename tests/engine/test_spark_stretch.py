@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rheostat.engine.spark.realtime_window import Chain
-from rheostat.engine.spark.stretch import Span, held_up, late_stages, needs
+from rheostat.engine.spark.stretch import Chain, Span, held_up, late_stages, needs
 from rheostat.job.observation import OperatorReading
 
 CHAIN = Chain(("in", "map", "count"), {"in": 1, "map": 2, "count": 3}, 5.0)

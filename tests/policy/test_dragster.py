@@ -161,8 +161,8 @@ class TestTargets:
 
     def test_a_known_load_is_answered_in_one_step_and_then_held(self) -> None:
         there = Dragster().decide(at(350.0, {"split": 9, "count": 10}))
-        assert asked(there) == {"split": 4, "count": 7}
-        stay = Dragster().decide(at(350.0, {"split": 4, "count": 7}))
+        assert asked(there) == {"split": 4, "count": 8}
+        stay = Dragster().decide(at(350.0, {"split": 4, "count": 8}))
         assert stay.target is None
         assert stay.reason is Reason.STEADY
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -17,10 +16,10 @@ from rheostat.engine.simulated.fleet import Fleet
 from rheostat.engine.simulated.realtime import Batch, RealTimeJob
 from rheostat.engine.spark import progress
 from rheostat.engine.spark.probe import NANOSECONDS, RECORDS, SAMPLED
-from rheostat.engine.spark.realtime_window import Arrived, Chain, RealTimeWindow, Running, realtime_window
+from rheostat.engine.spark.realtime_window import Arrived, RealTimeWindow, Running, realtime_window
 from rheostat.engine.spark.staged import LATENCY, QUANTILES, border
 from rheostat.engine.spark.stages import Stage
-from rheostat.engine.spark.stretch import Span, held_up, late_stages, needs
+from rheostat.engine.spark.stretch import Chain, Span, late_stages
 from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Change, Observation, OperatorReading, SourceReading, Status
@@ -95,7 +94,7 @@ class ChainedEngine(SimulatedEngine):
             return "no batch has finished since the change" if job.started_s else "no batch has finished yet"
         chain = self._chain(shown[-1].running)
         errors = [math.exp(metrics.noise * float(rng.standard_normal())) if metrics.noise else 1.0 for _ in self.names]
-        found = realtime_window(
+        return realtime_window(
             chain,
             [self._report(number, batch, errors) for number, batch in enumerate(shown)],
             [stage for number, batch in enumerate(shown) for stage in self._works(number, batch, errors)],
@@ -103,21 +102,9 @@ class ChainedEngine(SimulatedEngine):
             end_s,
             [self._arrived(max(0.0, end_s - metrics.window_s)), self._arrived(end_s)],
             batches[-1].before + batches[-1].stages[0].records,
-            None if now is None else Running(now.start_s, self._at_work(end_s)),
+            None if now is None else Running(now.start_s, self._at_work(end_s), self._chain(job.running).tasks),
+            shown[0].unread_s,
         )
-        if isinstance(found, str):
-            return found
-        spans = [self._span(batch, end_s) for batch in clean if batch in shown]
-        late = late or (late_stages(chain, spans[-1]) if spans else ())
-        shares = held_up(chain, [*spans, *([] if now is None else [now])])
-        # Among stages that are late the one that needs the most time per task; those behind it only wait for it.
-        need = needs(chain, found.operators, found.rate_per_s, self._chain(job.running).tasks)
-        root = max(late, key=lambda name: need.get(name, 0.0), default=None)
-        if root is not None:
-            # While a batch runs it is not known yet how long it will hold up the source.
-            shares[root] = max(shares[root], 1.0 - 1.0 / max(need.get(root, 1.0), 1.0))
-        operators = tuple(replace(o, blocking_share=shares[o.name]) for o in found.operators)
-        return replace(found, overloaded=() if root is None else (root,), operators=operators)
 
     def _span(self, batch: Batch, now_s: float) -> Span:
         return Span(batch.start_s, tuple(min(work.end_s, now_s) for work in batch.stages), batch.unread_s)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,19 +23,11 @@ from rheostat.engine.spark.executors import Executors
 from rheostat.engine.spark.feed import Feed
 from rheostat.engine.spark.offsets import KafkaCounter
 from rheostat.engine.spark.progress import Batch, parse_progress
-from rheostat.engine.spark.realtime_window import (
-    LATE,
-    LATE_S,
-    Arrived,
-    Chain,
-    RealTimeWindow,
-    Running,
-    arrival_rate,
-    realtime_window,
-)
+from rheostat.engine.spark.realtime_window import Arrived, RealTimeWindow, Running, arrival_rate, realtime_window
 from rheostat.engine.spark.restart import Pipeline
 from rheostat.engine.spark.staged import BATCH_S, Staged
 from rheostat.engine.spark.stages import Stage, Stages
+from rheostat.engine.spark.stretch import Chain
 from rheostat.engine.spark.topic import TopicEnds
 from rheostat.errors import EngineError, RheostatError
 from rheostat.job.allocation import Allocation
@@ -149,6 +142,15 @@ class RealTime:
         return len(self._tracker.getActiveStageIds()) >= len(self._pipeline.names) or query.lastProgress is not None
 
 
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """The last batch before a restart, with its stages and the tasks that it ran with."""
+
+    batch: Batch
+    work: tuple[Stage, ...]
+    tasks: Mapping[str, int]
+
+
 class RealTimeEngine:
     """Sees a real-time query through its batches and its topic, and starts it anew with other tasks."""
 
@@ -180,8 +182,10 @@ class RealTimeEngine:
         self._work: deque[Stage] = deque(maxlen=KEPT * len(staged.names))
         self._arrived: deque[Arrived] = deque(maxlen=ARRIVALS_KEPT)
         self._run = ""
+        self._before: Earlier | None = None
         self._applied = ""
         self._started_s = clock.now()
+        self._tasks: dict[str, int] = {}
         self._downtimes: list[Downtime] = []
         self._given_up = False
         self._closed = threading.Event()
@@ -302,7 +306,7 @@ class RealTimeEngine:
             return Observation(now_s, now_s, now_s, running, running, change, shown, problem=why)
         assert allocation is not None
         since_s = now_s - self.window_s
-        chain = Chain(self.staged.names, {self.staged.names[0]: self.partitions, **allocation.tasks}, BATCH_S)
+        chain = Chain(self.staged.names, self._tasks, BATCH_S)
         found = self._window(chain, since_s, now_s)
         if isinstance(found, str):
             sources = (SourceReading(chain.names[0], arrival_rate(self._arrived, now_s - self.window_s)),)
@@ -321,7 +325,7 @@ class RealTimeEngine:
             )
         return Observation(
             at_s=now_s,
-            start_s=max(found.start_s, self.pipeline.ready_s),
+            start_s=max(found.start_s, self.pipeline.ready_s) if self._batches else found.start_s,
             end_s=now_s,
             running=running,
             wanted=running,
@@ -393,9 +397,13 @@ class RealTimeEngine:
         query = self.pipeline.query
         run = "" if query is None else str(query.runId)
         if run != self._run:
+            if self._batches:
+                self._before = Earlier(self._batches[-1], tuple(self._work), self._tasks)
             self._run, self._started_s = run, self.clock.now()
             self._batches.clear()
             self._work.clear()
+        if self.pipeline.allocation is not None:
+            self._tasks = {self.staged.names[0]: self.partitions, **self.pipeline.allocation.tasks}
         for text in self._feed.drain():
             batch = parse_progress(text)
             if batch is not None and batch.run_id == run:
@@ -412,16 +420,22 @@ class RealTimeEngine:
         return None
 
     def _window(self, chain: Chain, since_s: float, now_s: float) -> RealTimeWindow | str:
-        batches = list(self._batches)
+        batches, work, before = list(self._batches), list(self._work), self._before
+        begun_s = self._begun_s()
+        overdue = now_s - begun_s > chain.late_s
+        running = Running(begun_s, self._at_work(chain) if overdue else (), chain.tasks)
+        unread_s = None if before is None else before.batch.start_s + BATCH_S
+        if not batches and overdue and before is not None:
+            # The first batch after a change is too long, which is itself the signal. What stages can do is then told
+            # by the batch before it, with the tasks that they had.
+            batches, work, unread_s = [before.batch], list(before.work), None
+            chain = replace(chain, tasks=before.tasks)
         if batches and batches[-1].start_s < since_s:
-            since_s = batches[-1].start_s  # a batch that outlasts the window is itself the signal
+            since_s = batches[-1].start_s  # so is one that outlasts the window
         done = None
         if batches and batches[-1].sources:
             done = KafkaCounter().records(batches[-1].sources[0].end_offset)
-        begun_s = self._begun_s()
-        overdue = now_s - begun_s > chain.late_s
-        running = Running(begun_s, self._at_work(chain) if overdue else ())
-        return realtime_window(chain, batches, list(self._work), since_s, now_s, list(self._arrived), done, running)
+        return realtime_window(chain, batches, work, since_s, now_s, list(self._arrived), done, running, unread_s)
 
     def _keys(self) -> int:
         return self._batches[-1].state_rows if self._batches else 0
@@ -431,7 +445,7 @@ class RealTimeEngine:
 
     def _left_s(self) -> float:
         """Return how long the running batch may still take before it is late."""
-        return max(0.0, self._begun_s() + BATCH_S * (1 + LATE) + LATE_S - self.clock.now())
+        return max(0.0, self._begun_s() + Chain((), {}, BATCH_S).late_s - self.clock.now())
 
     def _at_work(self, chain: Chain) -> tuple[str, ...]:
         """Name the stages that are not done: what stands behind a stage at work waits for it, so they are the last."""

@@ -1,28 +1,24 @@
 """From the batches of real-time mode to one window of the job. Pure.
 
 All stages of a batch run at once, each with its own tasks, and there is no back pressure between them: the source
-reads for the length of a batch, then the batch lasts until the slowest stage has drained. So a batch that ends late is
-the symptom of overload, the first stage that ends late is its cause, and what such a batch did in its time is what
-that stage can do. Nothing is reported while a batch runs; that it is overdue is then all there is to see.
+reads for the length of a batch, then the batch lasts until the slowest stage has drained. So a batch that
+takes longer than what had piled up before it explains is the symptom of overload (`stretch.py`). Nothing is reported
+while a batch runs; that it is overdue is then all there is to see.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rheostat.engine.spark.probe import RECORDS, read_probe
 from rheostat.engine.spark.progress import Batch
 from rheostat.engine.spark.staged import LATENCY, border
 from rheostat.engine.spark.stages import Stage
+from rheostat.engine.spark.stretch import Chain, Span, held_up, late_stages, needs
 from rheostat.job.observation import EdgeReading, Latency, OperatorReading
-
-LATE = 0.1
-LATE_S = 0.5
-"""A batch is late when it lasts longer than its length by this share, and by this many seconds."""
-BEHIND = 0.98
-"""A late batch that did at least this share of what came in its time works off what had piled up: no overload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +30,13 @@ class Arrived:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
-    """What a window is read against: operators in the order of the records, their tasks, the length of a batch."""
-
-    names: tuple[str, ...]
-    """The source first."""
-    tasks: Mapping[str, int]
-    batch_s: float
-
-    @property
-    def late_s(self) -> float:
-        """Seconds after its start from which on a batch is late."""
-        return self.batch_s + max(LATE_S, LATE * self.batch_s)
-
-
-@dataclass(frozen=True, slots=True)
 class Running:
-    """The batch that runs: since when, and which of its stages are still at work."""
+    """The batch that runs: since when, which of its stages are still at work, and with which tasks."""
 
     start_s: float
     at_work: tuple[str, ...]
+    tasks: Mapping[str, int] | None = None
+    """Where they are others than those of the batches that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +74,12 @@ def realtime_window(
     arrived: Sequence[Arrived],
     done: float | None,
     running: Running | None,
+    unread_s: float | None = None,
 ) -> RealTimeWindow | str:
     """Describe the batches that began after `since_s`, oldest first; or say why there is nothing to describe.
 
-    `done` counts the source's records whose batch is finished.
+    `done` counts the source's records whose batch is finished. `unread_s` is when the source was last read before the
+    first of all these batches; None where nobody knows, and a long first batch is then no sign of anything.
     """
     inside = [batch for batch in batches if batch.start_s >= since_s]
     overdue_s = 0.0 if running is None else max(0.0, now_s - running.start_s - chain.late_s)
@@ -102,26 +87,64 @@ def realtime_window(
         if running is not None and overdue_s:
             return f"no batch has finished since the change, and the running one is {overdue_s:.0f} s overdue"
         return "no batch has finished since the change"
-    start_s = inside[0].start_s
     seconds = max(sum(batch.seconds for batch in inside), 1e-3)
     rate = arrival_rate(arrived, since_s)
     backlog = _backlog(arrived, done, rate, running, chain, now_s)
-    works = {(stage.run_id, stage.batch): [] for stage in stages}  # type: dict[tuple[str, int], list[Stage]]
+    works: dict[tuple[str, int], list[Stage]] = {}
     for stage in stages:
-        works[stage.run_id, stage.batch].append(stage)
+        works.setdefault((stage.run_id, stage.batch), []).append(stage)
     operators, edges = _readings(chain, inside, works, seconds)
+    spans = _spans(chain, batches, works, unread_s)
+    finished = [span for batch, span in zip(batches, spans, strict=True) if batch in inside]
+    now = _running_span(chain, running, batches, now_s)
+    late = (late_stages(chain, now) if now else ()) or late_stages(chain, finished[-1])
+    shares = held_up(chain, [*finished, *([now] if now else [])])
+    need = needs(chain, operators, rate, (running.tasks if running else None) or chain.tasks)
+    # The source only waits; among the others the one that needs the most time per task, those behind it wait for it.
+    root = max((name for name in late if name in chain.names[1:]), key=lambda name: need.get(name, 0.0), default=None)
+    if root is not None:
+        # While a batch runs it is not known yet how long it will hold up the source.
+        shares[root] = max(shares[root], 1.0 - 1.0 / max(need.get(root, 1.0), 1.0))
     return RealTimeWindow(
-        start_s=start_s,
+        start_s=inside[0].start_s,
         end_s=inside[-1].end_s,
-        operators=operators,
+        operators=tuple(replace(reading, blocking_share=shares[reading.name]) for reading in operators),
         edges=edges,
-        overloaded=_overloaded(chain, inside, works, rate, overdue_s, running),
+        overloaded=() if root is None else (root,),
         overdue_s=overdue_s,
         latency=_latency(inside),
         rate_per_s=rate,
         backlog=backlog,
         lag_s=None if backlog is None or not rate else backlog / rate,
     )
+
+
+def _spans(
+    chain: Chain,
+    batches: Sequence[Batch],
+    works: Mapping[tuple[str, int], Sequence[Stage]],
+    unread_s: float | None,
+) -> list[Span]:
+    """Return when each batch started, when its stages ended, and since when nothing had been read before it."""
+    found, read_s = [], unread_s
+    for batch in batches:
+        members = sorted(works.get((batch.run_id, batch.number), ()), key=lambda stage: stage.number)
+        ends = tuple((stage.start_s or batch.start_s) + stage.wall_s for stage in members)
+        if len(ends) != len(chain.names):
+            # Where stages were not seen, the source read as long as it should and the others ended with the batch.
+            end_s = batch.start_s + batch.work_s
+            ends = (min(batch.start_s + chain.batch_s, end_s), *(end_s for _ in chain.names[1:]))
+        found.append(Span(batch.start_s, ends, -math.inf if read_s is None else read_s))
+        read_s = batch.start_s + chain.batch_s
+    return found
+
+
+def _running_span(chain: Chain, running: Running | None, batches: Sequence[Batch], now_s: float) -> Span | None:
+    if running is None:
+        return None
+    read_s = min(running.start_s + chain.batch_s, now_s)
+    ends = tuple(now_s if name in running.at_work else read_s for name in chain.names)
+    return Span(running.start_s, ends, batches[-1].start_s + chain.batch_s)
 
 
 def _readings(
@@ -172,43 +195,6 @@ def _cpu(chain: Chain, inside: Sequence[Batch], works: Mapping[tuple[str, int], 
         for name, stage in zip(chain.names, members, strict=True):
             found[name] += stage.cpu_s
     return found
-
-
-def _overloaded(
-    chain: Chain,
-    inside: Sequence[Batch],
-    works: Mapping[tuple[str, int], Sequence[Stage]],
-    rate: float | None,
-    overdue_s: float,
-    running: Running | None,
-) -> tuple[str, ...]:
-    """Name the first stage that is late, unless the job catches up all the same."""
-    last = inside[-1]
-    if overdue_s and running is not None and overdue_s > max(0.0, last.work_s - chain.late_s):
-        return _tunable(chain, running.at_work)[:1]
-    if last.work_s <= chain.late_s or rate is None or last.rows >= BEHIND * rate * last.seconds:
-        return ()
-    members = sorted(works.get((last.run_id, last.number), ()), key=lambda stage: stage.number)
-    if len(members) == len(chain.names):
-        ends = [(s.start_s or last.start_s) + s.wall_s - last.start_s for s in members]
-        # What stands behind a late stage waits for it to the end, so it is late too.
-        late = tuple(name for name, end_s in zip(chain.names, ends, strict=True) if end_s > chain.late_s)
-        if found := _tunable(chain, late):
-            return found[:1]
-    return _busiest(chain, inside)
-
-
-def _tunable(chain: Chain, names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(name for name in names if name in chain.names[1:])
-
-
-def _busiest(chain: Chain, inside: Sequence[Batch]) -> tuple[str, ...]:
-    """Return the stage with the most useful time per task, where stages were not seen."""
-    spent = {
-        name: (_useful(inside, name, sum(_count(batch, border(name)) for batch in inside)) or 0.0) / chain.tasks[name]
-        for name in chain.names[1:]
-    }
-    return (max(spent, key=lambda name: spent[name]),) if any(spent.values()) else ()
 
 
 def _backlog(

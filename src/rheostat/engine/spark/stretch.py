@@ -12,8 +12,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rheostat.engine.spark.realtime_window import Chain
 from rheostat.job.observation import OperatorReading
+
+LATE = 0.1
+LATE_S = 0.5
+"""A batch is late when it lasts longer than it should by this share, and by this many seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """What a window is read against: operators in the order of the records, their tasks, the length of a batch."""
+
+    names: tuple[str, ...]
+    """The source first."""
+    tasks: Mapping[str, int]
+    batch_s: float
+
+    @property
+    def late_s(self) -> float:
+        """Seconds after its start from which on a batch is late."""
+        return self.batch_s + max(LATE_S, LATE * self.batch_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ VANISHING = 0.05
 At = Mapping[tuple[str, str, str], Cell]
 
 EXPLORES = (
-    "with a length scale of two sizes it tries six or seven of ten before it settles, however many operators there are: "
-    "they explore side by side; the paper's one-operator jobs take half of that"
+    "with a length scale of two sizes it tries six or seven of ten before it settles, however many operators there "
+    "are: they explore side by side; the paper's one-operator jobs take half of that"
 )
 BELOW = (
     "it goes to the fewest tasks that serve the low load plus 6 %, and learns the small sizes on the way; the paper's "
@@ -33,21 +33,18 @@ NOISE = (
     "is made; without noise it is the paper's 40 minutes"
 )
 STEPS = (
-    "without noise 80/40/50/40/60: steps of a tenth of the peak load go down faster than the paper's and need a slot or two "
-    "more on the way up; with noise one seed in five changes once more, late in the first phase"
+    "without noise 80/40/50/40/60: steps of a tenth of the peak load go down faster than the paper's and need a slot or "
+    "two more on the way up; with noise one seed in five changes once more, late in the first phase"
 )
 CLIMBS = (
-    "over the 300 minutes it holds about 29 tasks on the mean, and Dhalion, which climbs from one each, 20; on curves that "
-    "bend few tasks are cheap per tuple, so that even the clairvoyant costs more than Dhalion"
+    "over the 300 minutes it holds about 29 tasks on the mean, and Dhalion, which climbs from one each, 20; on curves "
+    "that bend few tasks are cheap per tuple, so that even the clairvoyant costs more than Dhalion"
 )
 CAUSES: Mapping[tuple[str, str], str] = {
     ("2, convergence", paper.DHALION): NOISE,
     ("2, convergence", paper.SADDLE): BELOW,
-    (
-        "2, convergence",
-        paper.GRADIENT,
-    ): "steps of a tenth of the peak load, down as well as up, pass the paper's on the "
-    "way down and need one more on the way up",
+    ("2, convergence", paper.GRADIENT): STEPS,
+    ("Figure 4, slots", paper.GRADIENT): STEPS,
     ("2, cost", paper.SADDLE): BELOW,
     ("2, cost", paper.GRADIENT): BELOW,
     ("3, convergence", paper.DHALION): "one task per slot, and every task that noise makes it add or take back counts",

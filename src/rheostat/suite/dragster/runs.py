@@ -84,8 +84,10 @@ def run_split(slots: int, seeds: int) -> Runs:
 
 
 def run_long(kind: str, seeds: int) -> Runs:
-    """Run WordCount for long, with a load that stays or one that never does."""
-    levels = [paper.LOW if kind == SWITCHING and slot // HOLD_SLOTS % 2 else paper.HIGH for slot in range(LONG_SLOTS)]
+    """Run a workload for long, with a load that stays or one that never does."""
+    workload = LONG[kind]
+    high, low = workload.levels[:2]
+    levels = [low if kind == SWITCHING and slot // HOLD_SLOTS % 2 else high for slot in range(LONG_SLOTS)]
     literal = named(paper.LETTER, partial(Dragster, margin=0.0, shortfall=1.0))
     return play(job(workload.job), [*methods(workload.idle_below), literal], levels, seeds)
 

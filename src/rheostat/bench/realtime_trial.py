@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 from rheostat.bench.spark_trial import quiet
 from rheostat.clock import WallClock
+from rheostat.engine.simulated import SimulatedTestbed
+from rheostat.engine.simulated.jobs.realtime import JOBS
 from rheostat.engine.spark.broker import Broker
 from rheostat.engine.spark.kafka_jars import connector_jars
 from rheostat.engine.spark.staged import Staged
@@ -114,6 +116,7 @@ def run_realtime_trial(trial: RealTimeTrial) -> RealTimeRun:
                 window_s=trial.window_s,
                 start=None if trial.start is None else Allocation(trial.start),
                 seed=trial.seed,
+                testbed=_testbed(trial),
             ) as scaler:
                 clock = WallClock()
                 while not any(step.observation.usable for step in scaler.steps):
@@ -144,6 +147,12 @@ def run_realtime_trial(trial: RealTimeTrial) -> RealTimeRun:
         keys_wrong=sum(last.get(key) != count for key, count in due.items()) + len(last.keys() - due.keys()),
         repeated=kafka_output.repetitions(outputs),
     )
+
+
+def _testbed(trial: RealTimeTrial) -> SimulatedTestbed | None:
+    """Return the simulated twin of a paced pipeline: trials are made there, and counted, not on the running job."""
+    job = JOBS.get(f"realtime-{trial.pipeline}")
+    return None if job is None else SimulatedTestbed(job(), trial.seed)
 
 
 def local_session(slots: int, conf: Mapping[str, str]) -> SparkSession:

@@ -27,7 +27,7 @@ from rheostat.journal import open_journal
 from rheostat.loop import Controller, Pace, Step
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.registry import make_policy
-from rheostat.ports import Journal
+from rheostat.ports import Journal, Testbed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -173,6 +173,7 @@ def autoscale(
     mode: Literal["micro-batch", "realtime"] = "micro-batch",
     start: Allocation | None = None,
     rename_state: bool = False,
+    testbed: Testbed | None = None,
 ) -> Scaler:
     """Keep the executors of micro-batch queries, or the tasks of a real-time pipeline, at what the policy decides.
 
@@ -183,7 +184,8 @@ def autoscale(
 
     With `mode="realtime"` it must be a `rheostat.pipeline`, whose stages then have tasks of their own: `start` says how
     many at the very first start. `executors` is left out on a master of one process. `rename_state` lets a checkpoint
-    that real-time mode itself made be repartitioned (docs/realtime.md).
+    that real-time mode itself made be repartitioned (docs/realtime.md). Policies that ask for trials make them on the
+    `testbed`.
     """
     if mode not in ("micro-batch", "realtime"):
         raise InvalidValue(f"mode is {mode!r}: it is 'micro-batch' or 'realtime'")
@@ -242,6 +244,7 @@ def autoscale(
             clock,
             slo=slo,
             guards=rules if apply else replace(rules, shadow=True),
+            testbed=testbed,
             seed=seed,
             # After three silent turns a controller is taken for dead; a restarted driver is locked out for as long.
             pace=Pace(lease_s=min(MOST_LEASE_S, 3 * interval_s + 10.0)),

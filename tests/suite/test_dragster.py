@@ -156,7 +156,8 @@ class TestTables:
     def test_fitted_cells_say_so(self, found: Result) -> None:
         assert cell(found, "2, convergence", paper.DHALION, "0-200").fitted
         assert not cell(found, "2, convergence", paper.SADDLE, "400-600").fitted
-        assert not cell(found, "3, convergence", paper.SADDLE, "0-300").fitted
+        assert cell(found, "3, convergence", paper.SADDLE, "0-300").fitted
+        assert not cell(found, "3, convergence", paper.SADDLE, "300-500").fitted
         assert all(row["suite"] == "dragster" and isinstance(row["fitted"], bool) for row in found.rows())
 
     def test_dhalions_price_is_the_papers(self, found: Result) -> None:

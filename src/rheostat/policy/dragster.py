@@ -89,7 +89,7 @@ class Dragster(BasePolicy[Knowledge]):
     """Length scale of the kernel, as a share of the sizes that an operator may have."""
     noise: float = 0.01
     """Standard deviation of a capacity sample, as a share of the peak load."""
-    shortfall: float = 3.0
+    shortfall: float = 5.0
     """How much more an ability below the target counts than one above it (Eq 18); 1 is the paper's."""
     projection: Literal["balanced", "euclidean"] = "balanced"
     """What happens when the slots do not suffice: split by learned abilities (ours), or the nearest point."""

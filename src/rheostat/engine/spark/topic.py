@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ANSWER_MS = 3000
-"""A broker that does not answer for so long is taken for down."""
+"""A broker that does not answer for so long is taken for down, while a query runs."""
+FIRST_ANSWER_MS = 20_000
+"""So long the first answer is waited for: both sides may have just been started."""
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 
 
@@ -29,8 +31,6 @@ class TopicEnds:
             "bootstrap.servers": servers,
             "key.deserializer": "org.apache.kafka.common.serialization.ByteArrayDeserializer",
             "value.deserializer": "org.apache.kafka.common.serialization.ByteArrayDeserializer",
-            "default.api.timeout.ms": str(ANSWER_MS),
-            "request.timeout.ms": str(ANSWER_MS),
             # What a secured broker needs is given to Spark under the same names.
             **{key.removeprefix("kafka."): value for key, value in (options or {}).items() if key.startswith("kafka.")},
         }
@@ -44,7 +44,7 @@ class TopicEnds:
     def end(self) -> float:
         """Return the records that were ever written, added up over the partitions."""
         with self._lock:
-            ends = self._asked(lambda consumer: consumer.endOffsets(self._listed()))
+            ends = self._asked(lambda consumer: consumer.endOffsets(self._listed(), self._within(ANSWER_MS)))
             return float(sum(int(value) for value in ends.values()))
 
     def close(self) -> None:
@@ -57,7 +57,7 @@ class TopicEnds:
     def _listed(self) -> Any:
         """Return the topic's partitions, as the client wants them."""
         if self._parts is None:
-            infos = self._asked(lambda consumer: consumer.partitionsFor(self.topic))
+            infos = self._asked(lambda consumer: consumer.partitionsFor(self.topic, self._within(FIRST_ANSWER_MS)))
             if infos is None or not len(infos):
                 raise EngineError(f"topic {self.topic!r} is not on {self.servers}: create it first")
             parts = self._jvm.java.util.ArrayList()
@@ -65,6 +65,9 @@ class TopicEnds:
                 parts.append(self._jvm.org.apache.kafka.common.TopicPartition(self.topic, info.partition()))
             self._parts = parts
         return self._parts
+
+    def _within(self, milliseconds: int) -> Any:
+        return self._jvm.java.time.Duration.ofMillis(milliseconds)
 
     def _asked(self, question: Any) -> Any:
         from py4j.protocol import Py4JJavaError

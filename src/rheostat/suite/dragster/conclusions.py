@@ -33,8 +33,8 @@ NOISE = (
     "is made; without noise it is the paper's 40 minutes"
 )
 STEPS = (
-    "without noise 80/40/50/40/60: steps of a tenth of the peak load go down faster than the paper's and need a slot or "
-    "two more on the way up; with noise one seed in five changes once more, late in the first phase"
+    "without noise 80/40/50/40/60: steps of a tenth of the peak load go down faster than the paper's and need a slot "
+    "or two more on the way up; with noise one seed in five changes once more, late in the first phase"
 )
 CLIMBS = (
     "over the 300 minutes it holds about 29 tasks on the mean, and Dhalion, which climbs from one each, 20; on curves "

@@ -94,12 +94,12 @@ FITTED: Mapping[str, Mapping[str, tuple[int, ...]]] = {
     "2, convergence": {DHALION: (0, 1, 2, 3, 4), SADDLE: (0,), GRADIENT: (0,)},
     "2, tuples": {DHALION: (1, 2, 3, 4), SADDLE: (2, 4), GRADIENT: (2, 4)},
     "2, cost": {DHALION: (0, 1, 2, 3, 4)},
-    "3, convergence": {DHALION: (0, 1)},
+    "3, convergence": {DHALION: (0, 1), SADDLE: (0,), GRADIENT: (0,)},
     "3, cost": {DHALION: (0,)},
     "Figure 4, slots": {DHALION: (0,), SADDLE: (0,), GRADIENT: (0,)},
     "Figure 4 budget, throughput": {SADDLE: (1,), GRADIENT: (1,)},
-    "Figure 5": {DHALION: (0, 1, 2)},
+    "Figure 5": {DHALION: (0, 1, 2), SADDLE: (2,), GRADIENT: (2,)},
 }
 """Columns, by place, that a parameter was tuned to: the curves and thresholds to Dhalion's minutes, the loads to the
-tuples of phases without changes, the price of a pod and the fixed pods to Dhalion's costs, the margin and the step size
-to the first phase of WordCount, the price in Figure 4 to its gain."""
+tuples of phases without changes, the price of a pod and the fixed pods to Dhalion's costs, the margin, the step size and
+the shortfall to the first phases of WordCount and YSB, the price in Figure 4 to its gain."""

@@ -34,10 +34,10 @@ NOISE = (
 )
 STEPS = (
     "without noise 80/40/50/40/60: steps of a tenth of the peak load go down faster than the paper's and need a slot "
-    "or two more on the way up; with noise one seed in five changes once more, late in the first phase"
+    "or two more on the way up; with noise one seed in four changes once more, later in the first phase"
 )
 CLIMBS = (
-    "over the 300 minutes it holds about 29 tasks on the mean, and Dhalion, which climbs from one each, 20; on curves "
+    "over the 300 minutes it holds about 30 tasks on the mean, and Dhalion, which climbs from one each, 20; on curves "
     "that bend few tasks are cheap per tuple, so that even the clairvoyant costs more than Dhalion"
 )
 CAUSES: Mapping[tuple[str, str], str] = {

@@ -101,5 +101,5 @@ FITTED: Mapping[str, Mapping[str, tuple[int, ...]]] = {
     "Figure 5": {DHALION: (0, 1, 2), SADDLE: (2,), GRADIENT: (2,)},
 }
 """Columns, by place, that a parameter was tuned to: the curves and thresholds to Dhalion's minutes, the loads to the
-tuples of phases without changes, the price of a pod and the fixed pods to Dhalion's costs, the margin, the step size and
-the shortfall to the first phases of WordCount and YSB, the price in Figure 4 to its gain."""
+tuples of phases without changes, the price of a pod and the fixed pods to Dhalion's costs, the margin, the step size
+and the shortfall to the first phases of WordCount and YSB, the price in Figure 4 to its gain."""

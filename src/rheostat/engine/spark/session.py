@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m"
-"""Halves the start of a JVM. Long hot loops run slower for it, so only the embedded cluster gets it. The larger stack is
-for Spark's regular expressions over generated code, which overflow where a plan has long literals (seen once)."""
+"""Halves the start of a JVM. Long hot loops run slower for it, so only the embedded cluster gets it. The larger stack
+is for Spark's regular expressions over generated code, which overflow where a plan has long literals (seen)."""
 START_S = 120.0
 """After so long without the smallest number of executors the cluster is taken to have no room."""
 POLL_S = 0.05

@@ -94,8 +94,13 @@ def main(told: dict[str, Any]) -> None:
         if told.get("fail"):
             # What a dying executor does to a real-time query: its tasks fail, and with them the query.
             first = scaler.queries[0].runId
-            spark.sparkContext._jsc.sc().cancelAllJobs()
-            wait("another run", lambda: scaler.queries[0].runId != first and scaler.queries[0].isActive, scaler)
+
+            def failed() -> bool:
+                if scaler.queries[0].runId == first:
+                    spark.sparkContext.cancelAllJobs()  # again, where there was none between two batches
+                return scaler.queries[0].runId != first and scaler.queries[0].isActive
+
+            wait("another run", failed, scaler)
         due = expected(spark, staged)
         outputs: list[kafka_output.Output] = []
 

@@ -195,9 +195,6 @@ def autoscale(
     if mode == "realtime" and staged is None:
         raise InvalidValue("real-time mode needs a pipeline that says what its stages are: see rheostat.pipeline")
     made: Any = _micro_batch(staged) if staged is not None else queries
-    # What can be refused comes first: the engine already listens to Spark.
-    chosen = make_policy(policy) if isinstance(policy, str) else policy
-    clock = WallClock()
     asked: dict[str, Any] = {
         "slo": slo,
         "journal": journal,
@@ -220,7 +217,10 @@ def autoscale(
         refuse_second()
     if pipeline is not None:
         name = name or (staged.name if staged is not None else _name(queries))
+    # What can be refused comes first: the engine already listens to Spark.
+    chosen = make_policy(policy) if isinstance(policy, str) else policy
     book = open_journal(journal) if isinstance(journal, str) else journal
+    clock = WallClock()
     engine: MicroBatchEngine | RealTimeEngine | None = None
     controller: Controller[Any] | None = None
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rheostat.bench.realtime_compare import realtime_job
-from rheostat.bench.realtime_trial import SINK, SOURCE, counted, expected, local_session
+from rheostat.bench.realtime_trial import SINK, SOURCE, counted, expected, local_session, warm
 from rheostat.bench.spark_trial import quiet
 from rheostat.clock import WallClock
 from rheostat.engine.simulated.jobs.realtime import PARTITIONS, SLOTS
@@ -74,10 +74,10 @@ def run(
                 window_s=WINDOW_S,
             ) as scaler:
                 tell("waiting for the first batch")
-                while not any(step.observation.usable for step in scaler.steps):
-                    clock.sleep_until(clock.now() + 0.5)
+                warm(scaler, clock)
                 started_s, failed_s, first = clock.now(), 0.0, scaler.queries[0].runId
                 with start_load(broker.bootstrap, SOURCE, schedule) as load:
+                    scaler.resume()
                     while (gone_s := clock.now() - started_s) < seconds:
                         if not failed_s and gone_s > 0.7 * seconds and scaler.steps[-1].observation.usable:
                             failed_s, first = gone_s, scaler.queries[0].runId

@@ -32,6 +32,8 @@ from rheostat.workload.schedule import Schedule
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rheostat.engine.spark.attach import Scaler
+
 Tell = Callable[[str], None]
 DRAIN_S = 90.0
 """After the load's end, results are waited for at most so long."""
@@ -119,10 +121,10 @@ def run_realtime_trial(trial: RealTimeTrial) -> RealTimeRun:
                 testbed=_testbed(trial),
             ) as scaler:
                 clock = WallClock()
-                while not any(step.observation.usable for step in scaler.steps):
-                    clock.sleep_until(clock.now() + 0.2)  # a cold JVM is nobody's policy
+                warm(scaler, clock)
                 seen = len(scaler.steps)
                 with start_load(broker.bootstrap, SOURCE, trial.schedule, last_s=trial.schedule.seconds) as load:
+                    scaler.resume()
                     sent = load.wait()
                 end_s = clock.now()
                 steps = scaler.steps[seen:]
@@ -153,6 +155,13 @@ def _testbed(trial: RealTimeTrial) -> SimulatedTestbed | None:
     """Return the simulated twin of a paced pipeline: trials are made there, and counted, not on the running job."""
     job = JOBS.get(f"realtime-{trial.pipeline}")
     return None if job is None else SimulatedTestbed(job(), trial.seed)
+
+
+def warm(scaler: Scaler, clock: WallClock) -> None:
+    """Pause the scaler until a first batch: neither a cold JVM nor a load that has not begun is to be answered."""
+    scaler.pause()
+    while not any(query.lastProgress is not None for query in scaler.queries):
+        clock.sleep_until(clock.now() + 0.2)
 
 
 def local_session(slots: int, conf: Mapping[str, str]) -> SparkSession:

@@ -122,7 +122,7 @@ class RealTime:
         self._pipeline, self._left_s = pipeline, left_s
 
     def patience_s(self) -> float:
-        """Wait for a batch that is on time; one that is overdue is what a change is to cure."""
+        """Wait for the end of a batch, but not for ever: one that is overdue is what a change is to cure."""
         return self._left_s()
 
     def shuffle_partitions(self, allocation: Allocation) -> int:
@@ -435,7 +435,9 @@ class RealTimeEngine:
         done = None
         if batches and batches[-1].sources:
             done = KafkaCounter().records(batches[-1].sources[0].end_offset)
-        return realtime_window(chain, batches, work, since_s, now_s, list(self._arrived), done, running, unread_s)
+        # The load is what came lately, however old the batch is that tells what stages can do.
+        lately = [point for point in self._arrived if point.at_s >= now_s - self.window_s]
+        return realtime_window(chain, batches, work, since_s, now_s, lately, done, running, unread_s)
 
     def _keys(self) -> int:
         return self._batches[-1].state_rows if self._batches else 0
@@ -444,8 +446,11 @@ class RealTimeEngine:
         return self._batches[-1].end_s if self._batches else self.pipeline.ready_s
 
     def _left_s(self) -> float:
-        """Return how long the running batch may still take before it is late."""
-        return max(0.0, self._begun_s() + Chain((), {}, BATCH_S).late_s - self.clock.now())
+        """Return how long the end of the running batch is worth waiting for: as long as it has run, and two batches.
+
+        What is cut off is done again, so that changes in quick succession would never let a batch end.
+        """
+        return max(2 * BATCH_S, self.clock.now() - self._begun_s())
 
     def _at_work(self, chain: Chain) -> tuple[str, ...]:
         """Name the stages that are not done: what stands behind a stage at work waits for it, so they are the last."""

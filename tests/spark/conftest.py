@@ -1,4 +1,8 @@
-"""One real Spark per test run, `local[4]`; tests that need a cluster start their own, in a process of their own."""
+"""One real Spark per test run, `local[4]`; tests that need a cluster start their own, in a process of their own.
+
+Tests here wait for real processes on the real clock, beside whatever else the machine does. One that fails is run once
+more, and pytest counts it among the reruns in its last line: a failure that comes twice is a failure.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rheostat.engine.spark.java import use_java
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rheostat.bench.realtime_trial import RealTimeRun, RealTimeTrial, Tell, run_realtime_trials
+from rheostat.bench.realtime_trial import RealTimeRun, RealTimeTrial, Tell, paces_of, run_realtime_trials
 from rheostat.bench.runs import Scenario, compare
 from rheostat.bench.spark_compare import check_way
 from rheostat.config.named import parse_named
@@ -25,7 +25,6 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Slo
 from rheostat.policy.registry import make_policy
 from rheostat.workload.loads import Load, Permutation
-from rheostat.workload.realtime import StagePace
 from rheostat.workload.schedule import Schedule
 
 REALTIME_JOBS = {"wordcount": jobs.word_count, "ysb": jobs.ysb}
@@ -100,16 +99,11 @@ def compare_realtime(
     for text in asked:
         tell(f"{name}: predicting {text}")
         rows.append(predicted(plant, text, shape, length, slo, interval_s, start))
-    paces = {
-        operator.name: StagePace(operator.curve, operator.noise)
-        for operator in plant.operators
-        if operator.pinned_tasks is None
-    }
     trial = RealTimeTrial(
         name,
         Schedule(shape, unit, length),
         "",
-        paces,
+        paces_of(plant),
         slots=jobs.SLOTS,
         partitions=jobs.PARTITIONS,
         start=start.tasks,

@@ -13,9 +13,7 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from subprocess import DEVNULL, Popen
@@ -25,11 +23,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rheostat.bench.measure import Measure, Progress
-from rheostat.bench.realtime_trial import SINK, SOURCE, counted, local_session
-from rheostat.bench.spark_trial import quiet
+from rheostat.bench.realtime_trial import SINK, SOURCE, drained, keys_wrong, local_session, open_topics
+from rheostat.bench.spark_trial import in_own_process, quiet
 from rheostat.clock import WallClock
 from rheostat.engine.spark import kafka_client
-from rheostat.engine.spark.broker import APPEND_TIME, Broker
+from rheostat.engine.spark.broker import Broker
 from rheostat.engine.spark.staged import Builder, Staged
 from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
@@ -54,6 +52,8 @@ REST_S = 7.0
 """Between two changes: a batch, and a little."""
 FILL_S = 300.0
 """The state is filled within this time."""
+DRAIN_S = 120.0
+"""So long the last results are waited for."""
 STORM_CHANGES, STORM_KILLS = 20, 3
 STORM_KEYS = 1000
 STORM_S = 900.0
@@ -65,8 +65,7 @@ def rescale(quick: bool, progress: Progress) -> list[Measure]:
     found, wrong = [], 0
     for keys in KEYS[: 1 if quick else None]:
         progress(f"{keys:,} keys: {changes} changes of the state's partitions")
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            told = pool.submit(downtimes, keys, changes).result()
+        told = in_own_process(downtimes, keys, changes)
         wrong += told.keys_wrong
         if keys == KEYS[0]:
             found.append(_downtime("downtime_s_stateless", told.stateless_s, "<= 1.5"))
@@ -135,12 +134,12 @@ def due(keys: int, sent: Mapping[str, int]) -> dict[str, int]:
 
 def downtimes(keys: int, changes: int) -> Downtimes:
     """Change the tasks of a pipeline under load again and again, in this process."""
-    from rheostat.engine.spark.realtime import FixedSlots, RealTimeEngine
+    from rheostat.engine.spark.realtime import RealTimeEngine
+    from rheostat.engine.spark.slots import FixedSlots
 
     clock = WallClock()
     with TemporaryDirectory(prefix="rheostat-rescale-") as folder, Broker() as broker:
-        broker.create(SOURCE, 2)
-        broker.create(SINK, 2, APPEND_TIME)
+        open_topics(broker, 2)
         fill(broker.bootstrap, keys)
         spark = local_session(SLOTS, quiet(Path(folder)))
         try:
@@ -157,21 +156,20 @@ def downtimes(keys: int, changes: int) -> Downtimes:
                         clock.sleep_until(clock.now() + REST_S)
                 sent = load.stop()
             wanted = due(keys, {"filled": keys, "load": sent.delivered})
-            outputs = _settled(broker.bootstrap, wanted, clock)
+            outputs = drained(broker.bootstrap, wanted, clock, DRAIN_S)
             engine.finish()
             for query in engine.queries:
                 query.stop()
             engine.close()
         finally:
             spark.stop()
-    last = kafka_output.last_values(outputs)
     silent = {
         kind: tuple(
             kafka_output.largest_silence(outputs, int(at * 1e3), int((at + 30) * 1e3)).length_ms / 1e3 for at in moments
         )
         for kind, moments in changed.items()
     }
-    return Downtimes(silent[False], silent[True], sum(last.get(key) != count for key, count in wanted.items()))
+    return Downtimes(silent[False], silent[True], keys_wrong(outputs, wanted))
 
 
 def fill(servers: str, keys: int) -> None:
@@ -212,16 +210,6 @@ def _change(engine: Any, stateful: bool, number: int, clock: WallClock) -> float
     return at_s
 
 
-def _settled(servers: str, wanted: Mapping[str, int], clock: WallClock) -> list[kafka_output.Output]:
-    """Read the output until every key has its last count, or two minutes have passed."""
-    deadline_s = clock.now() + 120.0
-    while True:
-        outputs = kafka_output.read(servers, SINK, counted)
-        if kafka_output.last_values(outputs) == wanted or clock.now() > deadline_s:
-            return outputs
-        clock.sleep_until(clock.now() + 2.0)
-
-
 # -- the storm ---------------------------------------------------------------------------------------------------------
 
 
@@ -256,8 +244,7 @@ def run_storm(changes: int, kills: int, seed: int = 0) -> Storm:
     """Start a driver, kill it at random moments, start the next, until all changes are made."""
     rng, clock = np.random.default_rng(seed), WallClock()
     with TemporaryDirectory(prefix="rheostat-storm-") as folder, Broker() as broker:
-        broker.create(SOURCE, 2)
-        broker.create(SINK, 2, APPEND_TIME)
+        open_topics(broker, 2)
         fill(broker.bootstrap, STORM_KEYS)
         told = json.dumps({"servers": broker.bootstrap, "folder": folder})
         deadline_s, tried, survived = clock.now() + STORM_S, 0, 0
@@ -281,12 +268,11 @@ def run_storm(changes: int, kills: int, seed: int = 0) -> Storm:
                 time.sleep(0.2)
             sent = load.stop()
         wanted = due(STORM_KEYS, {"filled": STORM_KEYS, "load": sent.delivered})
-        outputs = _settled(broker.bootstrap, wanted, clock)
+        outputs = drained(broker.bootstrap, wanted, clock, DRAIN_S)
         driver.terminate()
         driver.wait()
         made = _made(folder)
-    last = kafka_output.last_values(outputs)
-    wrong = sum(last.get(key) != count for key, count in wanted.items())
+    wrong = keys_wrong(outputs, wanted)
     note = f"{made} random changes under {LOAD_PER_S / 2:,.0f} records/s, {sent.delivered:,} records"
     return Storm(made, tried, survived, wrong, kafka_output.repetitions(outputs), note)
 

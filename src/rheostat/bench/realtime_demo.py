@@ -8,19 +8,29 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rheostat.bench.realtime_compare import realtime_job
-from rheostat.bench.realtime_trial import SINK, SOURCE, counted, expected, local_session, warm
+from rheostat.bench.realtime_trial import (
+    SINK,
+    SOURCE,
+    drained,
+    expected,
+    keys_wrong,
+    local_session,
+    open_topics,
+    paces_of,
+    warm,
+)
 from rheostat.bench.spark_trial import quiet
 from rheostat.clock import WallClock
 from rheostat.engine.simulated.jobs.realtime import PARTITIONS, SLOTS
 from rheostat.engine.spark.attach import Scaler, autoscale
-from rheostat.engine.spark.broker import APPEND_TIME, Broker
+from rheostat.engine.spark.broker import Broker
 from rheostat.job.slo import Slo
 from rheostat.loop import Step
 from rheostat.ports import Journal
 from rheostat.workload import kafka_output
 from rheostat.workload.kafka_load import start_load
 from rheostat.workload.loads import Steps
-from rheostat.workload.realtime import StagePace, realtime_pipeline
+from rheostat.workload.realtime import realtime_pipeline
 from rheostat.workload.schedule import Schedule
 
 LEVELS = (2.0, 4.0, 7.0, 5.0, 3.0, 2.0)
@@ -49,11 +59,9 @@ def run(
     plant = realtime_job("wordcount")
     hold_s = max(5, seconds // len(LEVELS) // 5 * 5)
     schedule = Schedule(Steps(LEVELS, hold_s), plant.unit_per_s["lines"], hold_s * len(LEVELS))
-    paces = {op.name: StagePace(op.curve, op.noise) for op in plant.operators if op.pinned_tasks is None}
     clock = WallClock()
     with TemporaryDirectory(prefix="rheostat-demo-") as folder, Broker(tell=tell) as broker:
-        broker.create(SOURCE, PARTITIONS)
-        broker.create(SINK, PARTITIONS, APPEND_TIME)
+        open_topics(broker, PARTITIONS)
         spark = local_session(SLOTS, quiet(Path(folder)))
         try:
             staged = realtime_pipeline(
@@ -62,7 +70,7 @@ def run(
                 source=SOURCE,
                 sink=SINK,
                 checkpoint=f"{folder}/checkpoint",
-                paces=paces,
+                paces=paces_of(plant),
             )
             with autoscale(
                 staged,
@@ -88,22 +96,18 @@ def run(
                         show(scaler, gone_s)
                         clock.sleep_until(clock.now() + 1.0)
                     sent = load.stop()
-                due, deadline_s = expected(spark, staged), clock.now() + DRAIN_S
-                outputs = kafka_output.read(broker.bootstrap, SINK, counted)
-                while kafka_output.last_values(outputs) != due and clock.now() < deadline_s:
-                    clock.sleep_until(clock.now() + 1.0)
-                    outputs = kafka_output.read(broker.bootstrap, SINK, counted)
+                due = expected(spark, staged)
+                outputs = drained(broker.bootstrap, due, clock, DRAIN_S)
                 steps = scaler.steps
             for query in scaler.queries:
                 query.stop()
         finally:
             spark.stop()
-    last = kafka_output.last_values(outputs)
     return RealTimeDemo(
         steps,
         failed_s,
         kafka_output.latency(outputs),
         sent.delivered,
-        sum(last.get(key) != count for key, count in due.items()),
+        keys_wrong(outputs, due),
         kafka_output.repetitions(outputs),
     )

@@ -7,18 +7,16 @@ of every key is held against a batch computation over the input topic.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from rheostat.bench.spark_trial import quiet
+from rheostat.bench.spark_trial import in_own_process, quiet
 from rheostat.clock import WallClock
-from rheostat.engine.simulated import SimulatedTestbed
+from rheostat.engine.simulated import Plant, SimulatedTestbed
 from rheostat.engine.simulated.jobs.realtime import JOBS
-from rheostat.engine.spark.broker import Broker
+from rheostat.engine.spark.broker import APPEND_TIME, Broker
 from rheostat.engine.spark.kafka_jars import connector_jars
 from rheostat.engine.spark.staged import Staged
 from rheostat.job.allocation import Allocation
@@ -83,8 +81,7 @@ def run_realtime_trials(trials: Sequence[RealTimeTrial], tell: Tell) -> list[Rea
     done = []
     for number, trial in enumerate(trials, start=1):
         tell(f"{number} of {len(trials)}: {trial.pipeline}, {trial.way}, {trial.schedule.seconds} s")
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            done.append(pool.submit(run_realtime_trial, trial).result())
+        done.append(in_own_process(run_realtime_trial, trial))
     return done
 
 
@@ -95,8 +92,7 @@ def run_realtime_trial(trial: RealTimeTrial) -> RealTimeRun:
     from rheostat.policy.registry import make_policy
 
     with TemporaryDirectory(prefix="rheostat-realtime-") as folder, Broker() as broker:
-        broker.create(SOURCE, trial.partitions)
-        broker.create(SINK, trial.partitions, {"message.timestamp.type": "LogAppendTime"})
+        open_topics(broker, trial.partitions)
         spark = local_session(trial.slots, quiet(Path(folder)))
         try:
             staged = realtime_pipeline(
@@ -129,26 +125,30 @@ def run_realtime_trial(trial: RealTimeTrial) -> RealTimeRun:
                 end_s = clock.now()
                 steps = scaler.steps[seen:]
             due = expected(spark, staged)
-            outputs, drained_s = _drained(broker.bootstrap, due, clock)
+            outputs = drained(broker.bootstrap, due, clock)
             for query in scaler.queries:
                 query.stop()
         finally:
             spark.stop()
-    last = kafka_output.last_values(outputs)
-    start_s = sent.start_s
+    start_s, wrong = sent.start_s, keys_wrong(outputs, due)
     inside = kafka_output.between(outputs, int(start_s * 1e3), int(end_s * 1e3))
     return RealTimeRun(
         trial=trial,
         steps=steps,
         start_s=start_s,
         end_s=end_s - start_s,
-        drained_s=None if drained_s is None else drained_s - start_s,
+        drained_s=None if wrong else max((output.at_ms for output in outputs), default=0) / 1e3 - start_s,
         latency=kafka_output.latency(inside),
         silences_s=tuple(_silence_s(outputs, step) for step in steps if step.intent is not None),
         records=sent.delivered,
-        keys_wrong=sum(last.get(key) != count for key, count in due.items()) + len(last.keys() - due.keys()),
+        keys_wrong=wrong,
         repeated=kafka_output.repetitions(outputs),
     )
+
+
+def paces_of(plant: Plant) -> dict[str, StagePace]:
+    """Return the pace of every stage that is tuned, as the simulated twin has it."""
+    return {op.name: StagePace(op.curve, op.noise) for op in plant.operators if op.pinned_tasks is None}
 
 
 def _testbed(trial: RealTimeTrial) -> SimulatedTestbed | None:
@@ -204,16 +204,26 @@ def expected(spark: SparkSession, staged: Staged) -> dict[str, int]:
     return {row["key"]: int(row["value"].split()[0]) for row in found}
 
 
-def _drained(servers: str, due: Mapping[str, int], clock: WallClock) -> tuple[list[kafka_output.Output], float | None]:
-    """Wait until every key has its last count."""
-    deadline_s = clock.now() + DRAIN_S
-    while True:
-        outputs = kafka_output.read(servers, SINK, counted)
-        if kafka_output.last_values(outputs) == due:
-            return outputs, max((output.at_ms for output in outputs), default=0) / 1e3
-        if clock.now() > deadline_s:
-            return outputs, None
+def open_topics(broker: Broker, partitions: int) -> None:
+    """Create the input and the output topic; the broker says when it had a result."""
+    broker.create(SOURCE, partitions)
+    broker.create(SINK, partitions, APPEND_TIME)
+
+
+def drained(
+    servers: str, due: Mapping[str, int], clock: WallClock, patience_s: float = DRAIN_S
+) -> list[kafka_output.Output]:
+    """Return the output, when every key has its last count, or patience has run out."""
+    deadline_s = clock.now() + patience_s
+    while keys_wrong(outputs := kafka_output.read(servers, SINK, counted), due) and clock.now() < deadline_s:
         clock.sleep_until(clock.now() + 1.0)
+    return outputs
+
+
+def keys_wrong(outputs: Sequence[kafka_output.Output], due: Mapping[str, int]) -> int:
+    """Count the keys whose last count is not what it must be; one that must not be there is wrong, too."""
+    last = kafka_output.last_values(outputs)
+    return sum(last.get(key) != due.get(key) for key in last.keys() | due.keys())
 
 
 def _silence_s(outputs: Sequence[kafka_output.Output], step: Step) -> float:

@@ -11,16 +11,14 @@ Resize: a stateful query under load, 2 -> 6 -> 2 executors again and again, its 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from rheostat.bench.measure import Measure, Progress
-from rheostat.bench.spark_trial import Trial, TrialRun, quiet, run_trials
+from rheostat.bench.spark_trial import Trial, TrialRun, in_own_process, quiet, run_trials
 from rheostat.workload.loads import Constant
 from rheostat.workload.schedule import Schedule
 
@@ -62,8 +60,7 @@ def overhead(quick: bool, progress: Progress) -> list[Measure]:
     steps_ms: list[float] = []
     for pipeline, rows in ROWS.items():
         progress(f"{pipeline}: {batches} batches with probes and {batches} without")
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            pairs = pool.submit(run_pairs, pipeline, rows, batches).result()
+        pairs = in_own_process(run_pairs, pipeline, rows, batches)
         steps_ms += pairs.step_ms
         ratios, scaler = sorted(pairs.ratios), median(pairs.step_ms) / 1e3 / (DEFAULT_LOOK_S * CORES)
         quarter = len(ratios) // 4

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rheostat.clock import WallClock
 from rheostat.engine.simulated.curves import Curve
@@ -49,6 +49,8 @@ logger.repl.level = off
 """Without an appender Spark brings a configuration of its own; without the gateway's level it raises the root's."""
 LOOK_S = 0.5
 """Between two looks at the executors."""
+FIRST_BATCH_S = 120.0
+"""How long a trial waits at its end for a first batch, so that there are rows to check."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,7 @@ class TrialRun:
     """With what the query ended, "" when it ran to the end."""
 
 
+T = TypeVar("T")
 Tell = Callable[[str], None]
 """Told what is going on."""
 
@@ -134,9 +137,14 @@ def run_trials(trials: Sequence[Trial], tell: Tell) -> list[TrialRun]:
     done = []
     for number, trial in enumerate(trials, start=1):
         tell(f"{number} of {len(trials)}: {trial.pipeline}, {trial.way}, {trial.seconds} s")
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            done.append(pool.submit(run_trial, trial).result())
+        done.append(in_own_process(run_trial, trial))
     return done
+
+
+def in_own_process(work: Callable[..., T], *given: object) -> T:
+    """Do work in a process of its own: Spark allows one application per process."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(work, *given).result()
 
 
 def run_trial(trial: Trial) -> TrialRun:
@@ -241,6 +249,7 @@ class _Running:
         end_s = self.clock.now()
         self.over.set()
         looking.join()
+        self._await_a_batch(query, end_s)
         failed = query.exception()
         query.stop()
         batches = [batch for text in feed.drain() if (batch := parse_progress(text)) is not None]
@@ -363,13 +372,22 @@ class _Running:
 
     # -- afterwards ---------------------------------------------------------------------------------------------
 
+    def _await_a_batch(self, query: StreamingQuery, end_s: float) -> None:
+        """Let the first batch end, where a slow machine has not even done that: else there is nothing to check."""
+        while self.trial.checked and self._committed() < 0 and query.isActive:
+            if self.clock.now() > end_s + FIRST_BATCH_S:
+                return
+            self.clock.sleep_until(self.clock.now() + 0.1)
+
+    def _committed(self) -> int:
+        kept = (self.folder / "checkpoint" / "commits").glob("[0-9]*")
+        return max((int(file.name) for file in kept), default=-1)
+
     def _compare(self) -> tuple[int, int, int]:
         """Hold what was written against a batch computation: rows checked, lost and repeated (or wrong)."""
         from rheostat.workload.source import batch
 
-        committed = max(
-            (int(file.name) for file in (self.folder / "checkpoint" / "commits").glob("[0-9]*")), default=-1
-        )
+        committed = self._committed()
         if committed < 0 or not (self.folder / "result").exists():
             return 0, 0, 0
         end_s = int((self.folder / "checkpoint" / "offsets" / str(committed)).read_text().split()[-1])

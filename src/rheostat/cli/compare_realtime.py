@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,13 +34,12 @@ def compare_realtime(
     json_file: str | None,
 ) -> None:
     """Predict with the simulator, run on Spark, and print both lines of every policy."""
+    from rheostat.cli.compared import promised, telling
     from rheostat.cli.output import console, write_json
-    from rheostat.config import build
     from rheostat.config.job import read_load
     from rheostat.config.reader import scalar
     from rheostat.errors import EngineError
     from rheostat.job.frozen import check_number
-    from rheostat.job.slo import Slo
     from rheostat.policy.options import check_whole
 
     try:
@@ -50,8 +48,7 @@ def compare_realtime(
         raise EngineError(f"{error}: needs pip install 'rheostat[spark,kafka]'") from error
     jobs, texts = job.split(","), policies.split(",") if policies else list(bench.WAYS)
     shape = None if load is None else read_load(load)
-    slo = build(Slo, {key: scalar(value) for key, value in promises.items() if value is not None}, "slo")
-    slo = replace(bench.SLO, **{key: getattr(slo, key) for key, value in promises.items() if value is not None})
+    slo = promised(bench.SLO, promises)
     length = None if seconds is None else scalar(seconds)
     if length is not None:
         check_whole("--duration", length, least=30)
@@ -62,13 +59,7 @@ def compare_realtime(
     out = console(json_file)
     found = []
     for name in jobs:
-        with out.status(name) as status:
-
-            def tell(what: str) -> None:
-                status.update(what)
-                if not out.is_terminal:
-                    out.print(what, style="dim", markup=False, soft_wrap=True)
-
+        with telling(out, name) as tell:
             done = bench.compare_realtime(name, texts, tell, load=shape, seconds=length, slo=slo, interval_s=every_s)
         out.print(table(name, done.rows))
         found += [{"job": name, **row.as_dict()} for row in done.rows]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,13 +35,12 @@ def compare_spark(
     html_file: str | None,
 ) -> None:
     """Run the ways one after the other and print a line for each."""
+    from rheostat.cli.compared import promised, telling
     from rheostat.cli.output import console, write_json, write_text
-    from rheostat.config import build
     from rheostat.config.job import read_load
     from rheostat.config.reader import scalar
     from rheostat.errors import EngineError
     from rheostat.job.frozen import check_number
-    from rheostat.job.slo import Slo
     from rheostat.policy.options import check_whole
 
     try:
@@ -52,8 +50,7 @@ def compare_spark(
     jobs = job.split(",")
     asked = {name: policies.split(",") if policies else ways(spark_job(name)) for name in jobs}
     shape = None if load is None else read_load(load)
-    slo = build(Slo, {key: scalar(value) for key, value in promises.items() if value is not None}, "slo")
-    slo = replace(SLO, **{key: getattr(slo, key) for key, value in promises.items() if value is not None})
+    slo = promised(SLO, promises)
     length, every_s = scalar(seconds or str(SECONDS)), scalar(interval_s or "5")
     check_whole("--duration", length, least=30)
     check_number("--interval", every_s, least=1.0)
@@ -63,13 +60,7 @@ def compare_spark(
     out = console(json_file)
     found = []
     for name, texts in asked.items():
-        with out.status(name) as status:
-
-            def tell(what: str) -> None:
-                status.update(what)
-                if not out.is_terminal:
-                    out.print(what, style="dim", markup=False, soft_wrap=True)
-
+        with telling(out, name) as tell:
             comparison = compare_on_spark(name, texts, tell, load=shape, seconds=length, slo=slo, interval_s=every_s)
         out.print(table(name, comparison.rows))
         for note in comparison.notes:

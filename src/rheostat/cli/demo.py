@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rheostat.cli import options
+from rheostat.cli.run import MODES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,18 +33,18 @@ def demo(
     from rheostat.cli import logs
     from rheostat.cli.live import live_view, status_line
     from rheostat.cli.output import check_writable, console, write_json
-    from rheostat.errors import EngineError, InvalidValue
+    from rheostat.errors import EngineError, InvalidValue, nearest
     from rheostat.journal.memory import MemoryJournal
 
     logs.configure(verbose)
     check_writable(json=json_file, html=html_file)
     if seconds < 60:
         raise InvalidValue(f"--seconds is {seconds}: the demo needs at least 60")
+    if mode not in MODES:
+        raise InvalidValue(f"--mode is {mode!r}, {nearest(mode, MODES)}")
     if mode == "realtime":
         _realtime(seconds, html_file, json_file)
         return
-    if mode != "micro-batch":
-        raise InvalidValue(f"--mode is {mode!r}: it is micro-batch or realtime")
     try:
         from rheostat.bench.demo import EXECUTORS, costs, run
     except ImportError as error:

@@ -14,9 +14,10 @@ from rheostat.engine.spark.checks import ATTACHED, check_application, check_atta
 from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.engine.spark.offsets import OffsetCounter
 from rheostat.engine.spark.realtime import RealTimeEngine
-from rheostat.engine.spark.realtime_attach import begin_realtime, slots_of
+from rheostat.engine.spark.realtime_attach import begin_realtime
 from rheostat.engine.spark.restart import Pipeline, Start
 from rheostat.engine.spark.settings import checked_executors
+from rheostat.engine.spark.slots import slots_of
 from rheostat.engine.spark.staged import PipelineFunction, Staged
 from rheostat.errors import InvalidValue, LeaseRefused, RheostatError
 from rheostat.job.allocation import Allocation
@@ -209,8 +210,8 @@ def autoscale(
         session = _active()
         slots = slots_of(session, executors)
     else:
-        bounds = _given(executors)
-        pipeline = _pipeline(made, bounds) if callable(made) else None
+        bounds = checked_executors(executors)
+        pipeline = _pipeline(made) if callable(made) else None
         listed = [] if callable(made) else list(made) if isinstance(made, Sequence) else [made]
         session = check_attach(listed, bounds, **asked) if pipeline is None else pipeline.spark
     if apply and not listed:
@@ -230,7 +231,7 @@ def autoscale(
             engine = MicroBatchEngine(
                 session,
                 pipeline or listed,
-                _given(executors),
+                checked_executors(executors),
                 clock,
                 name=name or "",
                 window_s=window_s,
@@ -254,7 +255,7 @@ def autoscale(
             begin_realtime(engine, controller, start, rename_state=rename_state)
         elif pipeline is not None:
             begin(pipeline, engine, controller, resize=apply)
-            check_attach(engine.queries, _given(executors), **asked)
+            check_attach(engine.queries, checked_executors(executors), **asked)
         scaler = Scaler(controller, engine, clock, interval_s, own_journal=book is not journal)
     except BaseException:
         if engine is not None:
@@ -281,20 +282,13 @@ def _active() -> SparkSession:
     return session
 
 
-def _given(executors: tuple[int, int] | None) -> tuple[int, int]:
-    if executors is None:
-        raise InvalidValue("executors is missing: the smallest and the largest number of them, as in executors=(2, 8)")
-    return executors
-
-
 def _micro_batch(staged: Staged) -> Start:
     """Return what starts a pipeline of stages as a micro-batch query."""
     return lambda allocation: staged.start(_active(), allocation, realtime=False)
 
 
-def _pipeline(start: Start, executors: tuple[int, int]) -> Pipeline:
+def _pipeline(start: Start) -> Pipeline:
     """Return a pipeline that is not started, in a Spark that can be resized."""
-    checked_executors(executors)
     session = _active()
     check_application(str(session.sparkContext.master), dict(session.sparkContext.getConf().getAll()))
     return Pipeline(session, start)

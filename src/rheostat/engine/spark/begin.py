@@ -21,24 +21,29 @@ log = structlog.get_logger("rheostat.spark")
 
 
 def begin(pipeline: Pipeline, engine: MicroBatchEngine, controller: Controller[Any], *, resize: bool) -> None:
-    """Take the job's lease, repair what a kill left behind, and start the query.
-
-    In that order: as long as another controller has the lease, its query may use the same checkpoint.
-    """
-    take(controller, engine.clock)
-    journal, job = controller.journal, controller.mind.spec.name
-    entry = journal.latest(job, "intent_step")
-    step = entry.record if entry is not None and isinstance(entry.record, IntentStep) else None
-    moved = repair(pipeline, step)
+    """Take the job over and start its query with the executors that it had last."""
+    last = take_over(pipeline, controller, engine.clock)
     cores, count = engine.executors.cores_per_executor, len(engine.executors.running())
     if resize:
-        entry = journal.latest(job, "observation")
-        seen = entry.record.running if entry is not None and isinstance(entry.record, Observation) else None
-        last = last_allocation(controller.state, step, moved, seen)
         count = min(max(engine.least, (last.slots if last else 0) // cores), engine.most)
         engine.executors.want(count)
     # Where no executor has come yet the query waits for the first.
     pipeline.begin(Allocation({JOB: max(count, 1) * cores}))
+
+
+def take_over(pipeline: Pipeline, controller: Controller[Any], clock: Clock) -> Allocation | None:
+    """Take the job's lease, repair what a kill left behind, and return what ran last, where the journal says it.
+
+    In that order: as long as another controller has the lease, its query may use the same checkpoint.
+    """
+    take(controller, clock)
+    journal, job = controller.journal, controller.mind.spec.name
+    entry = journal.latest(job, "intent_step")
+    step = entry.record if entry is not None and isinstance(entry.record, IntentStep) else None
+    moved = repair(pipeline, step)
+    entry = journal.latest(job, "observation")
+    seen = entry.record.running if entry is not None and isinstance(entry.record, Observation) else None
+    return last_allocation(controller.state, step, moved, seen)
 
 
 def take(controller: Controller[Any], clock: Clock) -> None:

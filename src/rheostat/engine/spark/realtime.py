@@ -13,18 +13,18 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from rheostat.engine.spark.checkpoint import Checkpoint, StateStore
 from rheostat.engine.spark.downtime import Downtime, expected_downtime_s
-from rheostat.engine.spark.executors import Executors
 from rheostat.engine.spark.feed import Feed
 from rheostat.engine.spark.offsets import KafkaCounter
 from rheostat.engine.spark.progress import Batch, parse_progress
 from rheostat.engine.spark.realtime_window import Arrived, RealTimeWindow, Running, arrival_rate, realtime_window
 from rheostat.engine.spark.restart import Pipeline
+from rheostat.engine.spark.slots import Slots
 from rheostat.engine.spark.staged import BATCH_S, Staged
 from rheostat.engine.spark.stages import Stage, Stages
 from rheostat.engine.spark.stretch import Chain
@@ -50,65 +50,6 @@ BACK_OFF_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 POLL_S = 0.2
 
 log = structlog.get_logger("rheostat.spark")
-
-
-class Slots(Protocol):
-    """The slots of the application, and what can be done about their number."""
-
-    most: int
-    """The largest number that there can be."""
-
-    def available(self) -> int:
-        """Return how many there are now."""
-
-    def want(self, slots: int, note: Note) -> None:
-        """Ask for at least so many, and no more executors than that takes."""
-
-    def state(self, patience_s: float, now_s: float) -> Change:
-        """Say how far what was asked for has come."""
-
-
-class FixedSlots:
-    """Slots of one process: `local[n]`."""
-
-    def __init__(self, slots: int) -> None:
-        self.most = slots
-
-    def available(self) -> int:
-        """Return what there always is."""
-        return self.most
-
-    def want(self, slots: int, note: Note) -> None:
-        """Do nothing: there are no executors to add or remove."""
-
-    def state(self, patience_s: float, now_s: float) -> Change:
-        """Say that nothing ever changes."""
-        return Change.NONE
-
-
-class ExecutorSlots:
-    """Slots of executors that can be added and removed."""
-
-    def __init__(self, executors: Executors, least: int, most: int) -> None:
-        self._executors, self._least, self._most = executors, least, most
-        self._lock = threading.Lock()
-        self.most = most * executors.cores_per_executor
-
-    def available(self) -> int:
-        """Count the executors that take tasks."""
-        with self._lock:
-            return len(self._executors.running()) * self._executors.cores_per_executor
-
-    def want(self, slots: int, note: Note) -> None:
-        """Ask for as many executors as it takes. Called between two queries where that is fewer than there are."""
-        with self._lock:
-            count = -(-slots // self._executors.cores_per_executor)
-            self._executors.want(min(max(count, self._least), self._most), note, at_boundary=lambda: True)
-
-    def state(self, patience_s: float, now_s: float) -> Change:
-        """Ask the executors."""
-        with self._lock:
-            return self._executors.state(patience_s, now_s)
 
 
 class RealTime:
@@ -269,7 +210,6 @@ class RealTimeEngine:
         needed = self.needed(target)
         if needed > self.slots.available():
             self.slots.want(needed, note)
-
         was, keys = self.pipeline.allocation, self._keys()
 
         def prepare() -> Allocation:
@@ -305,9 +245,8 @@ class RealTimeEngine:
             shown = status if doing else Status.DOWN
             return Observation(now_s, now_s, now_s, running, running, change, shown, problem=why)
         assert allocation is not None
-        since_s = now_s - self.window_s
         chain = Chain(self.staged.names, self._tasks, BATCH_S)
-        found = self._window(chain, since_s, now_s)
+        found = self._window(chain, now_s)
         if isinstance(found, str):
             sources = (SourceReading(chain.names[0], arrival_rate(self._arrived, now_s - self.window_s)),)
             overdue_s = max(0.0, now_s - self._begun_s() - chain.late_s)
@@ -419,7 +358,8 @@ class RealTimeEngine:
             return str(error)
         return None
 
-    def _window(self, chain: Chain, since_s: float, now_s: float) -> RealTimeWindow | str:
+    def _window(self, chain: Chain, now_s: float) -> RealTimeWindow | str:
+        since_s = now_s - self.window_s
         batches, work, before = list(self._batches), list(self._work), self._before
         begun_s = self._begun_s()
         overdue = now_s - begun_s > chain.late_s

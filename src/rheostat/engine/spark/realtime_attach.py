@@ -2,61 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rheostat.engine.spark.begin import last_allocation, repair, take
+from rheostat.engine.spark.begin import take_over
 from rheostat.engine.spark.checkpoint import Checkpoint
-from rheostat.engine.spark.checks import check_application
-from rheostat.engine.spark.executors import Executors
-from rheostat.engine.spark.realtime import ExecutorSlots, FixedSlots, RealTimeEngine, Slots
-from rheostat.engine.spark.settings import checked_executors
+from rheostat.engine.spark.realtime import RealTimeEngine
 from rheostat.engine.spark.staged import Staged
-from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
-from rheostat.job.observation import Observation
-from rheostat.job.record import IntentStep
 from rheostat.loop import Controller
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\d+)?\])?")
-
-
-def slots_of(spark: SparkSession, executors: tuple[int, int] | None) -> Slots:
-    """Return the slots of an application: fixed in one process, else those of executors that come and go."""
-    context, master = spark.sparkContext, str(spark.sparkContext.master)
-    if LOCAL.fullmatch(master):
-        if executors is not None:
-            raise InvalidValue(f"master {master!r} has no executors: leave executors=... out, its slots are fixed")
-        return FixedSlots(int(context.defaultParallelism))
-    if executors is None:
-        raise InvalidValue("executors is missing: the smallest and the largest number of them, as in executors=(2, 8)")
-    least, most = checked_executors(executors)
-    check_application(master, dict(context.getConf().getAll()))
-    return ExecutorSlots(Executors.of(context), least, most)
 
 
 def begin_realtime(
     engine: RealTimeEngine, controller: Controller[Any], start: Allocation | None, *, rename_state: bool = False
 ) -> None:
-    """Take the job's lease, repair what a kill left behind, and start the query.
-
-    In that order: as long as another controller has the lease, its query may use the same checkpoint.
-    """
-    take(controller, engine.clock)
-    journal, job = controller.journal, engine.name
-    entry = journal.latest(job, "intent_step")
-    step = entry.record if entry is not None and isinstance(entry.record, IntentStep) else None
-    moved = repair(engine.pipeline, step)
+    """Take the job over and start its query with the tasks that it had last."""
+    last = take_over(engine.pipeline, controller, engine.clock)
     checkpoint = Checkpoint(engine.spark, engine.staged.checkpoint)
     if rename_state and checkpoint.done >= 0:
         checkpoint.rename(str(engine.spark.version))
-    seen = journal.latest(job, "observation")
-    ran = seen.record.running if seen is not None and isinstance(seen.record, Observation) else None
     state = checkpoint.state()
-    last = last_allocation(controller.state, step, moved, ran)
     spare = engine.slots.available() - engine.partitions
     engine.begin(beginning(engine.staged, last, start, spare, None if state is None else state.partitions))
 

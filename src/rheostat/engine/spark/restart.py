@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 
 from rheostat.clock import WallClock
-from rheostat.engine.spark.checkpoint import PARTITIONS, Checkpoint, Repartition, StateStore
+from rheostat.engine.spark.checkpoint import PARTITIONS, Checkpoint, Repartition, StateStore, set_for_now
 from rheostat.errors import EngineError, InvalidValue, JournalError, LeaseRefused
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Status
@@ -272,14 +272,8 @@ class Pipeline:
         self.doing = f"starting with {allocation}"
         # Every thread has its own; what builds the query may ask for it.
         SparkSession._get_j_spark_session_class(self.spark._jvm).setActiveSession(self.spark._jsparkSession)
-        conf = self.spark.conf
-        before = conf.get(PARTITIONS)
-        conf.set(PARTITIONS, str(self.shape.shuffle_partitions(allocation)))
-        try:
+        with set_for_now(self.spark, {PARTITIONS: str(self.shape.shuffle_partitions(allocation))}):
             query = self._build(allocation)
-        finally:
-            # The query has its own copy of the settings; other work in this session goes on as before.
-            conf.set(PARTITIONS, str(before))
         if not isinstance(query, StreamingQuery):
             kind = f"{type(query).__module__}.{type(query).__name__}"
             raise InvalidValue(f"the function that starts the query must return it, and returned a {kind}")

@@ -125,8 +125,10 @@ RECOMMENDED: Mapping[str, tuple[str, str]] = {
 """Key -> what `rheostat.session` sets unless the caller says otherwise, and why. Right without it, only slower."""
 
 
-def checked_executors(executors: tuple[int, int]) -> tuple[int, int]:
+def checked_executors(executors: tuple[int, int] | None) -> tuple[int, int]:
     """Return the smallest and largest number of executors; refuse what cannot be that."""
+    if executors is None:
+        raise InvalidValue("executors is missing: the smallest and the largest number of them, as in executors=(2, 8)")
     try:
         smallest, largest = executors
     except (TypeError, ValueError):

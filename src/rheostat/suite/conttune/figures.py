@@ -10,7 +10,6 @@ from rheostat.engine.simulated.fleet import Floats
 from rheostat.engine.simulated.jobs import job
 from rheostat.report.drawing import (
     MARGIN,
-    SMALL,
     Figure,
     Panel,
     Pen,
@@ -23,15 +22,15 @@ from rheostat.report.drawing import (
     pens,
     stack,
 )
+from rheostat.suite.bars import LEGEND, bars
 from rheostat.suite.conttune import paper
 from rheostat.suite.conttune.methods import OURS
-from rheostat.suite.conttune.runs import Found
+from rheostat.suite.conttune.runs import ON_TRACES, Found
 from rheostat.suite.conttune.tables import latencies
 from rheostat.suite.result import Cell, Drawing
 from rheostat.suite.tuning import Tuned, share_served
 
 ROWS = (paper.DHALION, paper.DS2, paper.BIG_DS2, paper.ALPHA_0, paper.ALPHA_3, OURS)
-LEGEND = {**SMALL, "orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
 QUERY = "Q2"
 """The query of Figure 6."""
 
@@ -41,61 +40,21 @@ def drawings(found: Found, cells: Sequence[Cell]) -> tuple[Drawing, ...]:
     shares = "Through the job, over the last 100 s of the second 10 W_u, all permutations. The paper prints no numbers."
     timeline = "The latter ten tunings of the first permutation. Above 100 % the job is under-provisioned."
     traces = "Two days of a real-shaped trace each, in place of the paper's unpublished workloads."
+    looks, unit = pens(ROWS), "reconfigurations"
     found_drawings = [
         Drawing(
-            "Table 4a: reconfigurations per tuning", bars(cells, "4a", ROWS), "Lines: 95 % intervals; dots: paper."
+            "Table 4a: reconfigurations per tuning",
+            bars(cells, "4a", looks, unit),
+            "Lines: 95 % intervals; dots: paper.",
         ),
         Drawing("Figure 5: latency", latency_figure(found), shares),
         Drawing(f"Figure 6: {QUERY}, cores and utilisation", timeline_figure(found), timeline),
     ]
     if found.traces:
-        rows = (paper.DS2, paper.BIG_DS2, paper.ALPHA_0, paper.ALPHA_3, OURS)
-        found_drawings.append(
-            Drawing("Figure 7: reconfigurations on long traces", bars(cells, "Figure 7", rows), traces)
-        )
+        shown = {row: looks[row] for row in ON_TRACES}
+        figure = bars(cells, "Figure 7", shown, unit)
+        found_drawings.append(Drawing("Figure 7: reconfigurations on long traces", figure, traces))
     return tuple(found_drawings)
-
-
-def bars(cells: Sequence[Cell], table: str, rows: Sequence[str]) -> Figure:
-    """Return a bar per method and column, with its interval, and the paper's value as a dot."""
-    looks = pens(ROWS)
-    data: list[Trace] = []
-    for row in rows:
-        own = [cell for cell in cells if cell.table == table and cell.row == row]
-        half = [0.0 if cell.high is None else cell.high - cell.ours for cell in own]
-        data.append(
-            {
-                "type": "bar",
-                "name": label(row),
-                "x": [cell.column for cell in own],
-                "y": [round(cell.ours, 4) for cell in own],
-                "error_y": {"type": "data", "array": half, "thickness": 1},
-                "marker": {"color": looks[row].colour},
-                "offsetgroup": row,
-                "legendgroup": row,
-                "hovertemplate": "%{x}: %{y:.3~g}",
-            }
-        )
-        if any(cell.paper is not None for cell in own):
-            dots = {"color": "#FFFFFF", "size": 7, "line": {"width": 1.5, "color": "#222222"}}
-            data.append(
-                {
-                    "type": "scatter",
-                    "mode": "markers",
-                    "name": f"{label(row)}, paper",
-                    "x": [cell.column for cell in own],
-                    "y": [cell.paper for cell in own],
-                    "offsetgroup": row,
-                    "legendgroup": row,
-                    "showlegend": False,
-                    "marker": dots,
-                    "hovertemplate": "%{x}: %{y:.3~g}",
-                }
-            )
-    layout = base(420)
-    layout |= {"barmode": "group", "scattermode": "group", "legend": LEGEND, "margin": {**MARGIN, "t": 64}}
-    layout["yaxis"] = {**grid(), "title": {"text": "reconfigurations"}}
-    return {"data": data, "layout": layout}
 
 
 def latency_figure(found: Found) -> Figure:

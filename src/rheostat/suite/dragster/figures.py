@@ -9,7 +9,6 @@ import numpy as np
 from rheostat.report.drawing import (
     GREY,
     MARGIN,
-    SMALL,
     Figure,
     Panel,
     TimeAxis,
@@ -21,6 +20,7 @@ from rheostat.report.drawing import (
     pens,
     stack,
 )
+from rheostat.suite.bars import LEGEND
 from rheostat.suite.dragster import measures, paper
 from rheostat.suite.dragster.measures import Floats
 from rheostat.suite.dragster.play import SLOT_S, Run
@@ -147,6 +147,6 @@ def sums(runs: Runs, total: Callable[[Run], Floats]) -> Figure:
     layout = base(400)
     layout["xaxis"] = {**grid(), "title": {"text": "slots"}, "linecolor": GREY}
     layout["yaxis"] = {**grid(), "title": {"text": "slots lost"}, "rangemode": "tozero"}
-    layout["legend"] = {**SMALL, "orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
+    layout["legend"] = LEGEND
     layout["margin"] = {**MARGIN, "t": 70}
     return {"data": data, "layout": layout}

@@ -1,0 +1,88 @@
+"""The slots of an application: fixed in one process, else those of executors that come and go."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Protocol
+
+from rheostat.engine.spark.checks import check_application
+from rheostat.engine.spark.executors import Executors
+from rheostat.engine.spark.local import in_one_process
+from rheostat.engine.spark.settings import checked_executors
+from rheostat.errors import InvalidValue
+from rheostat.job.observation import Change
+from rheostat.ports import Note
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Slots(Protocol):
+    """The slots of the application, and what can be done about their number."""
+
+    most: int
+    """The largest number that there can be."""
+
+    def available(self) -> int:
+        """Return how many there are now."""
+
+    def want(self, slots: int, note: Note) -> None:
+        """Ask for at least so many, and no more executors than that takes."""
+
+    def state(self, patience_s: float, now_s: float) -> Change:
+        """Say how far what was asked for has come."""
+
+
+class FixedSlots:
+    """Slots of one process: `local[n]`."""
+
+    def __init__(self, slots: int) -> None:
+        self.most = slots
+
+    def available(self) -> int:
+        """Return what there always is."""
+        return self.most
+
+    def want(self, slots: int, note: Note) -> None:
+        """Do nothing: there are no executors to add or remove."""
+
+    def state(self, patience_s: float, now_s: float) -> Change:
+        """Say that nothing ever changes."""
+        return Change.NONE
+
+
+class ExecutorSlots:
+    """Slots of executors that can be added and removed."""
+
+    def __init__(self, executors: Executors, least: int, most: int) -> None:
+        self._executors, self._least, self._most = executors, least, most
+        self._lock = threading.Lock()
+        self.most = most * executors.cores_per_executor
+
+    def available(self) -> int:
+        """Count the executors that take tasks."""
+        with self._lock:
+            return len(self._executors.running()) * self._executors.cores_per_executor
+
+    def want(self, slots: int, note: Note) -> None:
+        """Ask for as many executors as it takes. Called between two queries where that is fewer than there are."""
+        with self._lock:
+            count = -(-slots // self._executors.cores_per_executor)
+            self._executors.want(min(max(count, self._least), self._most), note, at_boundary=lambda: True)
+
+    def state(self, patience_s: float, now_s: float) -> Change:
+        """Ask the executors."""
+        with self._lock:
+            return self._executors.state(patience_s, now_s)
+
+
+def slots_of(spark: SparkSession, executors: tuple[int, int] | None) -> Slots:
+    """Return the slots of a session's application; `executors` is left out where there are none to count."""
+    context, master = spark.sparkContext, str(spark.sparkContext.master)
+    if in_one_process(context):
+        if executors is not None:
+            raise InvalidValue(f"master {master!r} has no executors: leave executors=... out, its slots are fixed")
+        return FixedSlots(int(context.defaultParallelism))
+    least, most = checked_executors(executors)
+    check_application(master, dict(context.getConf().getAll()))
+    return ExecutorSlots(Executors.of(context), least, most)

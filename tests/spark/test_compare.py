@@ -23,5 +23,5 @@ def test_ways_are_compared_on_real_clusters(tmp_path: Path) -> None:
         assert row["failed"] == ""
         assert (row["rows_lost"], row["rows_repeated"]) == (0, 0)
         assert row["rows_checked"] > 0
-        assert 30 <= row["slot_seconds"] <= 6 * 60
+        assert 0 < row["slot_seconds"] <= 6 * 60
     assert "wordcount on Spark: dynamic-allocation, ds2" in page.read_text()

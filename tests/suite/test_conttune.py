@@ -9,14 +9,24 @@ import pytest
 
 from rheostat.job.allocation import Allocation
 from rheostat.suite.conttune import paper, result
-from rheostat.suite.conttune.methods import AF_4, OURS, STOPS, methods, named
+from rheostat.suite.conttune.methods import AF_4, ONE_MODEL, OURS, STOPS, methods, named
 from rheostat.suite.conttune.runs import ON_TRACES, TRACES, Found, Runs, Size, run_query, trace_levels
 from rheostat.suite.conttune.tables import CLAIRVOYANT, fewest, random_search, titled
 from rheostat.suite.result import Cell, Result, mean_with_interval
 from rheostat.suite.tuning import Tuned, cores
 
 LEVELS = (4.0, 10.0) * 10
-CHANGES = {paper.DHALION: 6, paper.DS2: 4, paper.BIG_DS2: 5, paper.ALPHA_0: 3, paper.ALPHA_3: 2, OURS: 1, AF_4: 3}
+CHANGES = {
+    paper.DHALION: 6,
+    paper.DRAGSTER: 5,
+    ONE_MODEL: 2,
+    paper.DS2: 4,
+    paper.BIG_DS2: 5,
+    paper.ALPHA_0: 3,
+    paper.ALPHA_3: 2,
+    OURS: 1,
+    AF_4: 3,
+}
 
 
 def made(query: str, method: str) -> list[Tuned]:

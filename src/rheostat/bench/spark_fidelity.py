@@ -2,8 +2,8 @@
 
 Per pipeline one run is used to fit what a slot does and what a batch costs besides its records, and how long executors
 take to come; the other runs are not. A simulated run begins at the end of a batch of the real one that has run for a
-while, with what then waited: a cold JVM is not what is compared. Series are shown as means over ten seconds on both
-sides, since a backlog that jumps with every batch says more about the phase of batches than about the job.
+while, with what then waited: a cold JVM is not what is compared. Both sides are compared load level by load level
+(20 s): within one, a backlog that jumps with every batch says more about the phase of batches than about the job.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ UNIT_PER_S = 100.0
 PARTITIONS, TRIGGER_S, SECONDS, HOLD_S = 12, 2.0, 100, 20
 WARM_S = 20.0
 """Comparing begins with the first batch that ends after so long."""
-MEAN_S = 10
-"""Seconds over which series are averaged."""
 CAUGHT_UP_S = 5.0
 """A job has caught up when less waits than so many seconds bring: a batch and the gap before it."""
 
@@ -190,27 +188,25 @@ def compare(run: TrialRun, fitted: Fitted) -> dict[str, float | None]:
     done = np.zeros(seconds)
     for batch in played.batches:
         done += batch.records * overlap(batch.start_s, batch.end_s, seconds)
-    real_done, real_left = smooth(throughput(run)[begin:]), smooth(backlog(run)[begin:])
     # The last batches of a run have not ended: what they work on is not known yet.
     ended = int(run.batches[-1].end_s - run.start_s) - begin
     return {
-        "throughput": apart(smooth(done)[:ended], real_done[:ended]),
-        "backlog": apart(smooth(played.backlog)[:ended], real_left[:ended]),
+        "throughput": apart(done[:ended], throughput(run)[begin:][:ended]),
+        "backlog": apart(played.backlog[:ended], backlog(run)[begin:][:ended]),
         "catch_up": _catch_up_error(run, begin, played, ended),
     }
 
 
-def smooth(series: Floats) -> Floats:
-    """Return the mean over the ten seconds around every second; fewer at the ends."""
-    kernel = np.ones(MEAN_S)
-    mean: Floats = np.convolve(series, kernel, "same") / np.convolve(np.ones(len(series)), kernel, "same")
-    return mean
-
-
 def apart(ours: Floats, real: Floats) -> float:
-    """Return the middle relative error, over the seconds in which there is something to compare with."""
-    there = real > 0.05 * real.max(initial=0.0)
-    return float(np.median(np.abs(ours[there] / real[there] - 1.0))) if there.any() else 0.0
+    """Return by how much the means of the load's levels differ, as a share of all that there was."""
+    mine, theirs = levels(ours), levels(real)
+    return float(np.abs(mine - theirs).sum() / theirs.sum()) if theirs.any() else 0.0
+
+
+def levels(series: Floats) -> Floats:
+    """Return the sum over each `HOLD_S` seconds; what is left over at the end counts as far as it goes."""
+    sums: Floats = np.add.reduceat(series, np.arange(0, len(series), HOLD_S))
+    return sums
 
 
 def _catch_up_error(run: TrialRun, begin: int, played: ScriptedRun, ended: int) -> float | None:

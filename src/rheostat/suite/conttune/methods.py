@@ -7,11 +7,15 @@ from functools import partial
 from rheostat.policy.big_ds2 import BigDS2
 from rheostat.policy.conttune import ContTune
 from rheostat.policy.dhalion import Dhalion
+from rheostat.policy.dragster import Dragster
 from rheostat.policy.ds2 import DS2
 from rheostat.suite.conttune import paper
+from rheostat.suite.conttune.rated import DragsterPerRate
 from rheostat.suite.tuning import Method
 
-AF_4, OURS = "CBO (AF 4)", "ContTune, our model"
+AF_4, OURS, ONE_MODEL = "CBO (AF 4)", "ContTune, our model", "Dragster, one model"
+DRAGSTERS = (paper.DRAGSTER, ONE_MODEL)
+"""As this paper has it, a model per rate; and as its own paper has it, one for all."""
 BIG = ", Big"
 """Behind the name of a ContTune that meets back pressure with Big; without it the demand is given to it."""
 STOPS = ("", " strict stop", " lenient stop")
@@ -29,7 +33,11 @@ def _conttune(alpha: float, big: bool, strict: bool, ours: bool = False, cei: bo
 def methods() -> list[Method]:
     """Return every method under every stop; names end in `BIG` and the stop."""
     ds2, big_ds2 = partial(DS2, ignore_single_decrease=False), partial(BigDS2, ignore_single_decrease=False)
-    found = [Method(AF_4, partial(_conttune, 3.0, False, False, cei=True))]
+    found = [
+        Method(AF_4, partial(_conttune, 3.0, False, False, cei=True)),
+        Method(paper.DRAGSTER, DragsterPerRate),
+        Method(ONE_MODEL, Dragster),
+    ]
     for stop in STOPS:
         strict, lenient = stop == STOPS[1], stop == STOPS[2]
         if not strict:  # these go on to a fixed point anyway
@@ -50,6 +58,11 @@ def methods() -> list[Method]:
 
 def named(row: str, stop: str = "", big: bool = False) -> str:
     """Return the name of the runs behind a row."""
-    if row in (paper.DHALION, paper.DS2, paper.BIG_DS2):
+    if row in (paper.DHALION, paper.DS2, paper.BIG_DS2, *DRAGSTERS):
         return row + ("" if stop == STOPS[1] else stop)
     return row + (BIG if big else "") + stop
+
+
+def ran(row: str, stop: str, big: bool) -> bool:
+    """Return whether a row was run under this stop, and with Big."""
+    return not (row in DRAGSTERS and stop) and not (row == OURS and stop and big)

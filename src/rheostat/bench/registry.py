@@ -8,6 +8,7 @@ from rheostat.bench.fidelity import fidelity as fidelity_to_phoebe
 from rheostat.bench.measure import Measure, Progress
 from rheostat.bench.models import models
 from rheostat.bench.realtime_cost import rescale
+from rheostat.bench.realtime_fidelity import fidelity_of_realtime
 from rheostat.bench.spark_cost import overhead, resize
 from rheostat.bench.spark_fidelity import fidelity_on_spark
 from rheostat.bench.speed import decision, simulator
@@ -15,7 +16,8 @@ from rheostat.bench.speed import decision, simulator
 
 def fidelity(quick: bool, progress: Progress) -> list[Measure]:
     """Hold the simulator against Phoebe's recorded runs and against Spark on this machine."""
-    return fidelity_to_phoebe(quick, progress) + fidelity_on_spark(quick, progress)
+    parts = (fidelity_to_phoebe, fidelity_on_spark, fidelity_of_realtime)
+    return [measure for part in parts for measure in part(quick, progress)]
 
 
 BENCHES: Mapping[str, Callable[[bool, Progress], list[Measure]]] = {

@@ -1,9 +1,10 @@
 """Does the simulator's micro-batch job behave like Spark's? The same load and the same resizes on both.
 
-Per pipeline one run is used to fit what a slot does and what a batch costs besides its records, and how long executors
-take to come; the other runs are not. A simulated run begins at the end of a batch of the real one that has run for a
-while, with what then waited: a cold JVM is not what is compared. Both sides are compared load level by load level
-(20 s): within one, a backlog that jumps with every batch says more about the phase of batches than about the job.
+Per pipeline one run is used to fit what a slot does, what a batch costs besides its records, and how long executors
+take to warm up; the other runs are not. Both sides have the same executors at the same time. A simulated run begins at
+the end of a batch of the real one that has run for a while, with what then waited: a cold driver is not what is
+compared. Both sides are compared load level by load level (20 s): within one, a backlog that jumps with every batch
+says more about the phase of batches than about the job.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ UNIT_PER_S = 100.0
 PARTITIONS, TRIGGER_S, SECONDS, HOLD_S = 12, 2.0, 100, 20
 WARM_S = 20.0
 """Comparing begins with the first batch that ends after so long."""
+TOGETHER_S = 5.0
+"""Executors that come within so long come together."""
+COLD_S = tuple(0.5 * k for k in range(13))
+"""What is tried for the time that new executors take to warm up."""
 CAUGHT_UP_S = 5.0
 """A job has caught up when less waits than so many seconds bring: a batch and the gap before it."""
 
@@ -68,7 +73,7 @@ def fidelity_on_spark(quick: bool, progress: Progress) -> list[Measure]:
     notes = []
     for pipeline, courses in plan.items():
         runs = run_trials([_trial(pipeline, course) for course in (FIT, *courses)], progress)
-        fitted = fit(runs[0])
+        fitted = fit(runs[:1])
         parts = f"{fitted.discipline.fixed_s:.2f} s per batch, {fitted.discipline.task_s:.2f} s per task"
         notes.append(f"{pipeline}: {fitted.slot_per_s:.0f}/s per slot, {parts}")
         for run in runs[1:]:
@@ -103,33 +108,41 @@ def _trial(pipeline: str, course: Course) -> Trial:
     )
 
 
-def fit(run: TrialRun) -> Fitted:
-    """Learn a slot's pace, a batch's fixed cost and the executors' waits from one run.
+def fit(runs: Sequence[TrialRun]) -> Fitted:
+    """Learn a slot's pace, a batch's fixed cost and how long new executors take to warm up.
 
     A batch of n records lasts fixed + waves * (task + n / partitions / pace), as long as the slots stay the same.
     """
-    sizes = size_by_second(run)
     rows, seconds = [], []
-    for batch in run.batches[first_warm(run) :]:
-        start, end = batch.start_s - run.start_s, batch.end_s - run.start_s
-        held = set(sizes[int(start) : int(end) + 1])
-        if len(held) == 1:
-            waves = -(-PARTITIONS // int(held.pop()))
-            rows.append((1.0, waves, records_of(run, batch.sources[0]) * waves / PARTITIONS))
-            seconds.append(batch.seconds)
+    for run in runs:
+        sizes = size_by_second(run)
+        for batch in run.batches[first_warm(run) :]:
+            start, end = batch.start_s - run.start_s, batch.end_s - run.start_s
+            held = set(sizes[int(start) : int(end) + 1])
+            if len(held) == 1:
+                waves = -(-PARTITIONS // int(held.pop()))
+                rows.append((1.0, waves, records_of(run, batch.sources[0]) * waves / PARTITIONS))
+                seconds.append(batch.seconds)
     # Relative errors count: a long batch must not drown the short ones, of which a calm job is made.
     scale = np.array(seconds)[:, None]
     fixed_s, task_s, per_record_s = non_negative(np.array(rows) / scale)
-    grow_s, each_s = waits(run)
     discipline = MicroBatch(
         trigger_s=TRIGGER_S,
         fixed_s=max(float(fixed_s), 0.01),
         partitions=PARTITIONS,
         task_s=float(task_s),
-        grow_s=grow_s,
-        grow_each_s=each_s,
+        grow_s=0.0,
+        grow_each_s=0.0,
+        shrink_s=0.0,
+        boundary_s=0.0,
     )
-    return Fitted(1.0 / max(float(per_record_s), 1e-9), discipline)
+    tried = [Fitted(1.0 / max(float(per_record_s), 1e-9), replace(discipline, cold_s=cold_s)) for cold_s in COLD_S]
+    return min(tried, key=lambda fitted: sum(_wrong(run, fitted) for run in runs))
+
+
+def _wrong(run: TrialRun, fitted: Fitted) -> float:
+    found = compare(run, fitted)
+    return (found["throughput"] or 0.0) + (found["backlog"] or 0.0)
 
 
 def non_negative(rows: Floats) -> Floats:
@@ -154,19 +167,6 @@ def records_of(run: TrialRun, source: object) -> int:
     return due(int(source.end_offset)) - due(int(source.start_offset or 0))  # type: ignore[attr-defined]
 
 
-def waits(run: TrialRun) -> tuple[float, float]:
-    """Return how long the first new executor took to come, and each further one after it, on the mean."""
-    first, further = [], []
-    before = run.trial.start_executors
-    for asked_s, wanted in run.trial.resizes:
-        came = [moment for moment, size in run.sizes if moment > asked_s and size <= wanted][: max(0, wanted - before)]
-        if wanted > before and came:
-            first.append(came[0] - asked_s)
-            further += [(came[-1] - came[0]) / max(1, wanted - before - 1)] if wanted - before > 1 else []
-        before = wanted
-    return (float(np.mean(first)) if first else 5.5, float(np.mean(further)) if further else 0.0)
-
-
 def simulate(run: TrialRun, fitted: Fitted) -> tuple[int, ScriptedRun]:
     """Simulate a real run from the end of its first warm batch on; return the second in which that is."""
     trial, first = run.trial, run.batches[first_warm(run)]
@@ -175,10 +175,22 @@ def simulate(run: TrialRun, fitted: Fitted) -> tuple[int, ScriptedRun]:
     arrivals = np.diff(np.array(due[begin:], dtype=float))
     # What waited when that batch ended came before: it is there from the first second on.
     arrivals[0] += due[begin] - due[int(first.sources[0].end_offset)]
-    script = [(0.0, trial.start_executors), *((moment - begin, size) for moment, size in trial.resizes)]
+    # How long executors take to come is the cluster's affair: both sides have the same ones at the same time.
+    script = [(0.0, trial.start_executors), *((moment - begin, size) for moment, size in merged(run.sizes))]
     phase_s = -(run.start_s + begin) % TRIGGER_S
     played = simulated_run(arrivals, script, fitted.slot_per_s, replace(fitted.discipline, trigger_phase_s=phase_s))
     return begin, played
+
+
+def merged(sizes: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
+    """Let executors that come within a few seconds come together, in the middle of that time."""
+    groups: list[list[tuple[float, int]]] = []
+    for moment, size in sizes:
+        if groups and moment - groups[-1][0][0] <= TOGETHER_S and size > groups[-1][-1][1]:
+            groups[-1].append((moment, size))
+        else:
+            groups.append([(moment, size)])
+    return [(float(np.mean([moment for moment, _ in group])), group[-1][1]) for group in groups]
 
 
 def compare(run: TrialRun, fitted: Fitted) -> dict[str, float | None]:

@@ -170,27 +170,30 @@ def quiet(folder: Path) -> dict[str, str]:
     }
 
 
-def kill_an_executor() -> bool:
-    """Send SIGKILL to one executor process of this application; False when none was found."""
-    mine = str(os.getpid())
-    if shutil.which("ps") is None:
-        return False
-    listed = subprocess.run(["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=False).stdout
-    rows = [line.split(None, 2) for line in listed.splitlines()[1:]]
-    parent = {pid: ppid for pid, ppid, _ in rows}
-
-    def is_mine(pid: str) -> bool:
-        while pid in parent:
-            if pid == mine:
-                return True
-            pid = parent[pid]
-        return False
-
-    found = [pid for pid, _, line in rows if "CoarseGrainedExecutorBackend" in line and is_mine(pid)]
+def kill_an_executor(root: int | None = None) -> bool:
+    """Send SIGKILL to one executor process below a process, this one unless told; False when none was found."""
+    found = [pid for pid, line in processes_below(root or os.getpid()) if "CoarseGrainedExecutorBackend" in line]
     if not found:
         return False
-    os.kill(int(found[0]), signal.SIGKILL)
+    os.kill(found[0], signal.SIGKILL)
     return True
+
+
+def processes_below(root: int) -> list[tuple[int, str]]:
+    """Return the processes that a process has started, directly or not, with their command lines."""
+    if shutil.which("ps") is None:
+        return []
+    listed = subprocess.run(["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=False).stdout
+    rows = [(int(pid), int(parent), line) for pid, parent, line in (r.split(None, 2) for r in listed.splitlines()[1:])]
+    parent_of = {pid: parent for pid, parent, _ in rows}
+
+    def below(pid: int) -> bool:
+        while (pid := parent_of.get(pid, 0)) > 0:
+            if pid == root:
+                return True
+        return False
+
+    return [(pid, line) for pid, _, line in rows if below(pid)]
 
 
 def _session(trial: Trial, folder: Path) -> SparkSession:

@@ -20,7 +20,9 @@ WIDE = 8
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="SUITE", help="A paper's suite (conttune), or `all`.")],
+    name: Annotated[
+        str, typer.Argument(metavar="SUITE", help="conttune, dragster, autrascale, streambed, phoebe, or all.")
+    ],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer permutations: seconds instead of minutes.")] = False,
     json_file: options.JsonFile = None,
     html_file: options.HtmlFile = None,

@@ -33,6 +33,9 @@ class MicroBatch:
     """Seconds until the first new executor is there."""
     grow_each_s: float = 2.0
     """Seconds from one new executor to the next."""
+    cold_s: float = 0.0
+    """Seconds more that the first task of a new executor takes, times the executors that come together: they load and
+    compile the same code on cores that they share. Measured on two cores: about 2 s."""
     shrink_s: float = 1.0
     """Seconds before executors leave; then they do so between two batches."""
     boundary_s: float = 5.0
@@ -41,7 +44,7 @@ class MicroBatch:
     def __post_init__(self) -> None:
         for what in ("trigger_s", "fixed_s", "task_s", "source_step_s"):
             check_number(f"discipline.{what}", getattr(self, what))
-        for what in ("grow_s", "grow_each_s", "shrink_s", "boundary_s"):
+        for what in ("grow_s", "grow_each_s", "cold_s", "shrink_s", "boundary_s"):
             check_number(f"discipline.{what}", getattr(self, what))
         for what in ("partitions", "quantum"):
             check_number(f"discipline.{what}", getattr(self, what), least=1)

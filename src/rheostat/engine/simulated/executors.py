@@ -13,6 +13,10 @@ class Executors:
     def __init__(self, discipline: MicroBatch, count: int) -> None:
         self._discipline = discipline
         self.count = self.wanted = count
+        self.cold = 0
+        """Executors that have not run a task yet."""
+        self.together = 0
+        """How many came, or come, with the last growth."""
         self._arriving: list[float] = []
         self._leaving_s: float | None = None
         """From when on too many may leave, once no task runs."""
@@ -22,6 +26,8 @@ class Executors:
         self.wanted = count
         missing = max(0, count - self.count)
         del self._arriving[missing:]
+        if missing > len(self._arriving):
+            self.together = missing
         while len(self._arriving) < missing:
             after_s = self._arriving[-1] + self._discipline.grow_each_s if self._arriving else 0.0
             self._arriving.append(max(now_s + self._discipline.grow_s, after_s))
@@ -50,5 +56,7 @@ class Executors:
         while self._arriving and self._arriving[0] <= now_s:
             self._arriving.pop(0)
             self.count += 1
+            self.cold += 1
         if self._leaving_s is not None:
             self.count, self._leaving_s = self.wanted, None
+        self.cold = min(self.cold, self.count)

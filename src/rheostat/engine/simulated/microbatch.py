@@ -47,7 +47,7 @@ class Batch:
 
 @dataclass(slots=True)
 class _Group:
-    """Tasks that started together: they are alike, so they also end together."""
+    """Tasks that started together on slots that are alike: they also end together."""
 
     count: int
     start_up_s: float
@@ -72,8 +72,8 @@ class _Running:
     work_s: float | None = None
     """When tasks could start; None while it is planned."""
     busy_s: float = 0.0
-    groups: deque[_Group] = field(default_factory=deque)
-    """Running tasks, the oldest first: all work at the same speed, so these end first."""
+    groups: list[_Group] = field(default_factory=list)
+    """Running tasks, the oldest first."""
 
     @property
     def tasks(self) -> int:
@@ -173,8 +173,11 @@ class MicroBatchJob:
             return batch.start_s + self.discipline.fixed_s
         if not batch.groups or not self._task_per_s:
             return math.inf
-        first = batch.groups[0]
-        return self.now_s + first.start_up_s + first.records / self._task_per_s
+        return self.now_s + min(map(self._left_s, batch.groups))
+
+    def _left_s(self, group: _Group) -> float:
+        """Return how long a group's tasks still run."""
+        return group.start_up_s + group.records / self._task_per_s
 
     def _pass(self, moment: float) -> None:
         """Let tasks work until a moment."""
@@ -197,7 +200,9 @@ class MicroBatchJob:
             batch.work_s = self.now_s
             self._fill_slots(batch)
         else:
-            batch.busy_s += batch.groups.popleft().busy_s
+            first = min(batch.groups, key=self._left_s)
+            batch.groups.remove(first)
+            batch.busy_s += first.busy_s
             self._fill_slots(batch)
             if not batch.groups and not batch.waiting:
                 self._end(batch, self.now_s - batch.work_s)
@@ -255,9 +260,16 @@ class MicroBatchJob:
         """Start waiting tasks on free slots; without partitions the batch is one task on all of them."""
         free = self.slots - batch.tasks if self.discipline.partitions else 1
         starting = min(batch.waiting, free)
-        if starting > 0 and batch.work_s is not None:
-            batch.groups.append(_Group(starting, self.discipline.task_s, batch.each))
-            batch.waiting -= starting
+        if starting <= 0 or batch.work_s is None:
+            return
+        batch.waiting -= starting
+        own, executors = self.discipline, self.executors
+        # New executors have nothing to do yet, so theirs are among the free slots.
+        cold = min(executors.cold * own.quantum, starting) if own.cold_s and own.partitions else 0
+        executors.cold -= -(-cold // own.quantum)
+        for count, cold_s in ((starting - cold, 0.0), (cold, own.cold_s * executors.together)):
+            if count:
+                batch.groups.append(_Group(count, own.task_s + cold_s, batch.each))
 
     def _rate(self) -> float:
         """Return the records/s of one task."""

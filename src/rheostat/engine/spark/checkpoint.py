@@ -131,16 +131,23 @@ class Checkpoint:
             if (new := REALTIME_NAMES.get(old)) is None:
                 continue
             text = self._read(file).replace(f'"operatorName":"{old}"', f'"operatorName":"{new}"')
-            manager = self._manager.create(self._at("state"), self._conf_of_files)
-            stream = manager.createAtomic(file, True)
-            try:
-                stream.write(bytearray(text.encode()))
-            except BaseException:
-                stream.cancel()
-                raise
-            stream.close()
+            self._replace(file, text)
             renamed.append(old)
         return tuple(renamed)
+
+    def text(self, *names: str) -> str | None:
+        """Return what a file beside Spark's own says; None where there is none."""
+        file = self._at(*names)
+        return self._read(file) if self._files.exists(file) else None
+
+    def write(self, text: str, *names: str) -> None:
+        """Write a file beside Spark's own, as a whole or not at all."""
+        self._files.mkdirs(self._at(*names[:-1]))
+        self._replace(self._at(*names), text)
+
+    def delete(self, *names: str) -> None:
+        """Delete a file beside Spark's own."""
+        self._files.delete(self._at(*names), False)
 
     def operators(self) -> tuple[str, ...]:
         """Return the names of the stateful operators, as their metadata has them."""
@@ -217,6 +224,16 @@ class Checkpoint:
             return str(self._text.toString(stream, "UTF-8"))
         finally:
             stream.close()
+
+    def _replace(self, file: Any, text: str) -> None:
+        """Write a file anew; it takes the place of the old one in one step."""
+        stream = self._manager.create(file.getParent(), self._conf_of_files).createAtomic(file, True)
+        try:
+            stream.write(bytearray(text.encode()))
+        except BaseException:
+            stream.cancel()
+            raise
+        stream.close()
 
     def _at(self, *names: str) -> Any:
         return self._path("/".join((self.location, *names)))

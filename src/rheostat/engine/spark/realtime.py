@@ -21,6 +21,7 @@ from rheostat.engine.spark.checkpoint import Checkpoint, StateStore
 from rheostat.engine.spark.downtime import Downtime, expected_downtime_s
 from rheostat.engine.spark.feed import Feed
 from rheostat.engine.spark.offsets import KafkaCounter
+from rheostat.engine.spark.owner import Owner
 from rheostat.engine.spark.progress import Batch, parse_progress
 from rheostat.engine.spark.realtime_window import Arrived, RealTimeWindow, Running, arrival_rate, realtime_window
 from rheostat.engine.spark.restart import Pipeline
@@ -45,9 +46,11 @@ KEPT = 512
 ARRIVALS_KEPT = 1024
 WATCH_S = 0.2
 """Between two looks at whether the query still runs."""
-BACK_OFF_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
+BACK_OFF_S: tuple[float, ...] = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 """How long a query that failed waits for its next start, by how often it failed without finishing a batch."""
 POLL_S = 0.2
+TWO_DRIVERS = "CONCURRENT_STREAM_LOG_UPDATE"
+"""Spark's name for finding that somebody else has written the same batch."""
 
 log = structlog.get_logger("rheostat.spark")
 
@@ -125,11 +128,13 @@ class RealTimeEngine:
         self._run = ""
         self._before: Earlier | None = None
         self._applied = ""
+        self._target: Allocation | None = None
         self._started_s = clock.now()
         self._tasks: dict[str, int] = {}
         self._downtimes: list[Downtime] = []
         self._given_up = False
         self._closed = threading.Event()
+        self._owner = Owner(Checkpoint(spark, staged.checkpoint), clock)
         self._watcher = threading.Thread(target=self._watch, name="rheostat-watcher", daemon=True)
 
     # -- what the scaler needs -----------------------------------------------------------------------------------
@@ -145,6 +150,10 @@ class RealTimeEngine:
         if self.pipeline.doing:
             return False
         return self._given_up or any(not query.isActive and query.exception() is None for query in self.queries)
+
+    def claim(self) -> None:
+        """Wait until no other driver works on the checkpoint; refuse where one goes on."""
+        self._owner.claim()
 
     def begin(self, allocation: Allocation) -> None:
         """Start the query for the first time in this process."""
@@ -163,6 +172,8 @@ class RealTimeEngine:
     def close(self) -> None:
         """Stop listening."""
         self._closed.set()
+        if not any(query.isActive for query in self.queries):
+            self._owner.release()
         self.spark.streams.removeListener(self._feed)
         self.topic.close()
 
@@ -203,7 +214,7 @@ class RealTimeEngine:
         self.check_slots(target, self.slots.most)
         if self.pipeline.doing:
             raise EngineError(f"the pipeline is being built anew: {self.pipeline.doing}")
-        self._applied = intent.id
+        self._applied, self._target = intent.id, target
         self.pipeline.failure = self.pipeline.downtime_s = None
         if target == self.pipeline.allocation:
             return
@@ -243,7 +254,8 @@ class RealTimeEngine:
         if doing or status is not Status.RUNNING or query is None or not query.isActive:
             why = f"restart: {doing}" if doing else self._ended()
             shown = status if doing else Status.DOWN
-            return Observation(now_s, now_s, now_s, running, running, change, shown, problem=why)
+            wanted = running if self._target is None else self._tuned(self._target)
+            return Observation(now_s, now_s, now_s, running, wanted, change, shown, problem=why)
         assert allocation is not None
         chain = Chain(self.staged.names, self._tasks, BATCH_S)
         found = self._window(chain, now_s)
@@ -409,15 +421,16 @@ class RealTimeEngine:
         """Start the query again whenever it has failed."""
         while not self._closed.wait(WATCH_S):
             query = self.pipeline.query
+            if self._overtaken(query):
+                return
             if query is None or self.pipeline.doing or query.isActive or self.pipeline.ending:
                 continue
             error = query.exception()
             if error is None and self.pipeline.failure is None:
                 return  # it was stopped by someone else
             self.failures.append((str(error or self.pipeline.failure).splitlines() or ["?"])[0])
-            if len(self.failures) > len(BACK_OFF_S):
-                self._given_up = True
-                log.error("given up", job=self.name, failures=len(self.failures), error=self.failures[-1])
+            if len(self.failures) > len(BACK_OFF_S) or TWO_DRIVERS in self.failures[-1]:
+                self._give_up()
                 return
             log.warning("the query failed and is started again", job=self.name, error=self.failures[-1])
             wait_s = BACK_OFF_S[len(self.failures) - 1]
@@ -426,6 +439,27 @@ class RealTimeEngine:
                 self.pipeline.wait()
             except EngineError:
                 continue  # a restart has just begun, which does the same
+
+    def _overtaken(self, query: StreamingQuery | None) -> bool:
+        """Stop where another driver works on the checkpoint by now; a store that does not answer is asked later."""
+        from py4j.protocol import Py4JError
+
+        try:
+            other = self._owner.renew()
+        except Py4JError as error:
+            log.warning("the checkpoint cannot be written", job=self.name, error=str(error).splitlines()[0])
+            return False
+        if other is None or query is None:
+            return False
+        self.failures.append(f"another driver (process {other.pid} on {other.host}) runs on {self.staged.checkpoint}")
+        query.stop()
+        self._give_up()
+        return True
+
+    def _give_up(self) -> None:
+        self.pipeline.failure = EngineError(f"given up after {len(self.failures)} failures: {self.failures[-1]}")
+        self._given_up = True
+        log.error("given up", job=self.name, failures=len(self.failures), error=self.failures[-1])
 
     def _ready(self, wait_s: float) -> None:
         self._closed.wait(wait_s)

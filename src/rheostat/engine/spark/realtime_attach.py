@@ -16,6 +16,7 @@ def begin_realtime(
     engine: RealTimeEngine, controller: Controller[Any], start: Allocation | None, *, rename_state: bool = False
 ) -> None:
     """Take the job over and start its query with the tasks that it had last."""
+    engine.claim()
     last = take_over(engine.pipeline, controller, engine.clock)
     checkpoint = Checkpoint(engine.spark, engine.staged.checkpoint)
     if rename_state and checkpoint.done >= 0:

@@ -1,0 +1,113 @@
+"""What goes wrong around a real-time query, on a real Spark and a real broker. Prints one JSON object per line.
+
+python spark_realtime_edges.py SERVERS FOLDER TOPICS    # TOPICS: {"source": ..., "sink": ..., "wide": ...} as JSON
+
+Lines on stdin say when the broker has been killed and when it is back.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+import rheostat
+from rheostat.bench.realtime_trial import counted, expected, local_session
+from rheostat.bench.spark_trial import quiet
+from rheostat.engine.spark import owner, realtime
+from rheostat.engine.spark.attach import Scaler
+from rheostat.engine.spark.kafka_client import producer
+from rheostat.engine.spark.staged import Staged
+from rheostat.errors import RheostatError
+from rheostat.job.allocation import Allocation
+from rheostat.policy.static import Static
+from rheostat.workload import kafka_output
+from rheostat.workload.realtime import realtime_pipeline
+
+SLOTS = 6
+TASKS = {"split": 1, "count": 2}
+PATIENCE_S = 120.0
+
+
+def say(**fields: object) -> None:
+    print(json.dumps(fields), flush=True)
+
+
+def wait(what: str, done: Callable[[], Any], scaler: Scaler) -> None:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not done():
+        if time.monotonic() > deadline_s:
+            raise TimeoutError(f"{what} within {PATIENCE_S:g} s; {scaler.status}")
+        time.sleep(0.2)
+
+
+def main(servers: str, folder: Path, topics: dict[str, str]) -> None:
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    owner.RENEW_S, owner.FRESH_S = 0.5, 3.0
+    spark = local_session(SLOTS, quiet(folder))
+
+    def pipeline(source: str, checkpoint: str) -> Staged:
+        return realtime_pipeline(
+            "wordcount", servers=servers, source=source, sink=topics["sink"], checkpoint=str(folder / checkpoint)
+        )
+
+    def scaled(source: str, checkpoint: str, journal: str) -> Scaler:
+        return rheostat.autoscale(
+            pipeline(source, checkpoint),
+            mode="realtime",
+            policy=Static(tasks=TASKS),
+            start=Allocation(TASKS),
+            interval_s=1.0,
+            window_s=10.0,
+            journal=str(folder / journal),
+        )
+
+    def refused(source: str, checkpoint: str) -> str:
+        try:
+            scaled(source, checkpoint, "other.db")
+        except RheostatError as error:
+            return str(error)
+        return ""
+
+    say(
+        event="refused",
+        missing=refused("misspelt", "refused"),
+        wide=refused(topics["wide"], "refused"),
+        active=len(spark.streams.active),
+    )
+
+    with scaled(topics["source"], "checkpoint", "journal.db") as scaler:
+        wait("a window", lambda: scaler.steps and scaler.steps[-1].observation.usable, scaler)
+        twice = refused(topics["source"], "checkpoint")
+        say(event="running", twice=twice, active=len(spark.streams.active), status=scaler.status)
+        sys.stdin.readline()  # the broker is dead
+        begun = len(scaler.steps)
+        wait("a blind window", lambda: any(s.observation.problem for s in scaler.steps[begun:]), scaler)
+        blind = next(s for s in scaler.steps[begun:] if s.observation.problem)
+        say(event="blind", problem=blind.observation.problem, held=blind.decision.target is None)
+        sys.stdin.readline()  # it is back, and everything was sent
+        wait("a window again", lambda: scaler.steps[-1].observation.usable, scaler)
+        due = expected(spark, pipeline(topics["source"], "checkpoint"))
+
+        def complete() -> bool:
+            return kafka_output.last_values(list(kafka_output.read(servers, topics["sink"], counted))) == due
+
+        wait("all counts", complete, scaler)
+        say(event="back", records=sum(due.values()), status=scaler.status)
+        # A record that no stage can read, in front of everything that comes later.
+        realtime.BACK_OFF_S = (0.0, 0.1)
+        writer = producer(servers, {})
+        writer.produce(topics["source"], b"poison")
+        writer.flush()
+        wait("giving up", lambda: scaler.status.startswith("failed"), scaler)
+        say(event="poisoned", status=scaler.status)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), json.loads(sys.argv[3]))

@@ -1,0 +1,227 @@
+"""Recovery time: how long a job needs after a failure until it has caught up again, and what ability that takes.
+
+Geldenhuys, Scheinert, Kao, Thamsen: "Phoebe: QoS-aware distributed stream processing through anticipating dynamic
+workloads", ICWS 2022, section III-B.
+
+| paper | here |
+|---|---|
+| f(t), the load: history up to now, forecast after it | `Course` |
+| t_0, the failure | second 0 of a `Course` |
+| I, seconds since the last checkpoint | `checkpoint_interval_s`: the failure comes just before the next checkpoint |
+| D, downtime | `downtime_s`: from the failure until records are processed again |
+| T_max | `ability_per_s` |
+| c(n), C, R = D + C | `catch_up_steps_s`, their sum, `recovery_time_s` |
+
+The paper adds up c(n) until a step is shorter than a second. Its sum has a limit, and the limit needs no steps: with
+t_n = D + c(0) + ... + c(n-1) the definition says T_max (t_n+1 - D) = records that came from -I to t_n. So R is the
+first moment at which what came equals what could be processed. Where the load stays at or above the ability that moment
+never comes, and R is infinite. `needed_ability_per_s` turns the same equation around.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rheostat.errors import InvalidValue
+from rheostat.job.frozen import check_number
+
+Floats = NDArray[np.float64]
+
+CLOSE_S = 1.0
+"""The paper's end of the sequence: a step shorter than this."""
+SLACK = 1e-9
+"""Relative: two ways to add up the same records differ by their last bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """The load around a failure at second 0, as the records that came and will come."""
+
+    at_s: Floats
+    """Moments between which the load is constant, rising; the first is at or before 0, the last ends the forecast."""
+    came: Floats
+    """Records that came up to each moment, 0 at second 0 (and negative before it)."""
+    before_per_s: float
+    """The load before the first moment."""
+    after_per_s: float
+    """The load after the last one: the forecast's last value stays."""
+
+    @staticmethod
+    def of(history: ArrayLike, forecast: ArrayLike, step_s: float, forecast_step_s: float | None = None) -> Course:
+        """Join rates before and after now, each the mean over one step, oldest first; gaps (NaN) take a neighbour's."""
+        check_number("step_s", step_s, least=1e-9)
+        check_number("forecast_step_s", forecast_step_s, least=1e-9)
+        past, future = _rates("history", history), _rates("forecast", forecast)
+        known = np.concatenate([past, future])
+        known = known[~np.isnan(known)]
+        if not known.size:
+            raise InvalidValue("a recovery time needs at least one known load, before or after now")
+        past = _filled(past, known[0])
+        future = _filled(future, past[-1] if past.size else known[0])
+        after_s = step_s if forecast_step_s is None else forecast_step_s
+        at = np.concatenate([-step_s * np.arange(past.size, 0, -1.0), after_s * np.arange(future.size + 1.0)])
+        records = np.concatenate([past * step_s, future * after_s])
+        came = np.concatenate([[0.0], np.cumsum(records)])
+        if not np.isfinite(came).all():
+            raise InvalidValue(f"a load of {known.max():g} records/s cannot be added up")
+        every = np.concatenate([past, future])
+        return Course(at, came - came[past.size], float(every[0]), float(every[-1]))
+
+    @staticmethod
+    def constant(rate_per_s: float) -> Course:
+        """Return a load that never changes."""
+        return Course.of([rate_per_s], [], 1.0)
+
+    def came_until(self, t_s: ArrayLike) -> Floats:
+        """Return the records that came between second 0 and a moment; negative for a moment before it."""
+        t = np.asarray(t_s, dtype=float)
+        inside = np.interp(t, self.at_s, self.came)
+        before = self.before_per_s * np.minimum(t - self.at_s[0], 0.0)
+        after = self.after_per_s * np.maximum(t - self.at_s[-1], 0.0)
+        total: Floats = inside + before + after
+        return total
+
+
+def recovery_time_s(
+    ability_per_s: float,
+    course: Course,
+    checkpoint_interval_s: float,
+    downtime_s: float,
+    waiting: float = 0.0,
+) -> float:
+    """Return R, from the failure until the job has caught up; infinite where it never does.
+
+    `waiting` are records that wait already when it fails: a failure during recovery.
+    """
+    _check(checkpoint_interval_s, downtime_s, waiting)
+    check_number("ability_per_s", ability_per_s)
+    if math.isinf(downtime_s):
+        return math.inf
+    # What is left to do at a moment; a straight line between two moments of the course.
+    moments = np.concatenate([[downtime_s], course.at_s[course.at_s > downtime_s]])
+    lost = waiting - float(course.came_until(-checkpoint_interval_s))
+    left = lost + course.came_until(moments) - ability_per_s * (moments - downtime_s)
+    done = np.flatnonzero(left <= SLACK * max(lost, 1.0))
+    if done.size:
+        k = int(done[0])
+        if k == 0:
+            return float(downtime_s)
+        span, fell = moments[k] - moments[k - 1], left[k - 1] - left[k]
+        return float(min(moments[k - 1] + span * left[k - 1] / fell, moments[k]))
+    spare = ability_per_s - course.after_per_s
+    return float(moments[-1] + left[-1] / spare) if spare > SLACK * ability_per_s else math.inf
+
+
+def catch_up_steps_s(
+    ability_per_s: float,
+    course: Course,
+    checkpoint_interval_s: float,
+    downtime_s: float,
+    most: int = 1000,
+) -> list[float]:
+    """Return the paper's c(0), c(1), ... down to the first that is shorter than a second."""
+    _check(checkpoint_interval_s, downtime_s, 0.0)
+    check_number("ability_per_s", ability_per_s, least=5e-324)
+    steps: list[float] = []
+    start, end = -checkpoint_interval_s, downtime_s
+    while len(steps) < most and not (steps and steps[-1] < CLOSE_S):
+        records = float(course.came_until(end) - course.came_until(start))
+        steps.append(records / ability_per_s)
+        start, end = end, end + steps[-1]
+    return steps
+
+
+def needed_ability_per_s(
+    max_recovery_s: float,
+    course: Course,
+    checkpoint_interval_s: float,
+    downtime_s: float,
+    waiting: float = 0.0,
+) -> float:
+    """Return the smallest ability with which a job recovers in time; infinite where no ability can.
+
+    It must have caught up at some moment of the time it has, so it is the least of what each moment would take; between
+    two moments of the course that rises or falls all the way, so only the moments themselves matter.
+    """
+    _check(checkpoint_interval_s, downtime_s, waiting)
+    check_number("max_recovery_s", max_recovery_s)
+    lost = waiting - float(course.came_until(-checkpoint_interval_s))
+    if downtime_s <= max_recovery_s and lost + float(course.came_until(downtime_s)) <= SLACK * max(lost, 1.0):
+        return 0.0  # nothing came: it has caught up when it resumes
+    if downtime_s >= max_recovery_s:
+        return math.inf
+    inside = course.at_s[(course.at_s > downtime_s) & (course.at_s < max_recovery_s)]
+    moments = np.append(inside, max_recovery_s)
+    needed = (lost + course.came_until(moments)) / (moments - downtime_s)
+    return float(max(needed.min(), 0.0))
+
+
+def implied_downtime_s(
+    recovery_s: float,
+    ability_per_s: float,
+    course: Course,
+    checkpoint_interval_s: float,
+    waiting: float = 0.0,
+) -> float:
+    """Return the downtime that explains a measured recovery, given the load that really came: the model, corrected."""
+    _check(checkpoint_interval_s, recovery_s, waiting)
+    check_number("ability_per_s", ability_per_s, least=5e-324)
+    records = waiting + float(course.came_until(recovery_s) - course.came_until(-checkpoint_interval_s))
+    return min(max(recovery_s - records / ability_per_s, 0.0), recovery_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """The size that keeps a promised recovery time, or the largest there is where none does."""
+
+    tasks: int
+    recovery_s: float
+    kept: bool
+    needed_per_s: float
+    """The ability that would keep it; infinite where the downtime alone is too long."""
+
+
+def smallest_size(
+    sizes: Iterable[int],
+    abilities_per_s: Iterable[float],
+    max_recovery_s: float,
+    course: Course,
+    checkpoint_interval_s: float,
+    downtime_s: float,
+    waiting: float = 0.0,
+) -> Promise:
+    """Return the smallest size whose ability keeps the promise; else the largest, and that it is broken."""
+    known = sorted(zip(sizes, abilities_per_s, strict=True))
+    if not known:
+        raise InvalidValue("there is no size to choose from")
+    needed = needed_ability_per_s(max_recovery_s, course, checkpoint_interval_s, downtime_s, waiting)
+    tasks, ability = next(((n, able) for n, able in known if able >= needed * (1 - SLACK)), known[-1])
+    recovery = recovery_time_s(ability, course, checkpoint_interval_s, downtime_s, waiting)
+    return Promise(tasks, recovery, ability >= needed * (1 - SLACK), needed)
+
+
+def _check(checkpoint_interval_s: float, downtime_s: float, waiting: float) -> None:
+    check_number("checkpoint_interval_s", checkpoint_interval_s)
+    check_number("downtime_s", downtime_s, infinite=True)
+    check_number("waiting", waiting)
+
+
+def _rates(what: str, values: ArrayLike) -> Floats:
+    rates = np.asarray(values, dtype=float).reshape(-1)
+    wrong = rates[(rates < 0) | np.isinf(rates)]
+    if wrong.size:
+        raise InvalidValue(f"a rate of the {what} must be finite and not negative, it is {wrong[0]:g}")
+    return rates
+
+
+def _filled(rates: Floats, first: float) -> Floats:
+    """Let every gap have the last known value before it; those at the start the first known one."""
+    known = ~np.isnan(rates)
+    last = np.maximum.accumulate(np.where(known, np.arange(rates.size), -1)) if rates.size else np.empty(0, dtype=int)
+    filled: Floats = np.where(last >= 0, rates[np.maximum(last, 0)], first)
+    return filled

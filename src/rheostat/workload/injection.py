@@ -1,0 +1,65 @@
+"""Pipelines for a testbed on Spark: fed at the rates of a trial's phases, paced where their ability is to be known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rheostat.engine.spark.offsets import OffsetCounter
+from rheostat.engine.spark.testbed import Injected
+from rheostat.errors import InvalidValue
+from rheostat.job.decision import Phase
+from rheostat.workload.catalog import pipeline_named
+from rheostat.workload.loads import Steps
+from rheostat.workload.schedule import Schedule
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+STEP_S = 5
+"""Phases last whole steps."""
+QUERY = "testbed"
+
+
+def schedule_of(phases: tuple[Phase, ...]) -> Schedule:
+    """Return the records that the phases bring, second by second."""
+    levels: list[float] = []
+    for phase in phases:
+        if phase.seconds % STEP_S:
+            raise InvalidValue(f"a phase of {phase.seconds:g} s: on Spark it must last a multiple of {STEP_S} s")
+        levels += [sum(phase.rates_per_s.values())] * round(phase.seconds / STEP_S)
+    # The rows of the last step go on for a while: a query is stopped a little after its last phase.
+    levels += levels[-1:] * 2
+    return Schedule(Steps(tuple(levels), STEP_S), 1.0, len(levels) * STEP_S)
+
+
+def injected(
+    pipeline: str, *, slot_per_s: float | None = None, partitions: int = 12, trigger_s: float = 1.0
+) -> Injected:
+    """Return how a pipeline of the catalogue is started for a trial; a pace gives its slots a known ability."""
+    built = pipeline_named(pipeline)
+
+    def start(
+        spark: SparkSession, phases: tuple[Phase, ...], folder: Path
+    ) -> tuple[StreamingQuery, OffsetCounter | None]:
+        from rheostat.workload.pacing import paced
+        from rheostat.workload.pipeline import plain
+        from rheostat.workload.source import ScheduleCounter, stream
+
+        schedule = schedule_of(phases)
+        events = stream(spark, schedule, partitions=partitions)
+        if slot_per_s is not None:
+            events = paced(events, slot_per_s, tasks=partitions)
+        query = (
+            built.build(events, plain)
+            .writeStream.queryName(QUERY)
+            .outputMode(built.output_mode)
+            .format("noop")
+            .option("checkpointLocation", str(folder / "checkpoint"))
+            .trigger(processingTime=f"{trigger_s:g} seconds")
+            .start()
+        )
+        return query, ScheduleCounter(schedule)
+
+    return start

@@ -27,37 +27,38 @@ def test_what_goes_wrong_is_named_and_costs_nothing(tmp_path: Path) -> None:
         topics = json.dumps({"source": source, "sink": sink, "wide": wide})
         command = [sys.executable, spark_realtime_edges.__file__, broker.bootstrap, str(tmp_path), topics]
         with (tmp_path / "stderr").open("w") as errors:
-            child = subprocess.Popen(
+            popen = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, bufsize=1
             )
-            try:
-                tell = reader(child, tmp_path / "stderr")
-                told = tell("refused")
-                assert "topic 'misspelt' is not on" in told["missing"]
-                assert f"{spark_realtime_edges.SLOTS} tasks of the source need" in told["wide"]
-                assert told["active"] == 0
+            with popen as child:
+                try:
+                    tell = reader(child, tmp_path / "stderr")
+                    told = tell("refused")
+                    assert "topic 'misspelt' is not on" in told["missing"]
+                    assert f"{spark_realtime_edges.SLOTS} tasks of the source need" in told["wide"]
+                    assert told["active"] == 0
 
-                told = tell("running")
-                assert "another driver (process" in told["twice"]
-                assert (told["active"], told["status"]) == (1, "running")
+                    told = tell("running")
+                    assert "another driver (process" in told["twice"]
+                    assert (told["active"], told["status"]) == (1, "running")
 
-                broker.kill()
-                child.stdin.write("dead\n")  # type: ignore[union-attr]
-                told = tell("blind")
-                assert "does not answer" in told["problem"]
-                assert told["held"]
+                    broker.kill()
+                    child.stdin.write("dead\n")  # type: ignore[union-attr]
+                    told = tell("blind")
+                    assert "does not answer" in told["problem"]
+                    assert told["held"]
 
-                broker.start()
-                with start_load(broker.bootstrap, source, schedule, start_s=0.0, first_s=5, last_s=SECONDS) as load:
-                    load.wait()
-                child.stdin.write("back\n")  # type: ignore[union-attr]
-                assert tell("back")["records"] == 3 * RECORDS * SECONDS  # three words a line, all counted
+                    broker.start()
+                    with start_load(broker.bootstrap, source, schedule, start_s=0.0, first_s=5, last_s=SECONDS) as load:
+                        load.wait()
+                    child.stdin.write("back\n")  # type: ignore[union-attr]
+                    assert tell("back")["records"] == 3 * RECORDS * SECONDS  # three words a line, all counted
 
-                status = tell("poisoned")["status"]
-                assert status.startswith("failed: given up after 3 failures")
-                assert child.wait(60) == 0
-            finally:
-                child.kill()
+                    status = tell("poisoned")["status"]
+                    assert status.startswith("failed: given up after 3 failures")
+                    assert child.wait(60) == 0
+                finally:
+                    child.kill()
 
 
 def reader(child: "subprocess.Popen[str]", errors: Path) -> Callable[[str], dict[str, Any]]:
@@ -65,6 +66,8 @@ def reader(child: "subprocess.Popen[str]", errors: Path) -> Callable[[str], dict
 
     def tell(event: str) -> dict[str, Any]:
         line = child.stdout.readline() if child.stdout else ""
+        if not line:
+            child.kill()
         assert line, errors.read_text()[-3000:]
         told: dict[str, Any] = json.loads(line)
         assert told["event"] == event

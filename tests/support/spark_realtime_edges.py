@@ -19,8 +19,10 @@ import structlog
 import rheostat
 from rheostat.bench.realtime_trial import counted, expected, local_session
 from rheostat.bench.spark_trial import quiet
+from rheostat.clock import WallClock
 from rheostat.engine.spark import owner, realtime
 from rheostat.engine.spark.attach import Scaler
+from rheostat.engine.spark.checkpoint import Checkpoint
 from rheostat.engine.spark.kafka_client import producer
 from rheostat.engine.spark.staged import Staged
 from rheostat.errors import RheostatError
@@ -67,23 +69,25 @@ def main(servers: str, folder: Path, topics: dict[str, str]) -> None:
             journal=str(folder / journal),
         )
 
-    def refused(source: str, checkpoint: str) -> str:
+    def refused(begin: Callable[[], object]) -> str:
         try:
-            scaled(source, checkpoint, "other.db")
+            begin()
         except RheostatError as error:
             return str(error)
         return ""
 
     say(
         event="refused",
-        missing=refused("misspelt", "refused"),
-        wide=refused(topics["wide"], "refused"),
+        missing=refused(lambda: scaled("misspelt", "refused", "other.db")),
+        wide=refused(lambda: scaled(topics["wide"], "refused", "other.db")),
         active=len(spark.streams.active),
     )
 
     with scaled(topics["source"], "checkpoint", "journal.db") as scaler:
         wait("a window", lambda: scaler.steps and scaler.steps[-1].observation.usable, scaler)
-        twice = refused(topics["source"], "checkpoint")
+        # As a second driver with a journal of its own does it, before anything else.
+        second = owner.Owner(Checkpoint(spark, str(folder / "checkpoint")), WallClock())
+        twice = refused(second.claim)
         say(event="running", twice=twice, active=len(spark.streams.active), status=scaler.status)
         sys.stdin.readline()  # the broker is dead
         begun = len(scaler.steps)

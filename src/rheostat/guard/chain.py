@@ -57,8 +57,9 @@ def step_size(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
 
 
 def recovering(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
-    """Do not shrink before a failure's backlog is worked off; growing is allowed."""
-    if scene.window.status is not Status.RECOVERING or scene.guards.shrink_while_recovering:
+    """Do not shrink before the backlog of a failure, a change or a peak is worked off; growing is allowed."""
+    behind = scene.window.status is Status.RECOVERING or scene.window.catching_up
+    if not behind or scene.guards.shrink_while_recovering:
         return target, ""
     kept = _without(target, scene.running, shrink=True)
     return kept, "" if kept == target else "no shrinking while the job recovers"

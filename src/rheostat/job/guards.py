@@ -76,7 +76,7 @@ class Guards:
     frozen: tuple[FrozenPeriod, ...] = ()
     """Periods in which nothing is changed."""
     shrink_while_recovering: bool = False
-    """Whether the job may shrink before a failure's backlog is worked off."""
+    """Whether the job may shrink before the backlog of a failure, a change or a peak is worked off."""
     shrink_over_slo: bool = True
     """Whether the job may shrink while its latency or lag breaks the promise; `autoscale` turns it off."""
     shadow: bool = False

@@ -121,6 +121,8 @@ class Observation:
     """Operators with the engine's symptom of overload."""
     overdue_s: float = 0.0
     """Seconds that a running batch is past its time."""
+    catching_up: bool = False
+    """Whether more waits than usual, since a change or a peak."""
     latency: Latency | None = None
     uptime_s: float = 0.0
     downtime_s: float | None = None

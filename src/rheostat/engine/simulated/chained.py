@@ -72,6 +72,7 @@ class ChainedEngine(SimulatedEngine):
             edges=found.edges,
             overloaded=found.overloaded,
             overdue_s=found.overdue_s,
+            catching_up=found.catching_up,
             latency=found.latency,
             uptime_s=uptime_s,
             downtime_s=job.downtime_s,

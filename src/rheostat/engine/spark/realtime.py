@@ -286,6 +286,7 @@ class RealTimeEngine:
             edges=found.edges,
             overloaded=found.overloaded,
             overdue_s=found.overdue_s,
+            catching_up=found.catching_up,
             latency=found.latency,
             uptime_s=now_s - self._started_s,
             downtime_s=downtime_s,

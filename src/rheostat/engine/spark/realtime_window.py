@@ -17,7 +17,7 @@ from rheostat.engine.spark.probe import RECORDS, read_probe
 from rheostat.engine.spark.progress import Batch
 from rheostat.engine.spark.staged import LATENCY, border
 from rheostat.engine.spark.stages import Stage
-from rheostat.engine.spark.stretch import Chain, Span, held_up, late_stages, needs
+from rheostat.engine.spark.stretch import LATE, Chain, Span, held_up, late_stages, needs
 from rheostat.job.observation import EdgeReading, Latency, OperatorReading
 
 
@@ -53,6 +53,8 @@ class RealTimeWindow:
     rate_per_s: float | None
     backlog: float | None
     lag_s: float | None
+    catching_up: bool
+    """Whether more waits than a batch brings."""
 
 
 def arrival_rate(arrived: Sequence[Arrived], since_s: float) -> float | None:
@@ -100,6 +102,10 @@ def realtime_window(
     late = (late_stages(chain, now) if now else ()) or late_stages(chain, finished[-1])
     shares = held_up(chain, [*finished, *([now] if now else [])])
     need = needs(chain, operators, rate, (running.tasks if running else None) or chain.tasks)
+    catching_up = backlog is not None and rate is not None and backlog > rate * chain.batch_s
+    if not late and catching_up:
+        # Where time per record says that the backlog cannot become less, no batch has to be late.
+        late = tuple(name for name in chain.names if need.get(name, 0.0) > 1.0 + LATE)
     # The source only waits; among the others the one that needs the most time per task, those behind it wait for it.
     root = max((name for name in late if name in chain.names[1:]), key=lambda name: need.get(name, 0.0), default=None)
     if root is not None:
@@ -116,6 +122,7 @@ def realtime_window(
         rate_per_s=rate,
         backlog=backlog,
         lag_s=None if backlog is None or not rate else backlog / rate,
+        catching_up=catching_up,
     )
 
 

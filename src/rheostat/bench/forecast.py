@@ -1,8 +1,8 @@
 """How good are the forecasters? Recorded loads, walked through step by step, each forecast beside the last value.
 
-The chooser is judged as it works in the loop: at every moment it knows only what came before, it back-tests from time to
-time and sticks to its choice until the next back-test. A trace's error is relative to that of the last value over the
-same horizon from the same moments (MASE with the naive forecast of the same horizon), so below 1 is better. The
+The chooser is judged as it works in the loop: at every moment it knows only what came before, it back-tests from time
+to time and sticks to its choice until the next back-test. A trace's error is relative to that of the last value over
+the same horizon from the same moments (MASE with the naive forecast of the same horizon), so below 1 is better. The
 horizons are those of CALIBRATION.md's table.
 """
 

@@ -23,7 +23,7 @@ from rheostat.job.forecast import LAST_VALUE, Forecast, ForecastChoice
 
 Floats = NDArray[np.float64]
 
-ORIGINS, FEW_ORIGINS = 96, 6
+ORIGINS, FEW_ORIGINS = 64, 6
 """Moments from which own models are tried, and those through statsforecast."""
 LEAST_ORIGINS = 5
 LEAST_HISTORY = 24

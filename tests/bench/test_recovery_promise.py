@@ -83,5 +83,7 @@ def test_catching_up_is_measured_from_the_failure() -> None:
     lag[120:200] = 50.0
     assert caught_up_s(lag, 100.0) == 100.0
     assert caught_up_s(lag, 600.0) == 0.0
+    lag[100:104] = 50.0  # still behind from something else
+    assert caught_up_s(lag, 100.0) == 100.0
     lag[900:] = 50.0
     assert caught_up_s(lag, 890.0) == math.inf

@@ -122,12 +122,14 @@ class Comparison:
 def caught_up_s(lag_s: Floats, failure_s: float) -> float:
     """Return the seconds from a failure until the lag it causes is gone again; 0 where it causes none.
 
-    It is noticed late: the lag may begin only a minute after the failure.
+    It is noticed late: the lag may begin only a minute after the failure. Where the job is behind already, for a change
+    say, it is the last such stretch that begins by then.
     """
     behind = lag_s[int(failure_s) :] > BEHIND_S
-    first = int(np.argmax(behind[:UNNOTICED_S]))
-    if not behind[:UNNOTICED_S].any():
+    begins = behind[:UNNOTICED_S] & ~np.concatenate([[False], behind[: UNNOTICED_S - 1]])[: behind[:UNNOTICED_S].size]
+    if not begins.any():
         return 0.0
+    first = int(np.flatnonzero(begins)[-1])
     caught = np.flatnonzero(~behind[first:])
     return float(first + caught[0]) if caught.size else math.inf
 

@@ -55,5 +55,7 @@ def simulate(
         out.print(line, markup=False)
     out.print(tables.conditions(comparison.scenario, seeds, chosen.notes), style="dim", markup=False)
     if json_file is not None:
-        write_json(json_file, {"scenario": comparison.scenario.settings, "row": row.as_dict(), **counts})
+        caught_up = run.recoveries_s(comparison.scenario.failures_s)
+        result = {"scenario": comparison.scenario.settings, "row": row.as_dict(), "recoveries_s": caught_up, **counts}
+        write_json(json_file, result)
     write_page(comparison, html_file)

@@ -82,7 +82,9 @@ class Config(BaseModel):
     def scenario(self, seeds: Sequence[int] = ()) -> Scenario:
         """Return the run as the benches know it, for its own seed or for several; all of it is checked on the way."""
         from rheostat.bench.runs import Scenario
+        from rheostat.forecast.registry import check_candidates
 
+        check_candidates(self.forecast.candidates)
         plant, load = read_plant(self.job), read_load(self.load)
         policy_maker(*self.policy_named())
         duration_s = natural_length_s(load) if self.duration_s is None else self.duration_s

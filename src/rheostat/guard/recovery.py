@@ -29,6 +29,8 @@ from rheostat.model.loglog import LogLog
 from rheostat.model.recovery import Course, needed_ability_per_s, recovery_time_s
 from rheostat.policy.demand import measured_selectivity
 
+PROMISED = 0.9
+"""Share of failures for which a recovery time is promised, where the Slo does not say."""
 CHECKPOINT_S = 10.0
 """Where the engine does not say how often it makes a checkpoint."""
 LEAD_S = 180.0
@@ -169,10 +171,10 @@ def recovery_floor(
     return Floor(floor, not late, why, needed, downtime_s, interval_s, soon[0], abilities)
 
 
-def doubt(quantile: float) -> float:
-    """Return the quantile of each of two independent doubts, downtime and load, that together give this one."""
+def doubt(quantile: float | None) -> float:
+    """Return the quantile of each of two independent doubts, downtime and load, that together give the promised one."""
     normal = NormalDist()
-    return normal.cdf(normal.inv_cdf(quantile) / math.sqrt(2))
+    return normal.cdf(normal.inv_cdf(quantile or PROMISED) / math.sqrt(2))
 
 
 def _enough(abilities_per_s: Floats, needed_per_s: float) -> int | None:

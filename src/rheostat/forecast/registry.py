@@ -1,0 +1,37 @@
+"""Forecasters by name."""
+
+from __future__ import annotations
+
+from rheostat.errors import InvalidValue, nearest
+from rheostat.forecast.autoregression import AutoRegression
+from rheostat.forecast.drift import Drift
+from rheostat.forecast.last_value import LastValue
+from rheostat.forecast.profile import Profile
+from rheostat.forecast.statistical import auto_arima, auto_ces, holt_winters
+from rheostat.job.forecast import LAST_VALUE
+from rheostat.ports import Forecaster
+
+OWN = ("drift", "autoregression", "profile")
+"""Tried unless told otherwise: each takes about a millisecond."""
+STATISTICAL = ("holt-winters", "ces", "arima")
+"""Through statsforecast, tried where they are named."""
+NAMES = (LAST_VALUE, *OWN, *STATISTICAL)
+
+
+def make_forecaster(name: str, period: int | None = None) -> Forecaster:
+    """Return a fresh forecaster; `period` is for the profile."""
+    if name == LAST_VALUE:
+        return LastValue()
+    if name == "drift":
+        return Drift()
+    if name == "autoregression":
+        return AutoRegression()
+    if name == "profile":
+        return Profile(period)
+    if name == "holt-winters":
+        return holt_winters()
+    if name == "ces":
+        return auto_ces()
+    if name == "arima":
+        return auto_arima()
+    raise InvalidValue(f"unknown forecaster {name!r}, {nearest(name, NAMES)}")

@@ -25,7 +25,7 @@ ENOUGH = 16
 class Trend:
     """Predicts that the present slope goes on for a while."""
 
-    def __init__(self, length: int = 16, damping: float = 0.97) -> None:
+    def __init__(self, length: int = 24, damping: float = 0.99) -> None:
         if length < LEAST:
             raise InvalidValue(f"length of a trend must be at least {LEAST}, not {length}")
         if not 0 < damping <= 1:

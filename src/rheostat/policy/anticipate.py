@@ -5,15 +5,16 @@ What differs from Phoebe:
   promise takes its upper quantile (`promise`). Before the first failure a prior stands in for it.
 - T_max is corrected by every window's records per useful second, not only while the job catches up.
 - The promise must hold for a failure at any moment until a change could help (`soon_s`), not only now.
-- It looks at every step. It grows when the promise would break, for `grow_for_s`; it shrinks when that lasts for
-  `stay_s`. No change is smaller than the share `step` of the largest size, so changes are few.
+- A change has a price (`price_s`). It shrinks when what that would have saved so far has come to the price, not before;
+  it grows when the promise would break, and then as far as what is not yet needed costs no more than two prices. So
+  sizes follow a fast load in large steps and a slow one closely, without knowing which it is.
 - While a job catches up it is left alone, unless it never would.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -22,7 +23,6 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Expectation, Interval, Reason
 from rheostat.job.frozen import check_number
 from rheostat.model.ahead import needed_later_per_s
-from rheostat.model.capacity import Capacity
 from rheostat.model.downtime import Downtimes
 from rheostat.model.outage import NORMAL_LAG_S, PREDICTED, Outages
 from rheostat.model.recovery import Course, Floats, recovery_time_s
@@ -30,6 +30,9 @@ from rheostat.policy.explain import changes, direction, rate
 from rheostat.policy.foresight import Foresight, course, forecast, scale_out, sizes
 from rheostat.policy.looking_ahead import At, LookingAhead
 from rheostat.policy.phoebe import TARGET_S
+
+LONGEST_STEP_S = 300.0
+"""A longer pause between two looks counts as so long: clocks jump."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,9 @@ class Outlook:
     recovery_high_s: float
     """The same with the promised quantile."""
 
-    def needed_per_s(self, within_s: float) -> float:
-        """Return the ability that keeps the promise for so long."""
-        return float(self.peaks[min(int(within_s / self.step_s), len(self.peaks) - 1)])
+    def place(self, within_s: float) -> int:
+        """Return the step that lies so many seconds ahead."""
+        return min(int(within_s / self.step_s), len(self.peaks) - 1)
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class Anticipate(LookingAhead):
     """Keeps a promised recovery time with a promised probability, in few changes."""
 
     name: ClassVar[str] = "anticipate"
+    reads_partial_windows: ClassVar[bool] = True
+    """Offsets are not late: right after a change nothing else is needed."""
 
     target_s: float | None = None
     """Longest recovery time, in seconds; left out, `Slo.max_recovery_s`, or 180."""
@@ -66,25 +71,21 @@ class Anticipate(LookingAhead):
     """Share of failures that must be over within the target."""
     prior_downtime_s: float = 60.0
     """Downtime before a failure was seen, in seconds; it counts as one failure."""
+    horizon_s: float = 1800.0
+    """How far the forecast goes, in seconds."""
     soon_s: float = 90.0
     """How far ahead the promise must hold with the present size, in seconds: until a change could help."""
-    grow_for_s: float = 600.0
-    """For how long a larger size must be enough, in seconds."""
-    stay_s: float = 600.0
+    stay_s: float = 300.0
     """For how long a smaller size must be enough, in seconds."""
-    step: float = 0.25
-    """Smallest change, as a share of the largest size that is allowed."""
-    worth: float = 0.2
-    """Share of the slots that shrinking must save."""
+    price_s: float = 80.0
+    """What a change is worth, in seconds of the largest size."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_number("target_s of policy 'anticipate'", self.target_s, least=1e-9)
         check_number("promise of policy 'anticipate'", self.promise, least=0.01, most=0.999)
-        for what in ("prior_downtime_s", "soon_s", "grow_for_s", "stay_s"):
+        for what in ("prior_downtime_s", "soon_s", "stay_s", "price_s"):
             check_number(f"{what} of policy 'anticipate'", getattr(self, what), most=86_400.0)
-        for what in ("step", "worth"):
-            check_number(f"{what} of policy 'anticipate'", getattr(self, what), most=1.0)
 
     def initial(self) -> Foresight:
         """Return nothing but the prior."""
@@ -92,18 +93,20 @@ class Anticipate(LookingAhead):
 
     def decide(self, situation: At) -> Decision:
         """Grow when the promise would break, shrink when it pays."""
+        seen, known = situation.knowledge, situation.window.running
+        if known is None or set(known.tasks) != set(situation.spec.tunable_names):
+            return Decision.hold(Reason.UNUSABLE, "anticipate: the running allocation is not known")
         if asked := self.profiling(situation):
             return asked
-        seen, running = situation.knowledge, situation.running
+        running = situation.running
         capacity = seen.capacity("busy")
         if capacity is None or seen.load.newest is None:
             sentence = "anticipate: neither a profile nor a busy window tells what the job is able to do"
-            return Decision.hold(Reason.WAITING, sentence)
+            return Decision.hold(Reason.WAITING, sentence, memo=situation.memo)
         now = scale_out(running)
         outlook = self.outlook(situation, capacity.per_s(now))
         choices = sizes(situation, self.smallest, self.largest)
-        soon = outlook.needed_per_s(self.soon_s)
-        kept = capacity.per_s(choices[-1][0]) >= soon
+        kept = capacity.per_s(choices[-1][0]) >= float(outlook.peaks[outlook.place(self.soon_s)])
         told = f"{outlook.recovery_high_s:.0f} s" if math.isfinite(outlook.recovery_high_s) else "for ever"
         load = float(outlook.load[0])
         because = f"{rate(load)} arrive and a failure now would take up to {told} with {now} workers"
@@ -117,30 +120,43 @@ class Anticipate(LookingAhead):
         behind = seen.outages.under_way or (situation.window.lag_s or 0.0) > 4 * NORMAL_LAG_S
         if behind and capacity.per_s(now) > float(outlook.load.max()):
             sentence = f"anticipate: the job catches up and is left alone; {because}"
-            return Decision.hold(Reason.WAITING, sentence, evidence=evidence)
-        target = self.choose(outlook, capacity, choices, now)
+            return Decision.hold(Reason.WAITING, sentence, evidence=evidence, memo=situation.memo)
+        target, wasted = self.choose(situation, outlook, [(n, a, capacity.per_s(n)) for n, a in choices])
+        memo = {"at_s": situation.window.at_s, "wasted": wasted}
         if target is None or target == running:
             reason = Reason.STEADY if kept else Reason.UNDER_PROVISIONED
-            return Decision.hold(reason, f"anticipate: {because}", evidence=evidence, expects=expects)
+            return Decision.hold(reason, f"anticipate: {because}", evidence=evidence, expects=expects, memo=memo)
         sentence = f"anticipate: {changes(running, target)}, because {because}"
-        return Decision(target, direction(running, target), sentence, evidence, expects)
+        # From here on a failure meets the new size.
+        after = self.outlook(situation, capacity.per_s(scale_out(target)))
+        evidence |= {PREDICTED: after.recovery_s, "recovery_high_s": after.recovery_high_s}
+        most = max(after.recovery_s, after.recovery_high_s, outlook.target_s)
+        expects = replace(expects, recovery_s=Interval(0.0, after.recovery_s, most))
+        return Decision(target, direction(running, target), sentence, evidence, expects, memo)
 
     def choose(
-        self, outlook: Outlook, capacity: Capacity, choices: list[tuple[int, Allocation]], now: int
-    ) -> Allocation | None:
-        """Return the size to change to; None to stay."""
-        largest = choices[-1][0]
-        least = max(1, round(self.step * largest))
-
-        def smallest(needed_per_s: float, at_least: int = 0) -> tuple[int, Allocation]:
-            able = (pair for pair in choices if pair[0] >= at_least and capacity.per_s(pair[0]) >= needed_per_s)
-            return next(able, choices[-1])
-
-        if smallest(outlook.needed_per_s(self.soon_s))[0] > now:
-            until = max(self.grow_for_s, self.soon_s)
-            return smallest(outlook.needed_per_s(until), min(now + least, largest))[1]
-        size, target = smallest(outlook.needed_per_s(self.stay_s))
-        return target if size <= min(now - least, (1 - self.worth) * now) else None
+        self, situation: At, outlook: Outlook, choices: list[tuple[int, Allocation, float]]
+    ) -> tuple[Allocation | None, float]:
+        """Return the size to change to (None to stay), and the slot-seconds wasted so far by not shrinking."""
+        now, step_s = scale_out(situation.running), outlook.step_s
+        price = self.price_s * choices[-1][1].slots
+        abilities = np.array([able for _, _, able in choices])
+        # For every coming step the place of the smallest size that keeps the promise until then.
+        places = np.minimum(np.searchsorted(abilities, outlook.peaks * (1 - 1e-9)), len(choices) - 1)
+        slots = np.array([allocation.slots for _, allocation, _ in choices], dtype=float)
+        soon, stays = (int(places[outlook.place(seconds)]) for seconds in (self.soon_s, self.stay_s))
+        if choices[soon][0] > now:
+            for larger in range(soon + 1, int(places[-1]) + 1):
+                until = int(np.argmax(places >= larger))
+                if (slots[larger] - slots[places[:until]]).sum() * step_s <= 2.0 * price:
+                    soon = larger
+            return choices[soon][1], 0.0
+        if choices[stays][0] >= now:
+            return None, 0.0
+        passed = situation.window.at_s - float(situation.memo.get("at_s", situation.window.at_s))
+        saved = (situation.running.slots - slots[stays]) * min(max(passed, 0.0), LONGEST_STEP_S)
+        wasted = float(situation.memo.get("wasted", 0.0)) + float(saved)
+        return (choices[stays][1], 0.0) if wasted >= price else (None, wasted)
 
     def outlook(self, situation: At, able_per_s: float) -> Outlook:
         """Forecast the load, and what the promise takes under it."""
@@ -148,8 +164,8 @@ class Anticipate(LookingAhead):
         target_s = self.target_s or situation.slo.max_recovery_s or TARGET_S
         # A failure falls anywhere between two checkpoints; downtimes are learned with the same half interval.
         back_s = 0.5 * (situation.spec.checkpoint_interval_s or 0.0)
-        longest = max(self.soon_s, self.grow_for_s, self.stay_s)
-        path = forecast(seen, self.forecast, min(longest, self.horizon_s) + target_s)
+        longest = max(self.soon_s, self.stay_s, self.horizon_s)
+        path = forecast(seen, self.forecast, longest + target_s)
         around, downtimes, step_s = course(seen, path), seen.outages.downtimes, seen.load.step_s
         promised_s = downtimes.quantile(self.promise)
         later = step_s * np.arange(int(longest / step_s) + 1, dtype=np.float64)

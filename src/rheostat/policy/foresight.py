@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from rheostat.forecast.last_value import LastValue, Values
-from rheostat.forecast.trend import Trend
+from rheostat.forecast.last_value import Values
+from rheostat.forecast.registry import make_forecaster
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement
 from rheostat.job.observation import Change, Observation, Status
@@ -28,7 +28,7 @@ from rheostat.model.profile import Point, limits_found, point_of
 from rheostat.model.recovery import Course
 from rheostat.policy.fit import fit_allocation
 from rheostat.policy.profiling import NAME
-from rheostat.ports import Forecaster, Situation
+from rheostat.ports import Situation
 
 KEPT = 40
 """Newest live samples and latencies that are kept."""
@@ -132,7 +132,7 @@ def forecast(seen: Foresight, name: str, ahead_s: float, quantile: float = 0.5) 
     """Return the load of the coming steps; never more than twice what was seen, so that nothing explodes."""
     steps = max(1, math.ceil(ahead_s / seen.load.step_s))
     values = seen.load.values()[-RECENT:]
-    model: Forecaster = Trend() if name == "trend" else LastValue()
+    model = make_forecaster(name)
     model.fit([float(v) for v in values])
     known = values[~np.isnan(values)]
     path = model.predict(steps, (quantile,))[:, 0]

@@ -25,8 +25,10 @@ class LookingAhead(BasePolicy[Foresight]):
     """Seconds between two evaluations (E)."""
     horizon_s: float = 600.0
     """How far the forecast goes, in seconds."""
-    forecast: Literal["trend", "last value"] = "trend"
-    """The forecaster."""
+    forecast: Literal["trend", "last value", "drift", "autoregression", "profile", "holt-winters", "ces", "arima"] = (
+        "trend"
+    )
+    """The forecaster; the last three go through statsforecast and take longer than a step should."""
     profile: bool = True
     """Whether the job is profiled on a testbed first; off, or without a testbed, what the running job shows must do."""
     smallest: int = 2

@@ -85,7 +85,9 @@ def equation(found: Found, name: str, row: str) -> float:
 
 def _given(found: Found, name: str, row: str, away_s: Callable[[Failure], float]) -> float:
     chosen = experiment(name, found.folder)
-    clean = [f for run in found.experiments[name][row] for f in run.failures if f.took_s > 0 and not math.isnan(f.away_s)]
+    clean = [
+        f for run in found.experiments[name][row] for f in run.failures if f.took_s > 0 and not math.isnan(f.away_s)
+    ]
     return median([abs(true_recovery_s(chosen, f.workers, f.at_s, away_s(f)) / f.took_s - 1.0) for f in clean])
 
 

@@ -139,14 +139,15 @@ def away_s(up: Floats, failure_s: float) -> float:
     return float(down[0] + back[0]) if len(back) else float("nan")
 
 
-def caught_up_s(lag_s: Floats, failure_s: float, limit_s: float = 2700.0) -> float:
-    """Return the seconds from a failure until the lag is back to normal, for the first time after it rose."""
-    part = lag_s[int(failure_s) : int(failure_s + limit_s)]
+def caught_up_s(lag_s: Floats, failure_s: float, noticed_s: float, limit_s: float = 2700.0) -> float:
+    """Return the seconds from a failure until the lag that it causes, once it is noticed, is back to normal."""
+    noticed = int(noticed_s)
+    part = lag_s[int(failure_s) + noticed : int(failure_s + limit_s)]
     behind = np.flatnonzero(part > NORMAL_LAG_S)
     if not len(behind):
         return 0.0
     back = np.flatnonzero(part[behind[0] :] <= NORMAL_LAG_S)
-    return float(behind[0] + back[0]) if len(back) else limit_s
+    return float(noticed + behind[0] + back[0]) if len(back) else limit_s
 
 
 class _Player:
@@ -192,7 +193,7 @@ class _Player:
                 Failure(
                     at,
                     float(trace["load_per_s"][int(at) - 30 : int(at) + 30].mean()),
-                    caught_up_s(trace["lag_s"], at),
+                    caught_up_s(trace["lag_s"], at, self.fleet.plant.failure.detected_after_s),
                     away_s(trace["up"], at),
                     recovery_s(displayed, 1.0, at),
                     int(trace["slots"][int(at)]),

@@ -99,7 +99,7 @@ def test_a_load_above_every_ability_takes_the_largest_and_says_so() -> None:
 
 
 def test_a_load_of_zero_takes_the_smallest() -> None:
-    for policy in (Phoebe(**DONE), TWRES(**DONE), Anticipate(**DONE)):
+    for policy in (Phoebe(**DONE), TWRES(**DONE), Anticipate(price_s=0.0, **DONE)):
         assert chosen(policy.decide(at([0.0] * 40))) == 2
 
 
@@ -143,7 +143,7 @@ def test_ours_reckons_with_what_failures_took() -> None:
     slow = Downtimes((), 65.0)
     for _ in range(10):
         slow = slow.learned(110.0)
-    short, long = (Anticipate(step=0.0, **DONE).decide(at([80e3] * 40, 2, downtimes=d)) for d in (known, slow))
+    short, long = (Anticipate(price_s=0.0, **DONE).decide(at([80e3] * 40, 2, downtimes=d)) for d in (known, slow))
     assert chosen(long) > chosen(short)
     downtime = short.evidence["downtime_s"]
     assert downtime == pytest.approx(known.quantile(0.9))
@@ -153,22 +153,39 @@ def test_ours_reckons_with_what_failures_took() -> None:
 def test_ours_grows_before_the_load_is_there() -> None:
     rising = [40e3 + 80.0 * 30 * k for k in range(30)]
     flat = [rising[-1]] * 30
-    assert chosen(Anticipate(step=0.0, **DONE).decide(at(rising, 9))) > chosen(
-        Anticipate(step=0.0, **DONE).decide(at(flat, 9))
+    assert chosen(Anticipate(price_s=0.0, **DONE).decide(at(rising, 9))) > chosen(
+        Anticipate(price_s=0.0, **DONE).decide(at(flat, 9))
     )
 
 
-def test_ours_does_not_make_small_changes() -> None:
-    assert Anticipate(**DONE).decide(at([80e3] * 40, 12)).target is None
-    assert chosen(Anticipate(step=0.0, worth=0.0, **DONE).decide(at([80e3] * 40, 12))) < 12
+def test_ours_shrinks_once_that_would_have_paid_for_a_change() -> None:
+    policy, situation = Anticipate(price_s=100.0, **DONE), at([60e3] * 40, 20)
+    assert chosen(Anticipate(price_s=0.0, **DONE).decide(situation), 20) < 20
+    size, looks, wasted = 20, 0, 0.0
+    while size == 20:
+        decision = policy.decide(situation)
+        size, looks = chosen(decision, 20), looks + 1
+        assert decision.memo["wasted"] >= wasted or size < 20
+        wasted = float(decision.memo["wasted"])
+        moved = replace(situation.window, at_s=situation.window.at_s + 30.0)
+        situation = replace(situation, window=moved, memo=decision.memo)
+    # 100 s of 24 workers, at what every look of 30 s would have saved; the first look knows of no time yet.
+    assert looks == math.ceil(100.0 * 24 / (30.0 * (20 - size))) + 1
+
+
+def test_ours_grows_further_where_the_load_climbs_fast() -> None:
+    steep, slow = ([150e3 - slope * 30.0 * k for k in range(39, -1, -1)] for slope in (80.0, 20.0))
+    free, paid = (Anticipate(price_s=price, **DONE) for price in (0.0, 100.0))
+    assert chosen(paid.decide(at(steep, 9)), 9) > chosen(free.decide(at(steep, 9)), 9)
+    assert chosen(paid.decide(at(steep, 9)), 9) >= chosen(paid.decide(at(slow, 9)), 9)
 
 
 def test_ours_leaves_a_job_alone_that_catches_up() -> None:
     situation = at([80e3] * 40, 24)
     source = replace(situation.window.sources[0], lag_s=50.0)
     behind = replace(situation, window=replace(situation.window, sources=(source,)))
-    assert Anticipate(**DONE).decide(situation).target is not None
-    held = Anticipate(**DONE).decide(behind)
+    assert Anticipate(price_s=0.0, **DONE).decide(situation).target is not None
+    held = Anticipate(price_s=0.0, **DONE).decide(behind)
     assert held.target is None
     assert "catches up" in held.sentence
 
@@ -182,8 +199,8 @@ def test_twres_sizes_for_the_load_and_adds_one_when_latency_is_broken() -> None:
 
 @pytest.mark.parametrize("name", ["phoebe", "twres", "anticipate"])
 def test_impossible_options_are_refused(name: str) -> None:
-    with pytest.raises(InvalidValue, match="evaluation_s"):
-        make_policy(name, {"evaluation_s": 0})
+    with pytest.raises(InvalidValue, match="horizon_s"):
+        make_policy(name, {"horizon_s": 0})
     with pytest.raises(InvalidValue, match="deployments"):
         make_policy(name, {"deployments": 0})
 

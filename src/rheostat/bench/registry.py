@@ -8,6 +8,7 @@ from rheostat.bench.fidelity import fidelity as fidelity_to_phoebe
 from rheostat.bench.measure import Measure, Progress
 from rheostat.bench.models import models
 from rheostat.bench.realtime_cost import rescale
+from rheostat.bench.recovery import recovery
 from rheostat.bench.spark_cost import overhead, resize
 from rheostat.bench.spark_fidelity import fidelity_on_spark
 from rheostat.bench.speed import decision, simulator
@@ -24,6 +25,7 @@ BENCHES: Mapping[str, Callable[[bool, Progress], list[Measure]]] = {
     "fidelity": fidelity,
     "models": models,
     "overhead": overhead,
+    "recovery": recovery,
     "rescale": rescale,
     "resize": resize,
 }

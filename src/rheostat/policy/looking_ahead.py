@@ -1,4 +1,4 @@
-"""What Phoebe, TWRES and ours share: a profile before anything else, an evaluation interval, a forecast."""
+"""What Phoebe, TWRES and ours share: a profile before anything else, and a forecast; the first two an interval."""
 
 from __future__ import annotations
 
@@ -19,10 +19,8 @@ At = Situation[Foresight]
 
 @dataclass(frozen=True)
 class LookingAhead(BasePolicy[Foresight]):
-    """Profiles first, then evaluates every `evaluation_s` with a forecast of the load."""
+    """Profiles first, then decides with a forecast of the load."""
 
-    evaluation_s: float = 600.0
-    """Seconds between two evaluations (E)."""
     horizon_s: float = 600.0
     """How far the forecast goes, in seconds."""
     forecast: Literal["trend", "last value", "drift", "autoregression", "profile", "holt-winters", "ces", "arima"] = (
@@ -46,7 +44,6 @@ class LookingAhead(BasePolicy[Foresight]):
 
     def __post_init__(self) -> None:
         who = f"of policy {self.name!r}"
-        check_number(f"evaluation_s {who}", self.evaluation_s, least=1.0)
         check_number(f"horizon_s {who}", self.horizon_s, least=1.0)
         check_whole(f"largest {who}", self.largest, 1)
         _ = self.plan
@@ -79,6 +76,18 @@ class LookingAhead(BasePolicy[Foresight]):
         sentence = f"{self.name}: profiles {len(trials)} deployments at {rate:,.0f}/s first"
         evidence = {"profiled": float(len(seen.profile)), "rate_per_s": rate}
         return Decision.hold(Reason.TRIAL, sentence, evidence=evidence, memo=situation.memo, trials=trials)
+
+
+@dataclass(frozen=True)
+class Evaluating(LookingAhead):
+    """Decides every `evaluation_s` only."""
+
+    evaluation_s: float = 600.0
+    """Seconds between two evaluations (E)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number(f"evaluation_s of policy {self.name!r}", self.evaluation_s, least=1.0)
 
     def due_s(self, situation: At) -> float:
         """Return when the next evaluation is: an interval after the last one, and after the last change's end."""

@@ -36,7 +36,7 @@ from rheostat.model.outage import PREDICTED
 from rheostat.model.recovery import Course, recovery_time_s
 from rheostat.policy.explain import changes, direction, rate
 from rheostat.policy.foresight import course, forecast, sizes
-from rheostat.policy.looking_ahead import At, LookingAhead
+from rheostat.policy.looking_ahead import At, Evaluating
 from rheostat.policy.options import check_whole
 
 TARGET_S = 180.0
@@ -44,7 +44,7 @@ TARGET_S = 180.0
 
 
 @dataclass(frozen=True)
-class Phoebe(LookingAhead):
+class Phoebe(Evaluating):
     """Chooses the smallest scale-out whose recovery time and latency are right, every evaluation interval."""
 
     name: ClassVar[str] = "phoebe"

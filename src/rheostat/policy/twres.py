@@ -13,12 +13,12 @@ from rheostat.job.decision import Decision, Reason
 from rheostat.job.frozen import check_number
 from rheostat.policy.explain import changes, direction, rate, sustains
 from rheostat.policy.foresight import forecast, scale_out, sizes
-from rheostat.policy.looking_ahead import At, LookingAhead
+from rheostat.policy.looking_ahead import At, Evaluating
 from rheostat.policy.phoebe import projected
 
 
 @dataclass(frozen=True)
-class TWRES(LookingAhead):
+class TWRES(Evaluating):
     """Sizes for the forecast by T_max alone, and adds a worker when the latency constraint is broken."""
 
     name: ClassVar[str] = "twres"

@@ -43,7 +43,7 @@ def result(found: Found) -> Result:
         f"Phoebe's D is {paper.MAIN_D:g} s where nothing else is said; the paper does not tell its own. Forecasts are "
         "made from what has come by then, never from the trace to come.",
         f"The clairvoyant knows the load and how downtimes scatter, and keeps {paper.TARGET_S:g} s in {PROMISE:.0%} of "
-        "all cases at every moment; who is below 1 does not. With every moment anew it is a bound that no job can run at.",
+        "all cases at every moment; who is below 1 does not. Changing at every moment is a bound for nobody to run at.",
         f"The slowest policy takes {ms:.1f} ms per decision, on the mean, with its forecast.",
     )
     title = "Phoebe: anticipating the load, and how long a failure takes"

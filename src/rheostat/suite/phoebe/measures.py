@@ -72,23 +72,21 @@ def said(failure: Failure) -> float | None:
     return failure.predicted_s
 
 
-def unpredictable(found: Found, name: str, row: str) -> float:
-    """Return the error of one who knows load and ability, and of the downtime only its mean: nobody can do better."""
-    mean_s = downtime_s(experiment(name, found.folder), 0.5)
-    return _given(found, name, row, lambda _: mean_s)
-
-
-def equation(found: Found, name: str, row: str) -> float:
-    """Return the error of the recovery equation itself, with load, ability and downtime given."""
-    return _given(found, name, row, lambda failure: failure.away_s)
-
-
-def _given(found: Found, name: str, row: str, away_s: Callable[[Failure], float]) -> float:
+def unpredictable(found: Found, name: str, row: str) -> Errors:
+    """Return the errors of one who knows load and ability, and of the downtime only its mean: nobody can do better."""
     chosen = experiment(name, found.folder)
-    clean = [
-        f for run in found.experiments[name][row] for f in run.failures if f.took_s > 0 and not math.isnan(f.away_s)
-    ]
-    return median([abs(true_recovery_s(chosen, f.workers, f.at_s, away_s(f)) / f.took_s - 1.0) for f in clean])
+    mean_s = downtime_s(chosen, 0.5)
+    return errors(found.experiments[name][row], took, lambda f: true_recovery_s(chosen, f.workers, f.at_s, mean_s))
+
+
+def equation(found: Found, name: str, row: str) -> Errors:
+    """Return the errors of the recovery equation itself, with load, ability and downtime given."""
+    chosen = experiment(name, found.folder)
+
+    def given(f: Failure) -> float | None:
+        return None if math.isnan(f.away_s) else true_recovery_s(chosen, f.workers, f.at_s, f.away_s)
+
+    return errors(found.experiments[name][row], took, given)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement
 from rheostat.journal.memory import MemoryJournal
 from rheostat.loop import IMMEDIATE, Controller
-from rheostat.model.outage import NORMAL_LAG_S, PREDICTED
+from rheostat.model.outage import PREDICTED
 from rheostat.policy.profiling import Profiling, profiled
 from rheostat.ports import Policy
 from rheostat.workload.loads import Load, Sine, Trace
@@ -32,6 +32,8 @@ Floats = NDArray[np.float64]
 DURATION_S = 21_600
 STEP_S = 30
 """Seconds between two looks of a controller."""
+CAUGHT_UP_S = 1.0
+"""A lag up to here is no backlog: an undisturbed job shows less."""
 START = 12
 """Workers at the start of a run that is not static."""
 
@@ -143,10 +145,10 @@ def caught_up_s(lag_s: Floats, failure_s: float, noticed_s: float, limit_s: floa
     """Return the seconds from a failure until the lag that it causes, once it is noticed, is back to normal."""
     noticed = int(noticed_s)
     part = lag_s[int(failure_s) + noticed : int(failure_s + limit_s)]
-    behind = np.flatnonzero(part > NORMAL_LAG_S)
+    behind = np.flatnonzero(part > CAUGHT_UP_S)
     if not len(behind):
         return 0.0
-    back = np.flatnonzero(part[behind[0] :] <= NORMAL_LAG_S)
+    back = np.flatnonzero(part[behind[0] :] <= CAUGHT_UP_S)
     return float(noticed + behind[0] + back[0]) if len(back) else limit_s
 
 

@@ -50,8 +50,8 @@ def recovery(quick: bool, progress: Progress) -> list[Measure]:
         Anticipate.name: runs[paper.TSW][paper.OURS],
         Phoebe.name: play(paper.TSW, folder, [phoebe], [0])[phoebe.name],
     }
-    for name, each in timed.items():
-        ms = sum(run.decision_ms for run in each) / len(each)
+    for name, timings in timed.items():
+        ms = sum(run.decision_ms for run in timings) / len(timings)
         note = "mean over all steps, with forecast and learning"
         found.append(Measure(BENCH, f"ms_{name}", ms, "ms", "<= 100", "lower", note))
     return found

@@ -15,6 +15,7 @@ from rheostat.policy.profiling import Profiling, allowed, next_trials
 from rheostat.ports import Situation
 
 At = Situation[Foresight]
+ForecasterName = Literal["trend", "last value", "drift", "autoregression", "profile", "holt-winters", "ces", "arima"]
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,7 @@ class LookingAhead(BasePolicy[Foresight]):
 
     horizon_s: float = 600.0
     """How far the forecast goes, in seconds."""
-    forecast: Literal["trend", "last value", "drift", "autoregression", "profile", "holt-winters", "ces", "arima"] = (
-        "trend"
-    )
+    forecast: ForecasterName = "trend"
     """The forecaster; the last three go through statsforecast and take longer than a step should."""
     profile: bool = True
     """Whether the job is profiled on a testbed first; off, or without a testbed, what the running job shows must do."""
@@ -82,6 +81,8 @@ class LookingAhead(BasePolicy[Foresight]):
 class Evaluating(LookingAhead):
     """Decides every `evaluation_s` only."""
 
+    forecast: ForecasterName = "autoregression"
+    """The forecaster; the paper's was fitted to its series, too."""
     evaluation_s: float = 600.0
     """Seconds between two evaluations (E)."""
 

@@ -14,10 +14,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from rheostat.errors import InvalidValue
+from rheostat.forecast.loads import Loads
+from rheostat.guard import recovery
 from rheostat.guard.chain import Scene, guarded
 from rheostat.guard.limits import limits
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Interval, Outcome, Reason, Verdict
+from rheostat.job.forecast import Forecast, ForecastChoice
 from rheostat.job.frozen import FrozenMap, to_json
 from rheostat.job.graph import JobSpec
 from rheostat.job.guards import Guards
@@ -58,6 +61,14 @@ class State:
     """The decision behind the open intent."""
     awaiting: Awaiting | None = None
     policy: str = ""
+    loads: Loads | None = None
+    """The load so far, where it is forecast."""
+    choice: ForecastChoice | None = None
+    forecast: Forecast | None = None
+    recoveries: recovery.Recoveries | None = None
+    """What a promised recovery time is kept by, where there is one."""
+    spec: JobSpec | None = None
+    """The job's description, where one of these needs it."""
 
 
 def identity(policy: str, options: Mapping[str, Any]) -> str:
@@ -67,12 +78,20 @@ def identity(policy: str, options: Mapping[str, Any]) -> str:
 
 def advance(state: State, record: Record) -> State:
     """Fold one record into the state."""
+    if state.recoveries is not None:
+        state = replace(state, recoveries=recovery.fold(state.recoveries, record, state.spec))
     match record:
         case Run():
             policy = identity(record.policy, record.options)
-            return replace(state, policy=policy, memo=state.memo if policy == state.policy else FrozenMap())
+            state = replace(state, policy=policy, memo=state.memo if policy == state.policy else FrozenMap())
+            return _looking_ahead(state, record)
+        case ForecastChoice():
+            return replace(state, choice=record)
+        case Forecast():
+            return replace(state, forecast=record)
         case Observation() if record.running is not None:
-            return replace(state, last_end_s=max(state.last_end_s, record.end_s))
+            loads = state.loads.seen(record) if state.loads is not None else None
+            return replace(state, last_end_s=max(state.last_end_s, record.end_s), loads=loads)
         case Decision():
             asked = record.asked or record.target or state.asked
             decided = record if record.target is not None else state.decided
@@ -90,6 +109,19 @@ def advance(state: State, record: Record) -> State:
         case Outcome():
             return replace(state, awaiting=None)
     return state
+
+
+def _looking_ahead(state: State, run: Run) -> State:
+    """Begin to remember loads and failures where this run needs them; what is not needed is not carried along."""
+    looks, promised = run.foresight is not None, run.slo.max_recovery_s is not None and run.guards.recovery_floor
+    return replace(
+        state,
+        loads=(state.loads or Loads()) if looks else None,
+        choice=state.choice if looks else None,
+        forecast=state.forecast if looks else None,
+        recoveries=(state.recoveries or recovery.Recoveries()) if promised else None,
+        spec=run.spec if promised else None,
+    )
 
 
 @dataclass(frozen=True)
@@ -183,10 +215,16 @@ def decide(mind: Mind[K], state: State, knowledge: K, window: Observation) -> De
     """Ask the policy, unless looking at this window would be blind, and let the guards have their say."""
     if blind := _blind(mind, state, window):
         return blind
+    assert window.running is not None
+    allowed, floor = mind.limits, None
+    forecast = state.forecast if state.forecast and state.forecast.at_s == window.at_s else None
+    if state.recoveries is not None:
+        floor = recovery.recovery_floor(mind.limits, mind.spec, mind.slo, window, state.recoveries, forecast)
+        allowed = recovery.raised(mind.limits, floor) if floor else mind.limits
     situation = Situation(
         mind.spec,
         mind.slo,
-        mind.limits,
+        allowed,
         window,
         knowledge,
         state.step,
@@ -195,6 +233,7 @@ def decide(mind: Mind[K], state: State, knowledge: K, window: Observation) -> De
         state.asked,
         state.applied,
         state.changed_at_s,
+        forecast,
     )
     try:
         decision = mind.policy.decide(situation)
@@ -205,7 +244,9 @@ def decide(mind: Mind[K], state: State, knowledge: K, window: Observation) -> De
     except Exception as error:  # noqa: BLE001 - a policy's bug must not stop the loop that guards the job
         sentence = f"{mind.policy.name} failed: {type(error).__name__}: {error}"
         return Decision.hold(Reason.NO_POLICY, sentence, memo=state.memo)
-    scene = Scene(situation.running, window, mind.limits, mind.slo, mind.guards, decision.reason, state.changed_at_s)
+    if floor is not None:
+        decision = recovery.kept(decision, floor, allowed, window.running)
+    scene = Scene(window.running, window, allowed, mind.slo, mind.guards, decision.reason, state.changed_at_s)
     return _priced(guarded(decision, scene), window)
 
 
@@ -247,8 +288,10 @@ class Thought(Generic[K]):
     """The change to make now: a new one, one that is applied again, or an undo."""
 
 
-def think(mind: Mind[K], state: State, knowledge: K, window: Observation) -> Thought[K]:
-    """Go once through the cycle, from a window to what is to be done about it."""
+def think(
+    mind: Mind[K], state: State, knowledge: K, window: Observation, forecast: Forecast | None = None
+) -> Thought[K]:
+    """Go once through the cycle, from a window (and a forecast made with it) to what is to be done about it."""
     number = state.step
     records: list[Record] = []
     broken = ""
@@ -262,6 +305,8 @@ def think(mind: Mind[K], state: State, knowledge: K, window: Observation) -> Tho
         except Exception as error:  # noqa: BLE001 - as in decide: a policy's bug must not stop the loop
             broken = f"{mind.policy.name} could not learn: {type(error).__name__}: {error}"
 
+    if forecast:
+        fold(forecast)
     window = inspect(state, mind.spec, window)
     fold(window)
     settled = settle(state, window, mind.guards.change_patience_s)

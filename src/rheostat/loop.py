@@ -22,7 +22,11 @@ from rheostat import __version__
 from rheostat.cycle import Mind, State, advance, identity, think
 from rheostat.deadline import Deadline
 from rheostat.errors import JournalError, LeaseRefused, RheostatError
+from rheostat.forecast.loads import choice_is_due, choose_again, foresee
+from rheostat.forecast.registry import check_candidates
+from rheostat.guard.recovery import doubt
 from rheostat.job.decision import Decision, Measurement, Outcome, Reason, Trial
+from rheostat.job.forecast import Forecast, Foresight
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.graph import JobSpec
 from rheostat.job.guards import Guards
@@ -34,6 +38,9 @@ from rheostat.ports import Clock, Engine, Journal, Lease, Policy, Testbed
 K = TypeVar("K")
 
 log = structlog.get_logger("rheostat.loop")
+
+QUANTILES = (0.1, 0.5, 0.9)
+"""Of every forecast, besides the one that a promise needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +94,7 @@ class Controller(Generic[K]):
         seed: int = 0,
         pace: Pace | None = None,
         settings: Mapping[str, Any] | None = None,
+        foresight: Foresight | None = None,
     ) -> None:
         self.engine = engine
         self.journal = journal
@@ -104,6 +112,8 @@ class Controller(Generic[K]):
         # Here an engine that cannot describe its job is an error for the caller: there is nothing to guard yet.
         spec = self._observing.call("describe", engine.describe)
         self.mind = Mind(policy, spec, slo or Slo(), guards or Guards(), seed)
+        self.foresight = (foresight or Foresight()) if _looks_ahead(self.mind) else None
+        check_candidates(self.foresight.candidates if self.foresight else ())
         self.state = State()
         self.knowledge = policy.initial()
         self._lease: Lease | None = None
@@ -168,7 +178,7 @@ class Controller(Generic[K]):
                     self.state, self.knowledge = remember(self.journal, self.mind)
                     self._unsure = False
                 number = self.state.step
-                thought = think(self.mind, self.state, self.knowledge, window)
+                thought = think(self.mind, self.state, self.knowledge, window, self._foresee(window))
                 decision_ms = (time.perf_counter() - started) * 1e3
                 records = list(thought.records)
                 if thought.state.step % self.pace.snapshot_every == 0:
@@ -185,6 +195,7 @@ class Controller(Generic[K]):
         step_ms = (time.perf_counter() - begun) * 1e3
         problem = self._apply(thought.intent) if thought.intent else None
         measurements = self._try(thought.decision)
+        self._choose(window.at_s)
         self._retain(number, window.at_s)
         return Step(
             number,
@@ -215,6 +226,29 @@ class Controller(Generic[K]):
         if not isinstance(window, Observation) or not math.isfinite(window.at_s):
             return Observation.blind(self.clock.now(), f"the engine returned {str(window)[:80]}")
         return window
+
+    def _foresee(self, window: Observation) -> Forecast | None:
+        """Forecast the load, where something needs that; a forecaster that breaks costs the forecast, not the step."""
+        if self.foresight is None or self.state.loads is None or window.running is None:
+            return None
+        quantiles = tuple(sorted({*QUANTILES, doubt(self.mind.slo.recovery_quantile)}))
+        try:
+            return foresee(self.state.loads.seen(window), self.state.choice, self.foresight, quantiles, window.at_s)
+        except Exception as error:  # noqa: BLE001 - as with engines: the job goes on without it
+            log.warning("no forecast", error=f"{type(error).__name__}: {error}")
+            return None
+
+    def _choose(self, now_s: float) -> None:
+        """Compare forecasters on the load so far, from time to time; after the step, because it takes its time."""
+        loads, choice = self.state.loads, self.state.choice
+        if self.foresight is None or loads is None or not choice_is_due(loads, choice, self.foresight, now_s):
+            return
+        try:
+            self._write(choose_again(loads, self.foresight, now_s))
+        except LeaseRefused:
+            raise
+        except Exception as error:  # noqa: BLE001 - the choice before stays, or the last value
+            log.warning("forecasters not compared", error=f"{type(error).__name__}: {error}")
 
     def _apply(self, intent: Intent) -> str | None:
         """Hand the intent to the engine. A refusal stays open: the next windows tell what became of it."""
@@ -285,6 +319,7 @@ class Controller(Generic[K]):
             mind.policy.name,
             mind.policy.options(),
             self._settings,
+            self.foresight,
         )
 
     def _retain(self, number: int, now_s: float) -> None:
@@ -296,6 +331,12 @@ class Controller(Generic[K]):
             raise
         except JournalError as error:
             log.warning("old records not deleted", error=str(error))
+
+
+def _looks_ahead(mind: Mind[Any]) -> bool:
+    """Whether a promise or the policy needs to know the load to come."""
+    promised = mind.slo.max_recovery_s is not None and mind.guards.recovery_floor
+    return promised or bool(getattr(mind.policy, "wants_forecast", False))
 
 
 def snapshot(state: State, knowledge: object, at_s: float) -> Snapshot:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Measurement, Trial
+from rheostat.job.forecast import Forecast
 from rheostat.job.graph import JobSpec
 from rheostat.job.observation import Observation
 from rheostat.job.record import Intent, Record
@@ -85,6 +86,8 @@ class Situation(Generic[K]):
     """What was really applied last."""
     changed_at_s: float | None = None
     """When the last change ended."""
+    forecast: Forecast | None = None
+    """The load to come, where the loop looks ahead and could."""
 
     @property
     def running(self) -> Allocation:

@@ -36,6 +36,34 @@ def test_options_go_above_the_file(rheostat: Command, tmp_path: Path) -> None:
     assert "lag at most 3 s" in ended.err
 
 
+def test_failures_and_a_promise_about_them(rheostat: Command) -> None:
+    load = ("--job", "tsw", "--load", "constant:value=60000", "--duration", 1200)
+    ended = rheostat("simulate", *load, "--failures", "300,800", "--max-recovery", 180, "--json", "-")
+    assert ended.code == 0, ended.err
+    result = json.loads(ended.out)
+    assert result["scenario"]["failures_s"] == [300, 800]
+    assert len(result["recoveries_s"]) == 2
+    assert "recovery within 180 s" in ended.err
+    assert "ds2: caught up after" in ended.err
+    assert "of 2 too late" in ended.err
+    assert result["guards"]["recovery"] > 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("--failures", "300,soon", "soon"),
+        ("--failures", "-5", "failures_s"),
+        ("--max-recovery", "0", "max_recovery_s"),
+        ("--max-recovery", "180000", "for 180000 ms write 180"),
+    ],
+)
+def test_impossible_failures_and_promises_are_named(rheostat: Command, option: str, value: str, says: str) -> None:
+    ended = rheostat("simulate", *SHORT, f"{option}={value}")
+    assert ended.code == 2
+    assert says in ended.err
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_run(rheostat: Command, example: Path) -> None:
     ended = rheostat("simulate", example, "--json", "-")

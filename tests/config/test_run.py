@@ -12,6 +12,7 @@ from rheostat.config import load_config, make_config
 from rheostat.engine.simulated.curves import Linear, Table, Usl
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
+from rheostat.job.forecast import Foresight
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.graph import Edge
 from rheostat.job.slo import Bounds, Slo
@@ -214,3 +215,22 @@ def test_guards_and_promises_come_out_as_the_loop_knows_them() -> None:
     config = make_config({"slo": {"operators": {"count": {"min": 2}}}, "guards": {"frozen": ["22:00-06:00"]}})
     assert config.slo.operators["count"] == Bounds(2)
     assert from_json(type(config.guards), to_json(config.guards)) == config.guards
+
+
+def test_how_the_load_is_forecast_can_be_told(write: Write) -> None:
+    config = load_config(write("forecast: {horizon_s: 1200, candidates: [profile], choose_every_s: 600}\n"))
+    assert config.scenario().foresight == Foresight(1200.0, ("profile",), 600.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("forecast: {horizon: 5}", "horizon"),
+        ("forecast: {horizon_s: 0}", "forecast.horizon_s"),
+        ("forecast: {candidates: [profil]}", "did you mean 'profile'"),
+        ("slo: {max_recovery_s: 180, recovery_quantile: 1}", "recovery_quantile"),
+    ],
+)
+def test_an_impossible_forecast_is_an_error_that_names_it(write: Write, text: str, says: str) -> None:
+    with pytest.raises(InvalidValue, match=says):
+        load_config(write(f"{text}\n"))

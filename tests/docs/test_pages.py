@@ -54,6 +54,12 @@ def test_simulator(tmp_path: Path) -> None:
     assert "1200.0" in done.stdout
 
 
+def test_forecasting(tmp_path: Path) -> None:
+    printed = run_all("docs/forecasting.md", tmp_path)
+    assert "ds2: caught up after" in printed
+    assert "conttune: caught up after" in printed
+
+
 def test_every_link_between_pages_leads_somewhere() -> None:
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):

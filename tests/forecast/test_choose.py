@@ -63,7 +63,7 @@ def test_mostly_gaps_are_the_last_value() -> None:
 
 def test_a_choice_that_takes_too_long_leaves_models_out_and_says_so() -> None:
     ticks = iter(range(10_000))
-    choice = choose(regular(daily(480)), 12, budget_s=150.0, timer=lambda: float(next(ticks)))
+    choice = choose(regular(daily(480)), 12, budget_s=100.0, timer=lambda: float(next(ticks)))
     assert "; no time for autoregression, profile" in choice.why
 
 

@@ -66,14 +66,25 @@ def test_larger_states_take_longer() -> None:
 
 def test_states_that_hardly_differ_draw_no_line() -> None:
     known = Downtimes()
-    for downtime, state in ((40.0, 1.0), (60.0, 1.01), (80.0, 1.02)):
+    for downtime, state in ((40.0, 1.0), (60.0, 1.01), (80.0, 1.02), (90.0, 1.03), (100.0, 1.04)):
         known = known.learned(downtime, state * GB)
     assert known.expected_s(100 * GB) == known.expected_s(GB)
 
 
+def test_chance_alone_draws_no_line() -> None:
+    rng = np.random.default_rng(4)
+    drawn = 0
+    for _ in range(200):
+        known = Downtimes()
+        for downtime, state in zip(rng.normal(65, 8, 8), rng.uniform(1, 5, 8), strict=True):
+            known = known.learned(float(downtime), float(state) * GB)
+        drawn += known.expected_s(5 * GB) != known.expected_s(GB)
+    assert drawn < 0.05 * 200
+
+
 def test_a_longer_downtime_with_less_state_is_not_believed() -> None:
     known = Downtimes()
-    for downtime, state in ((90.0, 1.0), (60.0, 5.0), (30.0, 10.0)):
+    for downtime, state in ((90.0, 1.0), (60.0, 5.0), (50.0, 7.0), (40.0, 8.0), (30.0, 10.0)):
         known = known.learned(downtime, state * GB)
     assert known.expected_s(100 * GB) == known.expected_s(GB) > 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rheostat.bench.fidelity import fidelity as fidelity_to_phoebe
+from rheostat.bench.forecast import forecast
 from rheostat.bench.measure import Measure, Progress
 from rheostat.bench.models import models
 from rheostat.bench.realtime_cost import rescale
@@ -23,6 +24,7 @@ BENCHES: Mapping[str, Callable[[bool, Progress], list[Measure]]] = {
     "simulator": simulator,
     "decision": decision,
     "fidelity": fidelity,
+    "forecast": forecast,
     "models": models,
     "overhead": overhead,
     "recovery": recovery,

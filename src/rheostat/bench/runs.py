@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -12,6 +13,7 @@ from rheostat.engine.simulated import Fleet, FleetClock, Plant, SimulatedTestbed
 from rheostat.engine.simulated.fleet import Floats
 from rheostat.guard.limits import limits
 from rheostat.job.allocation import Allocation
+from rheostat.job.forecast import Foresight
 from rheostat.job.guards import Guards
 from rheostat.job.slo import Slo
 from rheostat.journal.memory import MemoryJournal
@@ -19,6 +21,11 @@ from rheostat.loop import IMMEDIATE, Controller, Step
 from rheostat.policy.clairvoyant import Clairvoyant, smallest
 from rheostat.ports import Journal, Policy
 from rheostat.workload.loads import Load, Permutation
+
+BEHIND_S = 2.0
+"""A lag above this is one."""
+UNNOTICED_S = 60
+"""A failure that causes no lag within this many seconds causes none."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,8 @@ class Scenario:
     failures_s: tuple[float, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Where it came from, for the journal."""
+    foresight: Foresight = Foresight()
+    """How the load is forecast, where a promise or a policy needs that."""
 
     def load_of(self, seed: int) -> Load:
         """Return the load of one seed: every seed has a permutation of its own."""
@@ -63,6 +72,10 @@ class PolicyRun:
     def slot_seconds(self) -> float:
         """Slots held, added up over every second."""
         return float(self.trace["slots"].sum())
+
+    def recoveries_s(self, failures_s: Sequence[float]) -> tuple[float, ...]:
+        """Seconds from each failure until the job was no longer behind, by its source offsets; infinite if never."""
+        return tuple(caught_up_s(self.trace["lag_s"], failure) for failure in failures_s)
 
     def seconds_over(self, slo: Slo) -> int:
         """Seconds in which a promise about latency or lag was broken."""
@@ -104,6 +117,21 @@ class Comparison:
     def run(self, policy: str, seed: int) -> PolicyRun:
         """Return one run."""
         return next(run for run in self.runs if (run.policy, run.seed) == (policy, seed))
+
+
+def caught_up_s(lag_s: Floats, failure_s: float) -> float:
+    """Return the seconds from a failure until the lag it causes is gone again; 0 where it causes none.
+
+    It is noticed late: the lag may begin only a minute after the failure. Where the job is behind already, for a change
+    say, it is the last such stretch that begins by then.
+    """
+    behind = lag_s[int(failure_s) :] > BEHIND_S
+    begins = behind[:UNNOTICED_S] & ~np.concatenate([[False], behind[: UNNOTICED_S - 1]])[: behind[:UNNOTICED_S].size]
+    if not begins.any():
+        return 0.0
+    first = int(np.flatnonzero(begins)[-1])
+    caught = np.flatnonzero(~behind[first:])
+    return float(first + caught[0]) if caught.size else math.inf
 
 
 def make_clairvoyant(scenario: Scenario, seed: int) -> Clairvoyant:
@@ -164,6 +192,7 @@ def compare(
             seed=seed,
             pace=IMMEDIATE,
             settings=scenario.settings,
+            foresight=scenario.foresight,
         )
         controller.start()
         controllers.append(controller)

@@ -28,6 +28,8 @@ def compare(
     headroom: options.Headroom = None,
     max_latency: options.MaxLatency = None,
     max_lag: options.MaxLag = None,
+    max_recovery: options.MaxRecovery = None,
+    failures: options.Failures = None,
     start: options.Start = None,
     journal: options.JournalUrl = None,
     json_file: options.JsonFile = None,
@@ -52,8 +54,10 @@ def compare(
     logs.configure(verbose)
     check_writable(json=json_file, html=html_file)
     promises = {"headroom": headroom, "max_latency_s": max_latency, "max_lag_s": max_lag}
+    promises["max_recovery_s"] = max_recovery
     if engine in ("spark", "spark-realtime"):
         only = {"a file": file, "--seeds": seeds, "--seed": seed, "--start": start, "--journal": journal}
+        only["--failures"] = failures
         if given := [name for name, value in only.items() if value is not None]:
             raise InvalidValue(f"{given[0]} is for the simulated engine: on Spark a run is what it is")
         if engine == "spark-realtime":
@@ -70,7 +74,7 @@ def compare(
     if engine != "simulated":
         raise InvalidValue(f"unknown engine {engine!r}, {nearest(engine, ['simulated', 'spark', 'spark-realtime'])}")
     values = {"job": job, "load": load, "seed": seed, "duration_s": duration, "interval_s": interval}
-    values |= {"start": start, "journal": journal}
+    values |= {"start": start, "journal": journal, "failures_s": failures}
     chosen = options.choose(file, policy, values, promises, beside=POLICIES)
     count = scalar(seeds or "4")
     check_whole("--seeds", count, least=1)
@@ -79,6 +83,8 @@ def compare(
     with bar(out, f"{len(chosen.policies)} policies, {count} seeds") as progress:
         comparison = run_policies(chosen, every, progress)
     out.print(tables.comparison_table(comparison.rows))
+    for line in tables.recoveries(comparison):
+        out.print(line, markup=False)
     out.print(tables.conditions(comparison.scenario, every, chosen.notes), style="dim", markup=False)
     if json_file is not None:
         write_json(json_file, [row.as_dict() for row in comparison.rows])

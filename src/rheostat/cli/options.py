@@ -35,6 +35,12 @@ Headroom = Annotated[
 ]
 MaxLatency = Annotated[str | None, typer.Option(metavar="SECONDS", help="Largest latency (default: 10).")]
 MaxLag = Annotated[str | None, typer.Option(metavar="SECONDS", help="Largest age of a waiting record.")]
+MaxRecovery = Annotated[
+    str | None, typer.Option(metavar="SECONDS", help="Longest time from a failure until it is caught up with.")
+]
+Failures = Annotated[
+    str | None, typer.Option(metavar="SECONDS,...", help="Moments at which a worker is lost (default: never).")
+]
 Start = Annotated[
     str | None, typer.Option(metavar="peak|min|OPERATOR=TASKS,...", help="Tasks at the start (default: peak).")
 ]
@@ -71,6 +77,8 @@ def choose(
     base = read_yaml(file) if file is not None else {}
     words = ("job", "load", "start", "journal")
     chosen = {key: value if key in words else scalar(value) for key, value in values.items() if value is not None}
+    if "failures_s" in chosen:
+        chosen["failures_s"] = [scalar(part) for part in str(values["failures_s"]).split(",")]
     merged = {**base, **chosen}
     if isinstance(merged.get("start"), str):
         merged["start"] = _start(merged["start"])

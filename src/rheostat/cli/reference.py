@@ -33,6 +33,7 @@ from rheostat.engine.simulated.plant import (
     PlantOperator,
     Restart,
 )
+from rheostat.job.forecast import Foresight
 from rheostat.job.graph import Edge
 from rheostat.job.guards import FrozenPeriod, Guards
 from rheostat.job.slo import Bounds, Budget, Slo
@@ -84,6 +85,7 @@ def _lines() -> Iterator[str]:
     yield from _section("Guards", Guards)
     periods = "Also as text: `22:00-06:00` (every day, UTC) or `2026-12-24T00:00/2026-12-27T00:00` (once, UTC)."
     yield from _section("FrozenPeriod", FrozenPeriod, f"{_about(FrozenPeriod)} {periods}", level=3)
+    yield from _section("Foresight", Foresight)
     about = "A job of your own, where `job` is a mapping; otherwise it names a [built-in one](#built-in-jobs)."
     yield from _section("Job", JOB, about, told={**sentences(Plant), **JOB_SENTENCES})
     yield from _section("Edge", Edge, level=3)

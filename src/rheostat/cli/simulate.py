@@ -16,6 +16,8 @@ def simulate(
     headroom: options.Headroom = None,
     max_latency: options.MaxLatency = None,
     max_lag: options.MaxLag = None,
+    max_recovery: options.MaxRecovery = None,
+    failures: options.Failures = None,
     start: options.Start = None,
     journal: options.JournalUrl = None,
     json_file: options.JsonFile = None,
@@ -32,8 +34,9 @@ def simulate(
     logs.configure(verbose)
     check_writable(json=json_file, html=html_file)
     values = {"job": job, "load": load, "seed": seed, "duration_s": duration, "interval_s": interval}
-    values |= {"start": start, "journal": journal}
+    values |= {"start": start, "journal": journal, "failures_s": failures}
     promises = {"headroom": headroom, "max_latency_s": max_latency, "max_lag_s": max_lag}
+    promises["max_recovery_s"] = max_recovery
     if policy is not None and "," in policy:
         raise InvalidValue(f"simulate runs one policy, not {policy!r}: use compare")
     chosen = options.choose(file, policy, values, promises)
@@ -48,7 +51,11 @@ def simulate(
     for what, found in counts.items():
         out.print(f"{what}: {tables.counted(found)}", markup=False)
     out.print(tables.plots(run))
+    for line in tables.recoveries(comparison):
+        out.print(line, markup=False)
     out.print(tables.conditions(comparison.scenario, seeds, chosen.notes), style="dim", markup=False)
     if json_file is not None:
-        write_json(json_file, {"scenario": comparison.scenario.settings, "row": row.as_dict(), **counts})
+        caught_up = run.recoveries_s(comparison.scenario.failures_s)
+        result = {"scenario": comparison.scenario.settings, "row": row.as_dict(), "recoveries_s": caught_up, **counts}
+        write_json(json_file, result)
     write_page(comparison, html_file)

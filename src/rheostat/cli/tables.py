@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from rheostat.cli.sparkline import sparkline
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rheostat.bench.runs import PolicyRun, Row, Scenario
+    from rheostat.bench.runs import Comparison, PolicyRun, Row, Scenario
 
 COLUMNS: dict[str, tuple[str, float, str]] = {
     "reconfigurations": ("changes", 1.0, ",.1f"),
@@ -44,6 +45,20 @@ def comparison_table(rows: Sequence[Row]) -> Table:
         marked = [f"[bold green]{cell}[/]" if cell == top else cell for cell, top in zip(cells, best, strict=True)]
         table.add_row(escape(row.policy), *marked)
     return table
+
+
+def recoveries(comparison: Comparison) -> list[str]:
+    """Return a line per policy: how long it took to catch up after every failure, and how often that was too long."""
+    scenario, lines = comparison.scenario, []
+    for row in comparison.rows if scenario.failures_s else ():
+        own = [run.recoveries_s(scenario.failures_s) for run in comparison.runs if run.policy == row.policy]
+        times = ", ".join("never" if math.isinf(time) else f"{time:.0f}" for time in own[0])
+        line = f"{row.policy}: caught up after {times} s"
+        if scenario.slo.max_recovery_s is not None:
+            late = [sum(time > scenario.slo.max_recovery_s for time in run) for run in own]
+            line += f"; {sum(late)} of {len(own) * len(scenario.failures_s)} too late"
+        lines.append(line)
+    return lines
 
 
 def conditions(scenario: Scenario, seeds: Sequence[int], notes: Sequence[str] = ()) -> str:

@@ -15,6 +15,7 @@ from rheostat.config.named import Named, label, named
 from rheostat.config.reader import read_yaml
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.allocation import Allocation
+from rheostat.job.forecast import Foresight
 from rheostat.job.guards import Guards
 from rheostat.job.slo import Slo
 
@@ -34,6 +35,10 @@ def _guards(value: Any) -> Guards:
     return value if isinstance(value, Guards) else build(Guards, value, "guards")
 
 
+def _foresight(value: Any) -> Foresight:
+    return value if isinstance(value, Foresight) else build(Foresight, value, "forecast")
+
+
 class Config(BaseModel):
     """A run on the simulator."""
 
@@ -49,6 +54,8 @@ class Config(BaseModel):
     """What is promised. Left out altogether: a latency of 10 s, and 20 % headroom unless the policy sets its own."""
     guards: Annotated[Guards, PlainValidator(_guards)] = Guards()
     """Which guards stand between a decision and the job."""
+    forecast: Annotated[Foresight, PlainValidator(_foresight)] = Foresight()
+    """How the load is forecast, where a promised recovery time or the policy needs that."""
     seed: int = Field(0, ge=0)
     """The seed of everything random; a comparison's seeds count up from it."""
     duration_s: float | None = Field(None, ge=1, allow_inf_nan=False)
@@ -75,7 +82,9 @@ class Config(BaseModel):
     def scenario(self, seeds: Sequence[int] = ()) -> Scenario:
         """Return the run as the benches know it, for its own seed or for several; all of it is checked on the way."""
         from rheostat.bench.runs import Scenario
+        from rheostat.forecast.registry import check_candidates
 
+        check_candidates(self.forecast.candidates)
         plant, load = read_plant(self.job), read_load(self.load)
         policy_maker(*self.policy_named())
         duration_s = natural_length_s(load) if self.duration_s is None else self.duration_s
@@ -88,6 +97,7 @@ class Config(BaseModel):
             self.guards,
             failures_s=tuple(self.failures_s),
             settings=self.settings(duration_s),
+            foresight=self.forecast,
         )
         return replace(bare, start=self._start(bare, plant, seeds or (self.seed,)))
 

@@ -23,7 +23,7 @@ from rheostat.job.forecast import LAST_VALUE, Forecast, ForecastChoice
 
 Floats = NDArray[np.float64]
 
-ORIGINS, FEW_ORIGINS = 96, 6
+ORIGINS, FEW_ORIGINS = 64, 6
 """Moments from which own models are tried, and those through statsforecast."""
 LEAST_ORIGINS = 5
 LEAST_HISTORY = 24
@@ -61,7 +61,7 @@ def choose(
     def last_value(why: str, errors: dict[str, float] | None = None, origins: int = 0) -> ForecastChoice:
         return ForecastChoice(at, LAST_VALUE, None, why, errors or {}, origins, history.notes)
 
-    if known.size < LEAST_HISTORY + steps + LEAST_ORIGINS:
+    if known.size < least_history(steps):
         return last_value(f"last value: {known.size} known steps are too few to compare forecasters")
     if known.size < (1 - MOST_GAPS) * values.size:
         return last_value(f"last value: {values.size - known.size} of {values.size} steps are gaps")
@@ -123,6 +123,11 @@ def predict(
     at = history.end_s if at_s is None else at_s
     rows = tuple(tuple(float(rate) for rate in row) for row in rates)
     return Forecast(at, history.step_s, tuple(quantiles), rows, model, tuple(notes))
+
+
+def least_history(steps: int) -> int:
+    """Return how many steps it takes to compare forecasters over a horizon."""
+    return LEAST_HISTORY + steps + LEAST_ORIGINS
 
 
 def highest_believed(values: Floats) -> float:

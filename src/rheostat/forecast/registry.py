@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from rheostat.errors import InvalidValue, nearest
+from collections.abc import Iterable
+from importlib.util import find_spec
+
+from rheostat.errors import InvalidValue, RheostatError, nearest
 from rheostat.forecast.autoregression import AutoRegression
 from rheostat.forecast.drift import Drift
 from rheostat.forecast.last_value import LastValue
@@ -17,6 +20,15 @@ OWN = ("drift", "autoregression", "profile")
 STATISTICAL = ("holt-winters", "ces", "arima")
 """Through statsforecast, tried where they are named."""
 NAMES = (LAST_VALUE, *OWN, "trend", *STATISTICAL)
+
+
+def check_candidates(names: Iterable[str]) -> None:
+    """Refuse what is no forecaster, or needs a package that is not here, before anything runs."""
+    for name in names:
+        if name not in NAMES:
+            raise InvalidValue(f"unknown forecaster {name!r}, {nearest(name, NAMES)}")
+        if name in STATISTICAL and find_spec("statsforecast") is None:
+            raise RheostatError(f"forecaster {name!r} needs statsforecast: pip install 'rheostat[forecast]'")
 
 
 def make_forecaster(name: str, period: int | None = None) -> Forecaster:

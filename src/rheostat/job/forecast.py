@@ -12,6 +12,23 @@ LAST_VALUE = "last value"
 
 
 @dataclass(frozen=True, slots=True)
+class Foresight:
+    """Whether and how far the loop looks ahead. It does so only where a promise or a policy needs it."""
+
+    horizon_s: float = 600.0
+    """How far ahead, in seconds."""
+    candidates: tuple[str, ...] = ("drift", "autoregression", "profile")
+    """Forecasters that may replace the last value: those of our own, and `holt-winters`, `ces`, `arima`."""
+    choose_every_s: float = 3600.0
+    """Seconds between two back-tests on the job's own history."""
+
+    def __post_init__(self) -> None:
+        check_number("forecast.horizon_s", self.horizon_s, least=1.0)
+        check_number("forecast.choose_every_s", self.choose_every_s, least=1.0)
+        put(self, candidates=tuple(self.candidates))
+
+
+@dataclass(frozen=True, slots=True)
 class ForecastChoice:
     """A back-test of forecasters on the job's own history, made outside the control step, and what it came to."""
 

@@ -79,6 +79,8 @@ class Guards:
     """Whether the job may shrink before a failure's backlog is worked off."""
     shrink_over_slo: bool = True
     """Whether the job may shrink while its latency or lag breaks the promise; `autoscale` turns it off."""
+    recovery_floor: bool = True
+    """Whether a promised recovery time raises the smallest size before a policy decides."""
     shadow: bool = False
     """Decide and journal, but change nothing."""
     change_patience_s: float = 300.0

@@ -9,6 +9,7 @@ from typing import Any
 
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Measurement, Outcome
+from rheostat.job.forecast import Forecast, ForecastChoice, Foresight
 from rheostat.job.frozen import FrozenMap, freeze, put
 from rheostat.job.graph import JobSpec
 from rheostat.job.guards import Guards
@@ -31,6 +32,8 @@ class Run:
     options: Mapping[str, Any] = field(default_factory=FrozenMap)
     settings: Mapping[str, Any] = field(default_factory=FrozenMap)
     """Where the job came from (engine, load, interval): for people, for reports, for the clairvoyant."""
+    foresight: Foresight | None = None
+    """How the load is forecast; None where nothing needs that."""
 
     def __post_init__(self) -> None:
         put(self, options=freeze(self.options), settings=freeze(self.settings))
@@ -88,7 +91,19 @@ class Snapshot:
     knowledge: str
 
 
-Record = Run | Observation | Decision | Intent | IntentStep | IntentEnd | Outcome | Measurement | Snapshot
+Record = (
+    Run
+    | Observation
+    | Decision
+    | Intent
+    | IntentStep
+    | IntentEnd
+    | Outcome
+    | Measurement
+    | Snapshot
+    | ForecastChoice
+    | Forecast
+)
 
 KINDS: Mapping[str, type[Record]] = {
     "run": Run,
@@ -100,6 +115,8 @@ KINDS: Mapping[str, type[Record]] = {
     "outcome": Outcome,
     "measurement": Measurement,
     "snapshot": Snapshot,
+    "forecast_choice": ForecastChoice,
+    "forecast": Forecast,
 }
 
 KIND_OF: Mapping[type[Record], str] = {kind: name for name, kind in KINDS.items()}

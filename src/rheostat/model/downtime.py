@@ -25,8 +25,9 @@ ASSUMED_S = 60.0
 ASSUMED_SPREAD = 0.15
 """Standard deviation as a share of the downtime, before restarts tell: it counts as four of them."""
 ASSUMED_DEGREES = 4.0
-TELLING_SPREAD = 1.2
-"""States must differ by this ratio before a line is drawn through them."""
+TELLING_SPREAD, TELLING_COUNT, TELLING_SLOPE = 1.5, 5, 3.0
+"""States must differ by this ratio, of so many restarts, and the slope be so many of its standard errors, before a line
+is drawn through them: state follows the load, and with few restarts any two things seem to go together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +95,17 @@ class Downtimes:
     def _seconds_per_byte(self) -> float:
         """Return how many seconds a byte of state costs: never negative, 0 where the restarts do not tell."""
         pairs = [(r.state_bytes, r.downtime_s) for r in self.restarts if r.state_bytes is not None]
-        if len(pairs) < 3:
+        if len(pairs) < TELLING_COUNT:
             return 0.0
         states, downtimes = np.array(pairs).T
-        if states.max() <= TELLING_SPREAD * states.min() or states.max() <= 0:
+        most = float(states.max())
+        if most <= TELLING_SPREAD * float(states.min()):
             return 0.0
-        x = states / states.max() - (states / states.max()).mean()
-        return max(float(x @ (downtimes - downtimes.mean()) / (x @ x)) / float(states.max()), 0.0)
+        x = states / most - (states / most).mean()
+        slope = float(x @ (downtimes - downtimes.mean()) / (x @ x))
+        rest = downtimes - downtimes.mean() - slope * x
+        error = math.sqrt(float(rest @ rest) / (len(pairs) - 2) / float(x @ x))
+        return slope / most if slope > TELLING_SLOPE * error else 0.0
 
 
 def fold(downtimes: Downtimes, record: Record) -> Downtimes:

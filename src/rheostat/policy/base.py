@@ -18,6 +18,8 @@ class BasePolicy(Generic[K]):
 
     name: ClassVar[str] = ""
     reads_partial_windows: ClassVar[bool] = False
+    wants_forecast: ClassVar[bool] = False
+    """Whether it decides from `Situation.forecast`; it may still be None."""
     factor_option: ClassVar[str] = ""
     """The option that over-provisions, where the policy's paper has one of its own."""
 

@@ -17,6 +17,7 @@ from rheostat.job.decision import (
     Trial,
     Verdict,
 )
+from rheostat.job.forecast import Forecast, ForecastChoice, Foresight
 from rheostat.job.graph import Edge, Graph, JobSpec, Pinned, Tunable
 from rheostat.job.guards import FrozenPeriod, Guards
 from rheostat.job.observation import (
@@ -84,6 +85,7 @@ EXAMPLES: tuple[Record, ...] = (
         policy="conttune",
         options={"alpha": 0.3, "levels": [1, [2, 3]], "deep": {"er": {"est": None}}},
         settings={"engine": "simulated"},
+        foresight=Foresight(1800.0, ("profile",), 600.0),
     ),
     _OBSERVATION,
     Observation.blind(1_700_000_120.0, 'the engine said "no"\n\tand \\ nothing else'),
@@ -106,5 +108,7 @@ EXAMPLES: tuple[Record, ...] = (
     Measurement(_TRIAL, _OBSERVATION, 90.0, 900.0),
     Measurement(_TRIAL, None, 0.0, 0.0, problem="the testbed is gone"),
     Snapshot(1_700_000_080.0, 7, state='{"a": [1, "\\u0000"]}', knowledge="x" * 100_000),
+    ForecastChoice(1_700_000_090.0, "profile", 288, "0.4 of its error", {"drift": math.inf}, 96, ("1 gap",)),
+    Forecast(1_700_000_090.0, 60.0, (0.5, 0.9), ((1 / 3, 2 / 3), (0.0, 1e15)), "profile", ("exploded",)),
 )
 """At least one of every kind, with what is hard to store: infinity, nesting, other scripts, quotes, thirds."""

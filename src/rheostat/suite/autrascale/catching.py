@@ -17,6 +17,7 @@ from rheostat.engine.simulated import Fleet, FleetClock, Plant, SimulatedTestbed
 from rheostat.engine.simulated.plant import Metrics, Restart
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement, Trial
+from rheostat.job.guards import Guards
 from rheostat.journal.memory import MemoryJournal
 from rheostat.loop import IMMEDIATE, Controller
 from rheostat.policy.autrascale_space import Stage
@@ -138,6 +139,7 @@ class _Replica:
             MemoryJournal(),
             FleetClock(fleet),
             slo=slo,
+            guards=Guards(recovery_floor=False),  # here it is the paper's T_limit, and nothing fails
             testbed=bed,
             seed=seed,
             pace=IMMEDIATE,

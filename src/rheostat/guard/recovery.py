@@ -1,0 +1,261 @@
+"""A promised recovery time as a limit: it raises the smallest size before any policy decides.
+
+From what is known so far (abilities by size, downtimes of failures, the forecast) follows the ability that a job needs
+in order to have caught up in time, whenever in the next minutes it fails; and from that the fewest tasks of every
+operator. A policy that knows nothing of failures then keeps the promise. Where no allowed size does, the largest
+is asked for, and the decision says that the promise is broken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from statistics import NormalDist
+
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Decision, GuardNote, Interval, Reason
+from rheostat.job.fit import MOST_TASKS, fit_wishes, round_up
+from rheostat.job.forecast import Forecast
+from rheostat.job.graph import JobSpec
+from rheostat.job.observation import Observation, Status
+from rheostat.job.record import Record
+from rheostat.job.slo import Bounds, Limits, Slo
+from rheostat.model.ability import Floats
+from rheostat.model.downtime import Downtimes
+from rheostat.model.history import History
+from rheostat.model.history import fold as fold_history
+from rheostat.model.loglog import LogLog
+from rheostat.model.recovery import Course, needed_ability_per_s, recovery_time_s
+from rheostat.policy.demand import measured_selectivity
+
+CHECKPOINT_S = 10.0
+"""Where the engine does not say how often it makes a checkpoint."""
+LEAD_S = 180.0
+"""Failures up to so many seconds ahead are provided for; later ones the next decisions can still provide for, so they
+only keep a job from shrinking and tell how far to grow."""
+ROOM = 0.1
+"""Growing goes so much further than it must, and shrinking waits until so much more than this is spare: a load that
+wanders by a few per cent must not cost a restart every minute."""
+SOON_S = 90.0
+"""A lag tells what a failure lost while the job has not worked on it for longer than this."""
+UNBOUNDED_TASKS = 200
+"""Sizes that are looked at where an operator has no largest one: twice what runs, at least so many."""
+
+
+@dataclass(frozen=True)
+class Recoveries:
+    """What a promise about recovery is made from; a fold over the journal."""
+
+    abilities: History = field(default_factory=History)
+    downtimes: Downtimes = field(default_factory=Downtimes)
+
+
+def fold(known: Recoveries, record: Record, spec: JobSpec | None) -> Recoveries:
+    """Fold one record in: abilities from ordinary windows, the downtime from the first window after a failure."""
+    known = replace(known, abilities=fold_history(known.abilities, record))
+    if isinstance(record, Observation) and record.status is Status.RECOVERING and spec is not None:
+        return replace(known, downtimes=_learned(known, record, spec))
+    return known
+
+
+def _learned(known: Recoveries, window: Observation, spec: JobSpec) -> Downtimes:
+    """Learn one failure once: what the engine says it was down, or what the lag says it lost, whichever is more.
+
+    A worker that is gone is noticed late, and work since the last checkpoint is done again: an engine counts neither as
+    downtime. The age of the oldest waiting record has all of it, less what was caught up since the job resumed.
+    """
+    resumed_s = window.at_s - window.uptime_s
+    told = window.downtime_s
+    sane = told is not None and 0 <= told < math.inf and 0 <= window.uptime_s < math.inf
+    if not sane or told is None or resumed_s <= known.downtimes.seen_s + 1.0:
+        return known.downtimes
+    lost_s = _lost_s(known, window, spec)
+    interval_s = spec.checkpoint_interval_s or CHECKPOINT_S
+    downtime_s = told if lost_s is None else max(told, lost_s - interval_s)
+    states = [o.state_bytes for o in window.operators if o.state_bytes is not None and 0 <= o.state_bytes < math.inf]
+    learned = known.downtimes.learned(downtime_s, sum(states) if states else None)
+    return replace(learned, seen_s=resumed_s)
+
+
+def _lost_s(known: Recoveries, window: Observation, spec: JobSpec) -> float | None:
+    """Return the seconds of load that waited when the job resumed; None where that cannot be told."""
+    lag_s, load, running = window.lag_s, window.load_per_s, window.running
+    if lag_s is None or not load or running is None or not window.uptime_s <= SOON_S:
+        return None
+    if not (0 <= lag_s < math.inf and 0 < load < math.inf):
+        return None
+    share = _served_share(known, window, spec)
+    # Every second of work takes `share` seconds of load away, and one second of load comes.
+    return None if share is None else lag_s - window.uptime_s + share * window.uptime_s
+
+
+def _served_share(known: Recoveries, window: Observation, spec: JobSpec) -> float | None:
+    """Return the ability of the job over its load: of the operator that has least."""
+    demand = _demand(window, spec)
+    shares = []
+    for name, tasks in (window.running.tasks if window.running else {}).items():
+        curve = _curve(known, name, tasks)
+        if curve is None or demand is None:
+            return None
+        if demand[name] > 0:
+            shares.append(float(curve[tasks - 1]) / demand[name])
+    return min(shares, default=None)
+
+
+@dataclass(frozen=True, eq=False)
+class Floor:
+    """What a promised recovery time asks for: the fewest tasks, and whether they keep it."""
+
+    tasks: Mapping[str, int]
+    """The fewest tasks of every operator whose ability is known."""
+    kept: bool
+    why: str
+    needed_per_s: float
+    """Records/s at the sources that the job must be able to do."""
+    downtime_s: float
+    interval_s: float
+    course: Course
+    """The load that a failure now would meet."""
+    abilities_per_s: Mapping[str, Floats]
+    """Operator -> what 1, 2, 3 ... of its tasks can do, in records/s at the sources."""
+
+    def expected_s(self, allocation: Allocation) -> float | None:
+        """Return the recovery time of an allocation, of its slowest operator; None where that is not known."""
+        able = []
+        for name, curve in self.abilities_per_s.items():
+            tasks = allocation.tasks.get(name, 0)
+            if not 1 <= tasks <= curve.size:
+                return None
+            able.append(float(curve[tasks - 1]))
+        return recovery_time_s(min(able), self.course, self.interval_s, self.downtime_s) if able else None
+
+
+def recovery_floor(
+    limits: Limits, spec: JobSpec, slo: Slo, window: Observation, known: Recoveries, forecast: Forecast | None
+) -> Floor | None:
+    """Return the fewest tasks that keep `slo.max_recovery_s`; None where nothing is promised or known yet."""
+    demand, load, running = _demand(window, spec), window.load_per_s, window.running
+    if slo.max_recovery_s is None or demand is None or load is None or running is None:
+        return None
+    states = [o.state_bytes for o in window.operators if o.state_bytes is not None]
+    quantile = doubt(slo.recovery_quantile)
+    downtime_s = known.downtimes.quantile(quantile, sum(states) if states else None)
+    interval_s = spec.checkpoint_interval_s or CHECKPOINT_S
+    soon, later = _courses(load, forecast, quantile, LEAD_S), _courses(load, forecast, 0.5, math.inf)
+    needed, at_last = (
+        max(needed_ability_per_s(slo.max_recovery_s, course, interval_s, downtime_s) for course in courses)
+        for courses in (soon, later)
+    )
+    wishes: dict[str, float] = {}
+    abilities: dict[str, Floats] = {}
+    for name, tasks in running.tasks.items():
+        top = limits.operators[name].max or max(UNBOUNDED_TASKS, 2 * tasks)
+        curve = _curve(known, name, top)
+        if curve is None or not demand[name] > 0:
+            continue
+        # In units of the sources: an operator that takes in a tenth of the records needs a tenth of the ability.
+        abilities[name] = curve * (load / demand[name])
+        wishes[name] = _steady(_enough(abilities[name], needed), _enough(abilities[name], at_last), tasks, top)
+    if not wishes:
+        return None
+    tasks_left = fit_wishes(
+        limits, {name: wishes.get(name, float(limits.operators[name].min)) for name in running.tasks}
+    )
+    # Bounds, quantum and slots may cut what was wished for: what is left must still be enough.
+    late = [name for name, able in abilities.items() if not able[min(tasks_left[name], able.size) - 1] >= needed]
+    floor = {name: tasks_left[name] for name in wishes}
+    why = _why(slo.max_recovery_s, floor, late, downtime_s, forecast)
+    return Floor(floor, not late, why, needed, downtime_s, interval_s, soon[0], abilities)
+
+
+def doubt(quantile: float) -> float:
+    """Return the quantile of each of two independent doubts, downtime and load, that together give this one."""
+    normal = NormalDist()
+    return normal.cdf(normal.inv_cdf(quantile) / math.sqrt(2))
+
+
+def _enough(abilities_per_s: Floats, needed_per_s: float) -> int | None:
+    able = abilities_per_s >= needed_per_s
+    return int(able.argmax()) + 1 if able.any() else None
+
+
+def _steady(soon: int | None, later: int | None, running: int, top: int) -> float:
+    """Return what is wished for: what runs, where it is enough and not much too large; else what it takes, and room."""
+    if soon is None:
+        return float(top)
+    most = max(soon, later or top)
+    if running < soon:
+        return float(max(round_up(soon * (1 + ROOM)), most))
+    return float(running) if most > running * (1 - 2 * ROOM) else float(round_up(most * (1 + ROOM)))
+
+
+def _why(
+    promised_s: float, floor: Mapping[str, int], late: list[str], downtime_s: float, forecast: Forecast | None
+) -> str:
+    told = f"downtime {downtime_s:.0f} s, {f'forecast by {forecast.model}' if forecast else 'no forecast'}"
+    sizes, promise = ", ".join(f"{name} {tasks}" for name, tasks in floor.items()), f"recovery within {promised_s:g} s"
+    if downtime_s >= promised_s:
+        return f"{promise} is broken at any size: {told}"
+    if late:
+        return f"{promise} is broken: {', '.join(late)} cannot be large enough, the most is {sizes} ({told})"
+    return f"{promise} needs at least {sizes} ({told})"
+
+
+def raised(limits: Limits, floor: Floor) -> Limits:
+    """Return the limits with the floor in them."""
+    operators = dict(limits.operators)
+    for name, least in floor.tasks.items():
+        bounds = operators[name]
+        operators[name] = Bounds(max(bounds.min, least), bounds.max)
+    return Limits(operators, limits.slots, limits.quantum)
+
+
+def kept(decision: Decision, floor: Floor, limits: Limits, running: Allocation) -> Decision:
+    """Say in the decision what the floor did; where it holds below the floor, grow to it."""
+    below = {n: max(running.tasks[n], least) for n, least in floor.tasks.items() if running.tasks[n] < least}
+    if decision.target is None and below and decision.reason is not Reason.NO_POLICY:
+        target = running.with_tasks(fit_wishes(limits, {**running.tasks, **below}))
+        if target != running:
+            sentence = f"{floor.why}; {decision.sentence}"
+            decision = replace(decision, target=target, reason=Reason.UNDER_PROVISIONED, sentence=sentence)
+    size = decision.target or running
+    evidence = {
+        **decision.evidence,
+        "recovery.downtime_s": floor.downtime_s,
+        "recovery.needed_per_s": floor.needed_per_s,
+    }
+    evidence |= {f"recovery.{name}.least_tasks": float(least) for name, least in floor.tasks.items()}
+    expects, expected = decision.expects, floor.expected_s(size)
+    if expected is not None and expects.recovery_s is None:
+        expects = replace(expects, recovery_s=Interval.at_most(expected))
+    at_floor = any(size.tasks[name] <= least for name, least in floor.tasks.items())
+    notes = (GuardNote("recovery", floor.why),) if at_floor or not floor.kept else ()
+    return replace(decision, evidence=evidence, expects=expects, guards=(*decision.guards, *notes))
+
+
+def _courses(load_per_s: float, forecast: Forecast | None, quantile: float, ahead_s: float) -> list[Course]:
+    """Return the load as a failure now would meet it, and one at every step of the time ahead."""
+    if forecast is None or not forecast.rates_per_s:
+        return [Course.constant(load_per_s)]
+    path, step_s = forecast.path(quantile), forecast.step_s
+    ahead = len(path) - 1 if math.isinf(ahead_s) else min(math.ceil(ahead_s / step_s), len(path) - 1)
+    return [Course.of([load_per_s, *path[:k]], path[k:], step_s) for k in range(ahead + 1)]
+
+
+def _demand(window: Observation, spec: JobSpec) -> dict[str, float] | None:
+    rates = {source.name: source.rate_per_s for source in window.sources}
+    known = {name: rates.get(name) for name in spec.graph.sources}
+    if any(rate is None or not 0 <= rate < math.inf for rate in known.values()):
+        return None
+    sources = {name: rate for name, rate in known.items() if rate is not None}
+    return spec.graph.demand_per_s(sources, measured_selectivity(spec.graph, window))
+
+
+def _curve(known: Recoveries, operator: str, most: int) -> Floats | None:
+    """Return the expected abilities at 1, 2, 3 ... tasks; None where nothing is known."""
+    samples = known.abilities.samples(operator)
+    if not samples or not 1 <= most <= MOST_TASKS:
+        return None
+    curve = LogLog.fit(samples).curve(min(most, 10 * UNBOUNDED_TASKS))
+    return curve.ability_per_s

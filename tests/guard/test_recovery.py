@@ -1,0 +1,225 @@
+"""A promised recovery time raises the smallest size, before any policy decides."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rheostat.guard.limits import limits
+from rheostat.guard.recovery import Recoveries, doubt, fold, kept, raised, recovery_floor
+from rheostat.job import Allocation, Bounds, Decision, Observation, Reason, Slo, Status
+from rheostat.job.forecast import Forecast
+from rheostat.job.graph import Graph, JobSpec, Tunable
+from rheostat.model.downtime import Downtimes
+from rheostat.model.recovery import Course, recovery_time_s
+from rheostat.testing.situations import window, word_count
+
+JOB = JobSpec("job", Graph(("job",), (), ("job",)), (Tunable("job", Bounds(1, 24)),), checkpoint_interval_s=10.0)
+PROMISE = Slo(max_recovery_s=180.0)
+PER_TASK = 10_000.0
+
+
+def known(spec: JobSpec = JOB, downtimes: tuple[float, ...] = (60.0,) * 20) -> Recoveries:
+    """Abilities seen at several sizes, and downtimes."""
+    state = Recoveries()
+    for k, tasks in enumerate((2, 6, 12, 20)):
+        state = fold(state, window(spec, 1000.0, tasks, PER_TASK, at_s=60.0 * (k + 1)), spec)
+    seen = Downtimes()
+    for downtime in downtimes:
+        seen = seen.learned(downtime)
+    return replace(state, downtimes=seen)
+
+
+def ahead(rates: list[float], at_s: float = 60.0) -> Forecast:
+    return Forecast(at_s, 60.0, (0.5, 0.95), tuple((rate, rate * 1.001) for rate in rates), "profile")
+
+
+def test_the_floor_keeps_the_promise_and_is_not_much_too_large() -> None:
+    found = recovery_floor(limits(JOB, PROMISE), JOB, PROMISE, window(JOB, 60e3, 7, PER_TASK), known(), None)
+    assert found is not None
+    assert found.kept
+    least = found.tasks["job"]
+    course = Course.constant(60e3)
+    assert recovery_time_s(least * PER_TASK * 0.98, course, 10.0, found.downtime_s) <= 180.0
+    # The room that saves the next change is a tenth; one size is rounding.
+    assert recovery_time_s((least / 1.1 - 1.5) * PER_TASK, course, 10.0, found.downtime_s) > 180.0
+    assert f"needs at least job {least}" in found.why
+    assert raised(limits(JOB, PROMISE), found).operators["job"] == Bounds(least, 24)
+
+
+def test_a_little_too_large_stays_and_much_too_large_may_shrink() -> None:
+    grown = recovery_floor(limits(JOB, PROMISE), JOB, PROMISE, window(JOB, 60e3, 7, PER_TASK), known(), None)
+    assert grown is not None
+    size = grown.tasks["job"]
+    for tasks, least in ((size, size), (size + 1, size + 1), (24, size)):
+        found = recovery_floor(limits(JOB, PROMISE), JOB, PROMISE, window(JOB, 60e3, tasks, PER_TASK), known(), None)
+        assert found is not None
+        assert found.tasks["job"] == least, tasks
+
+
+def test_a_load_that_will_rise_asks_for_more_and_one_that_falls_soon_again_keeps_the_job_large() -> None:
+    flat, rising = (
+        recovery_floor(limits(JOB, PROMISE), JOB, PROMISE, window(JOB, 40e3, 5, PER_TASK), known(), ahead([rate] * 10))
+        for rate in (40e3, 80e3)
+    )
+    assert flat is not None
+    assert rising is not None
+    assert rising.tasks["job"] > 1.5 * flat.tasks["job"]
+    assert "forecast by profile" in rising.why
+    # A rise late in the horizon is no reason to grow now, but one not to shrink.
+    late = ahead([40e3] * 7 + [80e3] * 3)
+    grown = recovery_floor(limits(JOB, PROMISE), JOB, PROMISE, window(JOB, 40e3, 16, PER_TASK), known(), late)
+    assert grown is not None
+    assert grown.tasks["job"] >= 14
+
+
+def test_more_downtime_needs_more() -> None:
+    sizes = []
+    for downtime in (40.0, 80.0, 120.0):
+        state = known(downtimes=(downtime,) * 20)
+        found = recovery_floor(limits(JOB, PROMISE), JOB, PROMISE, window(JOB, 50e3, 1, PER_TASK), state, None)
+        assert found is not None
+        sizes.append(found.tasks["job"])
+    assert sizes == sorted(set(sizes))
+
+
+def test_a_load_above_every_size_takes_the_largest_and_says_that_the_promise_is_broken() -> None:
+    found = recovery_floor(limits(JOB, PROMISE), JOB, PROMISE, window(JOB, 1e6, 12, PER_TASK), known(), None)
+    assert found is not None
+    assert (found.tasks["job"], found.kept) == (24, False)
+    assert "is broken: job cannot be large enough" in found.why
+
+
+def test_a_downtime_beyond_the_promise_breaks_it_at_any_size() -> None:
+    found = recovery_floor(
+        limits(JOB, PROMISE), JOB, PROMISE, window(JOB, 10e3, 12, PER_TASK), known(downtimes=(300.0,) * 20), None
+    )
+    assert found is not None
+    assert (found.tasks["job"], found.kept, found.needed_per_s) == (24, False, math.inf)
+    assert "broken at any size" in found.why
+
+
+def test_slots_that_do_not_suffice_break_it_too() -> None:
+    slo = replace(PROMISE, job=Bounds(1, 10))
+    found = recovery_floor(limits(JOB, slo), JOB, slo, window(JOB, 90e3, 10, PER_TASK), known(), None)
+    assert found is not None
+    assert (found.tasks["job"], found.kept) == (10, False)
+
+
+def test_every_operator_of_a_graph_gets_its_share() -> None:
+    spec = replace(word_count(), checkpoint_interval_s=10.0)
+    seen = window(spec, 40e3, 8, PER_TASK)
+    found = recovery_floor(limits(spec, PROMISE), spec, PROMISE, seen, known(spec), None)
+    assert found is not None
+    # Five words a line: five times the demand, five times the tasks, but for rounding.
+    assert found.tasks["count"] >= 4 * found.tasks["split"] > 0
+
+
+@pytest.mark.parametrize(
+    ("slo", "seen", "state"),
+    [
+        (Slo(), window(JOB, 1e4, 4, PER_TASK), known()),
+        (PROMISE, window(JOB, 1e4, 4, PER_TASK), Recoveries()),
+        (PROMISE, window(JOB, 0.0, 4, PER_TASK), known()),
+        (PROMISE, Observation.blind(60.0, "nothing"), known()),
+    ],
+)
+def test_there_is_no_floor_where_nothing_is_promised_known_or_comes(
+    slo: Slo, seen: Observation, state: Recoveries
+) -> None:
+    assert recovery_floor(limits(JOB, slo), JOB, slo, seen, state, None) is None
+
+
+def test_a_hold_below_the_floor_grows_to_it() -> None:
+    running = Allocation({"job": 7})
+    found = recovery_floor(limits(JOB, PROMISE), JOB, PROMISE, window(JOB, 60e3, 7, PER_TASK), known(), None)
+    assert found is not None
+    allowed = raised(limits(JOB, PROMISE), found)
+    decision = kept(Decision.hold(Reason.STEADY, "all is well"), found, allowed, running)
+    assert decision.target == Allocation({"job": found.tasks["job"]})
+    assert decision.reason is Reason.UNDER_PROVISIONED
+    assert "recovery within 180 s needs" in decision.sentence
+    assert decision.guards[-1].guard == "recovery"
+    assert decision.evidence["recovery.job.least_tasks"] == found.tasks["job"]
+    assert decision.expects.recovery_s is not None
+    assert decision.expects.recovery_s.high <= 180.0
+    failed = Decision.hold(Reason.NO_POLICY, "broken")
+    assert kept(failed, found, allowed, running).target is None
+
+
+def test_a_decision_above_the_floor_is_left_alone() -> None:
+    running = Allocation({"job": 24})
+    found = recovery_floor(limits(JOB, PROMISE), JOB, PROMISE, window(JOB, 30e3, 24, PER_TASK), known(), None)
+    assert found is not None
+    decision = kept(Decision.hold(Reason.STEADY, "all is well"), found, limits(JOB, PROMISE), running)
+    assert decision.target is None
+    assert decision.guards == ()
+
+
+def after_failure(lag_s: float, uptime_s: float = 20.0, downtime_s: float = 45.0) -> Observation:
+    seen = window(JOB, 60e3, 12, PER_TASK, at_s=1000.0)
+    source = replace(seen.sources[0], lag_s=lag_s)
+    return replace(
+        seen, status=Status.RECOVERING, uptime_s=uptime_s, downtime_s=downtime_s, sources=(source,), problem="too short"
+    )
+
+
+def test_the_lag_tells_what_a_failure_really_cost() -> None:
+    """Noticed after 20 s, down for 45, 25 s read again: 70 s of load waited, 10 of them are the checkpoint's."""
+    before = known(downtimes=())
+    # At 120k/s against 60k/s, 20 s of work took 40 s of load away, and 20 s came.
+    found = fold(before, after_failure(lag_s=70.0 + 20.0 - 40.0), JOB)
+    assert found.downtimes.restarts[-1].downtime_s == pytest.approx(60.0, abs=2.0)
+    assert fold(found, after_failure(lag_s=1.0), JOB).downtimes == found.downtimes
+
+
+def test_where_the_lag_says_less_the_engine_is_believed() -> None:
+    before = known(downtimes=())
+    assert fold(before, after_failure(lag_s=0.0), JOB).downtimes.restarts[-1].downtime_s == 45.0
+    late = after_failure(lag_s=500.0, uptime_s=400.0)
+    assert fold(before, late, JOB).downtimes.restarts[-1].downtime_s == 45.0
+    assert fold(before, after_failure(lag_s=math.nan), JOB).downtimes.restarts[-1].downtime_s == 45.0
+
+
+def test_a_failure_in_the_first_minute_is_learned_although_nothing_else_is_known() -> None:
+    found = fold(Recoveries(), after_failure(lag_s=30.0), JOB)
+    assert [restart.downtime_s for restart in found.downtimes.restarts] == [45.0]
+
+
+@pytest.mark.parametrize("wrong", [math.nan, -1.0, math.inf])
+def test_an_absurd_downtime_teaches_nothing(wrong: float) -> None:
+    assert fold(known(downtimes=()), after_failure(30.0, downtime_s=wrong), JOB).downtimes == Downtimes()
+
+
+def test_two_doubts_together_are_the_promised_one() -> None:
+    assert doubt(0.5) == pytest.approx(0.5)
+    assert 0.8 < doubt(0.9) < 0.83
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.floats(0, 1e7),
+    st.integers(1, 24),
+    st.lists(st.floats(0, 1e7), max_size=10),
+    st.lists(st.floats(0, 1000), max_size=5),
+    st.floats(1, 1000),
+)
+def test_whatever_comes_the_floor_is_within_the_limits(
+    load: float, tasks: int, rates: list[float], downtimes: list[float], promise_s: float
+) -> None:
+    slo = Slo(max_recovery_s=promise_s)
+    forecast = ahead(rates) if rates else None
+    state = known(downtimes=tuple(downtimes))
+    found = recovery_floor(limits(JOB, slo), JOB, slo, window(JOB, load, tasks, PER_TASK), state, forecast)
+    if found is None:
+        return
+    assert 1 <= found.tasks["job"] <= 24
+    assert not math.isnan(found.needed_per_s)
+    expected = found.expected_s(Allocation({"job": found.tasks["job"]}))
+    assert expected is not None
+    assert expected >= 0
+    assert found.tasks["job"] == 24 or found.kept

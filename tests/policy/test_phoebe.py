@@ -13,6 +13,7 @@ from rheostat.errors import InvalidValue
 from rheostat.guard.limits import limits
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Measurement, Reason
+from rheostat.job.forecast import Forecast
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.observation import Latency, Observation
 from rheostat.job.slo import Slo
@@ -24,7 +25,7 @@ from rheostat.model.outage import PREDICTED, Outages
 from rheostat.model.profile import Point
 from rheostat.model.recovery import Course, recovery_time_s
 from rheostat.policy.anticipate import Anticipate
-from rheostat.policy.foresight import Foresight
+from rheostat.policy.foresight import Known, forecast
 from rheostat.policy.phoebe import Phoebe, projected
 from rheostat.policy.registry import make_policy
 from rheostat.policy.twres import TWRES
@@ -56,12 +57,12 @@ def series(rates: list[float], at_s: float = 6000.0) -> LoadSeries:
     return found
 
 
-def at(rates: list[float], running: int = 12, slo: Slo | None = None, **rest: Any) -> Situation[Foresight]:
+def at(rates: list[float], running: int = 12, slo: Slo | None = None, **rest: Any) -> Situation[Known]:
     fleet = Fleet(PLANT, [Constant(rates[-1])], [0], start=[Allocation({"job": running})])
     fleet.advance(200)
     window = replace(fleet.engine(0).observe(), at_s=6000.0, start_s=5900.0, end_s=5960.0, uptime_s=6000.0)
     downtimes = rest.pop("downtimes", Downtimes((), 65.0))
-    seen = Foresight(load=series(rates), outages=Outages(downtimes, interval_s=10.0), profile=profile())
+    seen = Known(load=series(rates), outages=Outages(downtimes, interval_s=10.0), profile=profile())
     slo = slo or Slo()
     window = replace(window, **rest)
     return Situation(SPEC, slo, limits(SPEC, slo), window, seen, 10, 0, {})
@@ -234,7 +235,7 @@ def test_in_the_loop_it_profiles_first_and_journals_what_that_cost() -> None:
         assert next(d for d in decisions if d.reason is not Reason.UNUSABLE).reason is Reason.TRIAL
         assert any(d.target is not None for d in decisions)
         known = controller.knowledge
-        assert from_json(Foresight, to_json(known)) == known
+        assert from_json(Known, to_json(known)) == known
 
 
 def test_without_a_testbed_the_running_job_must_do() -> None:
@@ -247,6 +248,18 @@ def test_without_a_testbed_the_running_job_must_do() -> None:
     assert last.evidence["last_recovery_s"] > 60.0
 
 
+def test_the_loops_own_forecast_can_be_used() -> None:
+    told = Forecast(6000.0, 60.0, (0.1, 0.5, 0.9), tuple((0.0, 100e3 + 4e3 * k, 1e9) for k in range(10)))
+    situation = replace(at([100e3] * 40, 12), forecast=told)
+    path = forecast(situation, "chosen", 900.0)
+    assert list(path[:4]) == [100e3, 100e3, 104e3, 104e3]
+    assert path[-1] == 136e3
+    assert list(forecast(replace(situation, forecast=None), "chosen", 60.0)) == [100e3, 100e3]
+    assert Anticipate(forecast="chosen").wants_forecast
+    controller = controlled(Anticipate(forecast="chosen", profile=False))
+    assert controller.journal.latest(SPEC.name, "forecast") is not None
+
+
 def test_the_same_journal_gives_the_same_decisions() -> None:
     def told() -> list[str]:
         entries = controlled(Anticipate(profile=False)).journal.read(SPEC.name)
@@ -257,7 +270,7 @@ def test_the_same_journal_gives_the_same_decisions() -> None:
 
 def test_a_blind_window_is_held() -> None:
     situation = at([60e3] * 40)
-    seen = Foresight()
+    seen = Known()
     blind = replace(situation, knowledge=seen, window=replace(situation.window, latency=None))
     for policy in (Phoebe(profile=False), TWRES(profile=False), Anticipate(profile=False)):
         assert policy.decide(blind).target is None

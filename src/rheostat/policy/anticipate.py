@@ -27,7 +27,7 @@ from rheostat.model.downtime import Downtimes
 from rheostat.model.outage import NORMAL_LAG_S, PREDICTED, Outages
 from rheostat.model.recovery import Course, Floats, recovery_time_s
 from rheostat.policy.explain import changes, direction, rate
-from rheostat.policy.foresight import Foresight, course, forecast, scale_out, sizes
+from rheostat.policy.foresight import Known, course, forecast, scale_out, sizes
 from rheostat.policy.looking_ahead import At, LookingAhead
 from rheostat.policy.phoebe import TARGET_S
 
@@ -87,9 +87,9 @@ class Anticipate(LookingAhead):
         for what in ("prior_downtime_s", "soon_s", "stay_s", "price_s"):
             check_number(f"{what} of policy 'anticipate'", getattr(self, what), most=86_400.0)
 
-    def initial(self) -> Foresight:
+    def initial(self) -> Known:
         """Return nothing but the prior."""
-        return Foresight(outages=Outages(Downtimes(assumed_s=self.prior_downtime_s)))
+        return Known(outages=Outages(Downtimes(assumed_s=self.prior_downtime_s)))
 
     def decide(self, situation: At) -> Decision:
         """Grow when the promise would break, shrink when it pays."""
@@ -165,7 +165,7 @@ class Anticipate(LookingAhead):
         # A failure falls anywhere between two checkpoints; downtimes are learned with the same half interval.
         back_s = 0.5 * (situation.spec.checkpoint_interval_s or 0.0)
         longest = max(self.soon_s, self.stay_s, self.horizon_s)
-        path = forecast(seen, self.forecast, longest + target_s)
+        path = forecast(situation, self.forecast, longest + target_s)
         around, downtimes, step_s = course(seen, path), seen.outages.downtimes, seen.load.step_s
         promised_s = downtimes.quantile(self.promise)
         later = step_s * np.arange(int(longest / step_s) + 1, dtype=np.float64)
@@ -184,7 +184,7 @@ class Anticipate(LookingAhead):
             takes(around, promised_s),
         )
 
-    def evidence(self, seen: Foresight, outlook: Outlook, able_per_s: float) -> dict[str, float]:
+    def evidence(self, seen: Known, outlook: Outlook, able_per_s: float) -> dict[str, float]:
         """Return the numbers behind a decision, and how the last failure compares with what was said of it."""
         found = {
             "load_per_s": float(outlook.load[0]),

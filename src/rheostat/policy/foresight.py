@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from rheostat.errors import InvalidValue
 from rheostat.forecast.last_value import Values
 from rheostat.forecast.registry import make_forecaster
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement
+from rheostat.job.forecast import LAST_VALUE
 from rheostat.job.observation import Change, Observation, Status
 from rheostat.job.record import Record
 from rheostat.model import load_series, outage
@@ -40,12 +42,14 @@ CALM_S = 300.0
 """Seconds after a start from which on a latency is a steady one."""
 MOST = 256
 """Scale-outs that are looked at where nothing bounds them."""
+CHOSEN = "chosen"
+"""The forecast that the loop makes with the model that its back-test has chosen."""
 RECENT = 480
 """Newest steps that a forecast is made from: four hours."""
 
 
 @dataclass(frozen=True)
-class Foresight:
+class Known:
     """Everything that was seen."""
 
     load: LoadSeries = LoadSeries()
@@ -73,7 +77,7 @@ class Foresight:
         return LatencySurface.fitted((*self.profile, *(self.latencies if refresh != "never" else ())))
 
 
-def fold(seen: Foresight, record: Record) -> Foresight:
+def fold(seen: Known, record: Record) -> Known:
     """Fold one record in."""
     outages = outage.fold(seen.outages, record)
     if outages is not seen.outages:
@@ -89,7 +93,7 @@ def fold(seen: Foresight, record: Record) -> Foresight:
     return seen
 
 
-def _window(seen: Foresight, window: Observation) -> Foresight:
+def _window(seen: Known, window: Observation) -> Known:
     if not window.usable or window.running is None or window.change is not Change.NONE:
         return seen
     done, load = window.throughput_per_s, window.load_per_s
@@ -128,18 +132,33 @@ def sizes(situation: Situation[Any], smallest: int, largest: int) -> list[tuple[
     return sorted(found.items())
 
 
-def forecast(seen: Foresight, name: str, ahead_s: float, quantile: float = 0.5) -> Values:
+def forecast(situation: Situation[Known], name: str, ahead_s: float) -> Values:
     """Return the load of the coming steps; never more than twice what was seen, so that nothing explodes."""
+    seen = situation.knowledge
     steps = max(1, math.ceil(ahead_s / seen.load.step_s))
     values = seen.load.values()[-RECENT:]
-    model = make_forecaster(name)
-    model.fit([float(v) for v in values])
     known = values[~np.isnan(values)]
-    path = model.predict(steps, (quantile,))[:, 0]
+    if name == CHOSEN and situation.forecast is not None and situation.forecast.rates_per_s:
+        told = situation.forecast.path(0.5)
+        # Beyond its horizon the last rate stays.
+        middles = (np.arange(steps) + 0.5) * seen.load.step_s / situation.forecast.step_s
+        path = np.array(told)[np.minimum(middles.astype(int), len(told) - 1)]
+    else:
+        path = _predicted(LAST_VALUE if name == CHOSEN else name, [float(v) for v in values], steps)
     bounded: Values = np.clip(path, 0.0, 2.0 * float(known.max()))
     return bounded
 
 
-def course(seen: Foresight, path: Sequence[float] | Values) -> Course:
+def _predicted(name: str, values: list[float], steps: int) -> Values:
+    """Return a forecaster's median; where it refuses a history (too short for it) the last value must do."""
+    model = make_forecaster(name)
+    try:
+        model.fit(values)
+        return model.predict(steps, (0.5,))[:, 0]
+    except InvalidValue:
+        return np.full(steps, next(value for value in reversed(values) if not math.isnan(value)))
+
+
+def course(seen: Known, path: Sequence[float] | Values) -> Course:
     """Return the load around now: what came, and what is expected."""
     return Course.of(seen.load.values()[-8:], path, seen.load.step_s)

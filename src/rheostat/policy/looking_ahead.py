@@ -9,23 +9,25 @@ from rheostat.job.decision import Decision, Reason
 from rheostat.job.frozen import check_number
 from rheostat.job.record import Record
 from rheostat.policy.base import BasePolicy
-from rheostat.policy.foresight import Foresight, fold
+from rheostat.policy.foresight import CHOSEN, Known, fold
 from rheostat.policy.options import check_whole
 from rheostat.policy.profiling import Profiling, allowed, next_trials
 from rheostat.ports import Situation
 
-At = Situation[Foresight]
-ForecasterName = Literal["trend", "last value", "drift", "autoregression", "profile", "holt-winters", "ces", "arima"]
+At = Situation[Known]
+ForecasterName = Literal[
+    "chosen", "trend", "last value", "drift", "autoregression", "profile", "holt-winters", "ces", "arima"
+]
 
 
 @dataclass(frozen=True)
-class LookingAhead(BasePolicy[Foresight]):
+class LookingAhead(BasePolicy[Known]):
     """Profiles first, then decides with a forecast of the load."""
 
     horizon_s: float = 600.0
     """How far the forecast goes, in seconds."""
     forecast: ForecasterName = "trend"
-    """The forecaster; the last three go through statsforecast and take longer than a step should."""
+    """The forecaster, or `chosen`: the loop's, by back-test. The last three (statsforecast) take longer than a step."""
     profile: bool = True
     """Whether the job is profiled on a testbed first; off, or without a testbed, what the running job shows must do."""
     smallest: int = 2
@@ -48,17 +50,22 @@ class LookingAhead(BasePolicy[Foresight]):
         _ = self.plan
 
     @property
+    def wants_forecast(self) -> bool:  # type: ignore[override]
+        """Whether the loop is to forecast the load, with a model that it chooses itself."""
+        return self.forecast == CHOSEN
+
+    @property
     def plan(self) -> Profiling:
         """What is profiled."""
         return Profiling(
             self.smallest, self.largest, self.deployments, self.rate_step_per_s, self.settle_s, self.observe_s
         )
 
-    def initial(self) -> Foresight:
+    def initial(self) -> Known:
         """Return nothing seen yet."""
-        return Foresight()
+        return Known()
 
-    def learn(self, knowledge: Foresight, record: Record) -> Foresight:
+    def learn(self, knowledge: Known, record: Record) -> Known:
         """Fold windows, failures and measurements."""
         return fold(knowledge, record)
 

@@ -84,7 +84,7 @@ class Phoebe(Evaluating):
     def optimise(self, situation: At, capacity: Capacity) -> Decision:
         """Follow Algorithm 1: loop over the sorted scale-outs, take the first that satisfies both models."""
         seen, running = situation.knowledge, situation.running
-        path = forecast(seen, self.forecast, self.horizon_s)
+        path = forecast(situation, self.forecast, self.horizon_s)
         around, load = course(seen, path), projected(path, self.bins)
         target_s = self.target_s or situation.slo.max_recovery_s or TARGET_S
         surface = seen.latency(self.refresh)

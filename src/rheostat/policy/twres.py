@@ -42,7 +42,7 @@ class TWRES(Evaluating):
         if capacity is None or seen.load.newest is None:
             sentence = "twres: neither a profile nor a busy window tells what the job is able to do"
             return Decision.hold(Reason.WAITING, sentence, memo=situation.memo)
-        load = projected(forecast(seen, self.forecast, self.horizon_s), 5)
+        load = projected(forecast(situation, self.forecast, self.horizon_s), 5)
         choices = sizes(situation, self.smallest, self.largest)
         able = [pair for pair in choices if capacity.per_s(pair[0]) >= load]
         size, chosen = able[0] if able else choices[-1]

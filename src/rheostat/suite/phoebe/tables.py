@@ -89,12 +89,12 @@ def prediction(found: Found, name: str) -> Iterator[Cell]:
             ("means", off.of_means, printed),
         ):
             yield Cell(SUITE, table, f"{row}, {how}", column, theirs, 100 * value, "%", False)
-    for row, value in (
+    for row, given in (
         ("All known but the downtime drawn", measures.unpredictable(found, name, paper.OURS)),
         ("All known", measures.equation(found, name, paper.OURS)),
     ):
-        yield Cell(SUITE, table, row, "median run", None, 100 * value.median_run, "%", False)
-        yield Cell(SUITE, table, row, "single failures", None, 100 * value.single, "%", False)
+        yield Cell(SUITE, table, row, "median run", None, 100 * given.median_run, "%", False)
+        yield Cell(SUITE, table, row, "single failures", None, 100 * given.single, "%", False)
 
 
 def resources(found: Found, name: str) -> Iterator[Cell]:

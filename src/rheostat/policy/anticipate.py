@@ -77,7 +77,7 @@ class Anticipate(LookingAhead):
     """How far ahead the promise must hold with the present size, in seconds: until a change could help."""
     stay_s: float = 300.0
     """For how long a smaller size must be enough, in seconds."""
-    price_s: float = 80.0
+    price_s: float = 90.0
     """What a change is worth, in seconds of the largest size."""
 
     def __post_init__(self) -> None:

@@ -206,8 +206,14 @@ def test_impossible_options_are_refused(name: str) -> None:
         make_policy(name, {"deployments": 0})
 
 
-def controlled(policy: Any, testbed: Any = None, hours: float = 1.0, load: float = 60e3) -> Controller[Any]:
-    fleet = Fleet(PLANT, [Constant(load)], [1], failures_s=(900.0, 2400.0))
+def controlled(
+    policy: Any,
+    testbed: Any = None,
+    hours: float = 1.0,
+    load: float = 60e3,
+    failures_s: tuple[float, ...] = (900.0, 2400.0),
+) -> Controller[Any]:
+    fleet = Fleet(PLANT, [Constant(load)], [1], failures_s=failures_s)
     controller = Controller(
         fleet.engine(0), policy, MemoryJournal(), FleetClock(fleet), testbed=testbed, pace=IMMEDIATE
     )
@@ -246,6 +252,22 @@ def test_without_a_testbed_the_running_job_must_do() -> None:
     assert last.evidence["t_max_per_s"] > 60e3
     assert len(controller.knowledge.outages.recoveries) == 2
     assert last.evidence["last_recovery_s"] > 60.0
+
+
+@pytest.mark.parametrize("load", [0.0, 60e3, 900e3])
+@pytest.mark.parametrize(
+    "failures_s", [(5.0,), (600.0, 650.0, 700.0, 760.0)], ids=["first minute", "while it recovers"]
+)
+def test_failures_at_the_worst_moments_are_no_surprise(load: float, failures_s: tuple[float, ...]) -> None:
+    for policy in (Phoebe(profile=False, evaluation_s=120.0), Anticipate(profile=False), TWRES(profile=False)):
+        controller = controlled(policy, load=load, failures_s=failures_s, hours=0.5)
+        for entry in controller.journal.read(SPEC.name):
+            if isinstance(entry.record, Decision):
+                assert entry.record.reason is not Reason.NO_POLICY, entry.record.sentence
+                assert not any(math.isnan(value) for value in entry.record.evidence.values())
+                assert entry.record.evidence.get(PREDICTED, 0.0) >= 0.0
+        for recovery in controller.knowledge.outages.recoveries:
+            assert 0.0 <= recovery.downtime_s <= recovery.took_s < math.inf
 
 
 def test_the_loops_own_forecast_can_be_used() -> None:

@@ -69,28 +69,23 @@ def methods(size: Size) -> list[list[Method]]:
     return groups
 
 
-def run_group(name: str, group: int, size: Size, folder: Path) -> Runs:
-    """Run one group of methods on one experiment."""
-    return play(name, folder, methods(size)[group], range(size.seeds))
-
-
-def profile_cost(name: str, folder: Path) -> float:
-    """Return the slot-seconds of one profile."""
-    return sum(measurement.slot_seconds for measurement in profile(name, folder))
+def run_group(name: str, group: int, size: Size, folder: Path) -> tuple[Runs, float]:
+    """Run one group of methods on one experiment; return its runs, and the slot-seconds of the profile."""
+    cost = sum(measurement.slot_seconds for measurement in profile(name, folder))
+    return play(name, folder, methods(size)[group], range(size.seeds)), cost
 
 
 def run_all(size: Size, progress: Progress, workers: int | None = None) -> Found:
-    """Run everything."""
+    """Run everything; one experiment after the other in turn, so that a process that has a profile uses it again."""
     folder = data_folder()
     groups = range(len(methods(size)))
     tasks: list[Task] = [
-        (f"{name} {group}", run_group, (name, group, size, folder)) for name in paper.EXPERIMENTS for group in groups
+        (f"{name} {group}", run_group, (name, group, size, folder)) for group in groups for name in paper.EXPERIMENTS
     ]
-    tasks += [(f"profile of {name}", profile_cost, (name, folder)) for name in paper.EXPERIMENTS]
-    done = run_tasks(tasks, progress, workers)
+    done: dict[str, tuple[Runs, float]] = run_tasks(tasks, progress, workers)
     return Found(
         size,
         folder,
-        {name: {k: v for g in groups for k, v in done[f"{name} {g}"].items()} for name in paper.EXPERIMENTS},
-        {name: done[f"profile of {name}"] for name in paper.EXPERIMENTS},
+        {name: {k: v for g in groups for k, v in done[f"{name} {g}"][0].items()} for name in paper.EXPERIMENTS},
+        {name: done[f"{name} 0"][1] for name in paper.EXPERIMENTS},
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rheostat.bench.forecast import COURSES, Course, fit_ms, read_trace, walk
+from rheostat.bench.forecast import CASES, Case, fit_ms, read_trace, walk
 from rheostat.bench.measure import data_folder
 from rheostat.errors import InvalidValue
 from rheostat.forecast.series import clean
@@ -39,16 +39,16 @@ def test_where_nothing_is_better_the_walk_is_the_last_value() -> None:
 
 
 def test_all_traces_can_be_read(folder: Path) -> None:
-    for course in COURSES:
-        trace = read_trace(folder, course)
-        assert trace.values.size > 300, course
-        assert np.isfinite(trace.values).mean() > 0.9, course
-        assert course.steps >= 1
+    for case in CASES:
+        trace = read_trace(folder, case)
+        assert trace.values.size > 300, case
+        assert np.isfinite(trace.values).mean() > 0.9, case
+        assert case.steps >= 1
 
 
 def test_a_recorded_load_is_forecast_better_than_by_its_last_value(folder: Path) -> None:
-    course = next(course for course in COURSES if course.name == "vehicles_10min")
-    walked = walk(read_trace(folder, course), course.steps, 40, 2)
+    case = next(case for case in CASES if case.name == "vehicles_10min")
+    walked = walk(read_trace(folder, case), case.steps, 40, 2)
     assert walked.error < 0.9
     assert walked.upper < 0.9
     assert walked.mape < walked.mape_last
@@ -64,4 +64,4 @@ def test_dates_and_seconds_are_both_times(tmp_path: Path) -> None:
     (tmp_path / "traces" / "dates.csv").write_text("date,messages\n1970-01-02 00:00:00,5\n1970-01-02 00:05:00,7\n")
     (tmp_path / "traces" / "seconds.csv").write_text("second,rate\n0,5\n300,7\n")
     for file in ("dates.csv", "seconds.csv"):
-        assert read_trace(tmp_path, Course("x", file, 300.0, 300.0)).values.tolist() == [5, 7]
+        assert read_trace(tmp_path, Case("x", file, 300.0, 300.0)).values.tolist() == [5, 7]

@@ -87,3 +87,26 @@ def test_catching_up_is_measured_from_the_failure() -> None:
     assert caught_up_s(lag, 100.0) == 100.0
     lag[900:] = 50.0
     assert caught_up_s(lag, 890.0) == math.inf
+
+
+def test_failures_in_the_first_minute_and_during_a_recovery_are_survived() -> None:
+    slo = Slo(headroom=0.2, max_recovery_s=180.0)
+    failures = (20.0, 1200.0, 1290.0)
+    scenario = Scenario(top_speed(), Constant(60e3), 2400.0, 60.0, slo, failures_s=failures)
+    told = compare(scenario, {"ds2": lambda scenario, seed: make_policy("ds2", {})}, [0]).run("ds2", 0)
+    numbers = [value for step in told.steps for value in step.decision.evidence.values()]
+    assert not any(math.isnan(value) for value in numbers)
+    assert not any("failed" in step.decision.sentence for step in told.steps)
+    assert all(0 <= time < 900.0 for time in told.recoveries_s(failures))
+    assert told.trace["lag_s"][-1] <= 2.0
+
+
+@pytest.mark.parametrize("value", [0.0, 1e9])
+def test_no_load_and_far_too_much_of_it_are_survived(value: float) -> None:
+    slo = Slo(max_recovery_s=180.0)
+    scenario = Scenario(top_speed(), Constant(value), 1200.0, 60.0, slo, failures_s=(500.0,))
+    told = compare(scenario, {"ds2": lambda scenario, seed: make_policy("ds2", {})}, [0]).run("ds2", 0)
+    assert not any("failed" in step.decision.sentence for step in told.steps)
+    if value:
+        assert told.trace["slots"][-1] == 24
+        assert any("is broken" in note.why for step in told.steps for note in step.decision.guards)

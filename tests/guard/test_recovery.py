@@ -197,7 +197,7 @@ def test_an_absurd_downtime_teaches_nothing(wrong: float) -> None:
 
 def test_two_doubts_together_are_the_promised_one() -> None:
     assert doubt(0.5) == pytest.approx(0.5)
-    assert 0.8 < doubt(0.9) < 0.83
+    assert 0.8 < doubt(0.9) == doubt(None) < 0.83
 
 
 @settings(deadline=None, max_examples=60)

@@ -28,7 +28,7 @@ QUANTILES = (0.1, 0.5, 0.9)
 
 
 @dataclass(frozen=True)
-class Course:
+class Case:
     """One trace at one horizon, and what CALIBRATION.md found about it."""
 
     name: str
@@ -44,20 +44,20 @@ class Course:
         return round(self.ahead_s / self.step_s)
 
 
-COURSES = (
-    Course("vehicles_2min", "vehicles_18h.csv", 10.0, 120.0, 0.48),
-    Course("vehicles_10min", "vehicles_18h.csv", 60.0, 600.0),
-    Course("vehicles_6h_10min", "vehicles_6h.csv", 60.0, 600.0),
-    Course("iot_5min", "iot_5min.csv", 300.0, 300.0, 0.35),
-    Course("iot_60min", "iot_5min.csv", 300.0, 3600.0, 0.64),
-    Course("taxi_5min", "taxi_5min.csv", 300.0, 300.0),
-    Course("taxi_60min", "taxi_5min.csv", 300.0, 3600.0, 0.58),
-    Course("wiki_en_5min", "wiki_en_5min.csv", 300.0, 300.0, 0.82),
-    Course("wiki_en_60min", "wiki_en_5min.csv", 300.0, 3600.0),
-    Course("alibaba_5min", "alibaba_5min.csv", 300.0, 300.0, 0.72),
-    Course("alibaba_60min", "alibaba_5min.csv", 300.0, 3600.0),
-    Course("avazu_60min", "avazu_5min.csv", 300.0, 3600.0),
-    Course("retailrocket_60min", "retailrocket_5min.csv", 300.0, 3600.0),
+CASES = (
+    Case("vehicles_2min", "vehicles_18h.csv", 10.0, 120.0, 0.48),
+    Case("vehicles_10min", "vehicles_18h.csv", 60.0, 600.0),
+    Case("vehicles_6h_10min", "vehicles_6h.csv", 60.0, 600.0),
+    Case("iot_5min", "iot_5min.csv", 300.0, 300.0, 0.35),
+    Case("iot_60min", "iot_5min.csv", 300.0, 3600.0, 0.64),
+    Case("taxi_5min", "taxi_5min.csv", 300.0, 300.0),
+    Case("taxi_60min", "taxi_5min.csv", 300.0, 3600.0, 0.58),
+    Case("wiki_en_5min", "wiki_en_5min.csv", 300.0, 300.0, 0.82),
+    Case("wiki_en_60min", "wiki_en_5min.csv", 300.0, 3600.0),
+    Case("alibaba_5min", "alibaba_5min.csv", 300.0, 300.0, 0.72),
+    Case("alibaba_60min", "alibaba_5min.csv", 300.0, 3600.0),
+    Case("avazu_60min", "avazu_5min.csv", 300.0, 3600.0),
+    Case("retailrocket_60min", "retailrocket_5min.csv", 300.0, 3600.0),
 )
 
 
@@ -81,13 +81,13 @@ class Walked:
     predict_ms: float
 
 
-def read_trace(folder: Path, course: Course) -> Cleaned:
+def read_trace(folder: Path, case: Case) -> Cleaned:
     """Read a trace as a regular series; a trace counts seconds, or has dates."""
-    with (folder / "traces" / course.file).open(newline="") as lines:
+    with (folder / "traces" / case.file).open(newline="") as lines:
         rows = list(csv.reader(lines))[1:]
     times = [_seconds(row[0]) for row in rows]
     first = min(times)
-    return clean([time - first for time in times], [float(row[1]) for row in rows], course.step_s)
+    return clean([time - first for time in times], [float(row[1]) for row in rows], case.step_s)
 
 
 def _seconds(text: str) -> float:
@@ -161,21 +161,21 @@ def forecast(quick: bool, progress: Progress) -> list[Measure]:
     folder = data_folder()
     measures: list[Measure] = []
     longest, predicting = 0.0, 0.0
-    for course in COURSES:
-        progress(course.name)
-        walked = walk(read_trace(folder, course), course.steps, 60 if quick else 300, 3 if quick else 8)
+    for case in CASES:
+        progress(case.name)
+        walked = walk(read_trace(folder, case), case.steps, 60 if quick else 300, 3 if quick else 8)
         longest, predicting = max(longest, *walked.choose_s), max(predicting, walked.predict_ms)
         used = ", ".join(dict.fromkeys(walked.models))
-        table = "nothing reliable" if course.found is None else f"{course.found:g}"
+        table = "nothing reliable" if case.found is None else f"{case.found:g}"
         # Better where the table found something better, and nowhere worse by more than 2 %.
-        goal = "<= 1.02" if course.found is None else "< 1"
+        goal = "<= 1.02" if case.found is None else "< 1"
         note = f"of the last value's error; {used}; CALIBRATION.md found {table}"
-        measures.append(Measure("forecast", f"mase_{course.name}", walked.error, "", goal, "lower", note))
+        measures.append(Measure("forecast", f"mase_{case.name}", walked.error, "", goal, "lower", note))
         note = f"the last value has {walked.mape_last:.4f}"
-        measures.append(Measure("forecast", f"mape_{course.name}", walked.mape, "share", "", "lower", note))
+        measures.append(Measure("forecast", f"mape_{case.name}", walked.mape, "share", "", "lower", note))
         note = f"quantile {UPPER:g}, of the last value's loss; {walked.below:.2f} of the loads stayed below it"
-        measures.append(Measure("forecast", f"pinball_{course.name}", walked.upper, "", "<= 1.02", "lower", note))
-    values = read_trace(folder, COURSES[4]).values[:MOST_HISTORY]
+        measures.append(Measure("forecast", f"pinball_{case.name}", walked.upper, "", "<= 1.02", "lower", note))
+    values = read_trace(folder, CASES[4]).values[:MOST_HISTORY]
     for name in NAMES:
         if name in STATISTICAL and find_spec("statsforecast") is None:
             continue

@@ -29,14 +29,17 @@ from rheostat.model.loglog import LogLog
 from rheostat.model.recovery import Course, needed_ability_per_s, recovery_time_s
 from rheostat.policy.demand import measured_selectivity
 
+PROMISED = 0.9
+"""Share of failures for which a recovery time is promised, where the Slo does not say."""
 CHECKPOINT_S = 10.0
 """Where the engine does not say how often it makes a checkpoint."""
-LEAD_S = 180.0
+LEAD_S = 120.0
 """Failures up to so many seconds ahead are provided for; later ones the next decisions can still provide for, so they
 only keep a job from shrinking and tell how far to grow."""
-ROOM = 0.1
-"""Growing goes so much further than it must, and shrinking waits until so much more than this is spare: a load that
-wanders by a few per cent must not cost a restart every minute."""
+ROOM = 0.05
+"""Growing goes so much further than it must: a load that wanders by a few per cent must not cost a restart a minute."""
+SPARE = 0.15
+"""Shrinking waits until so much of what runs is spare."""
 SOON_S = 90.0
 """A lag tells what a failure lost while the job has not worked on it for longer than this."""
 UNBOUNDED_TASKS = 200
@@ -169,10 +172,10 @@ def recovery_floor(
     return Floor(floor, not late, why, needed, downtime_s, interval_s, soon[0], abilities)
 
 
-def doubt(quantile: float) -> float:
-    """Return the quantile of each of two independent doubts, downtime and load, that together give this one."""
+def doubt(quantile: float | None) -> float:
+    """Return the quantile of each of two independent doubts, downtime and load, that together give the promised one."""
     normal = NormalDist()
-    return normal.cdf(normal.inv_cdf(quantile) / math.sqrt(2))
+    return normal.cdf(normal.inv_cdf(quantile or PROMISED) / math.sqrt(2))
 
 
 def _enough(abilities_per_s: Floats, needed_per_s: float) -> int | None:
@@ -187,7 +190,8 @@ def _steady(soon: int | None, later: int | None, running: int, top: int) -> floa
     most = max(soon, later or top)
     if running < soon:
         return float(max(round_up(soon * (1 + ROOM)), most))
-    return float(running) if most > running * (1 - 2 * ROOM) else float(round_up(most * (1 + ROOM)))
+    least = round_up(most * (1 + ROOM))
+    return float(running if least > running * (1 - SPARE) else least)
 
 
 def _why(

@@ -83,8 +83,8 @@ class Slo:
     """Largest age of the oldest waiting record, in seconds."""
     max_recovery_s: float | None = None
     """Longest time from a failure until the backlog is back to normal, in seconds."""
-    recovery_quantile: float = 0.9
-    """Share of failures for which that is promised: downtimes and loads are taken at this quantile."""
+    recovery_quantile: float | None = None
+    """Share of failures for which that is promised; left out, 0.9."""
     headroom: float | None = None
     """Spare ability as a share of the demand (0.2 = 20 %); replaces a policy's own factor."""
     budget: Budget | None = None
@@ -104,6 +104,8 @@ class Slo:
                     f"{value / 1000:g}"
                 )
         check_number("slo.recovery_quantile", self.recovery_quantile, least=0.5, most=0.99)
+        if self.recovery_quantile is not None and self.max_recovery_s is None:
+            raise InvalidValue("slo.recovery_quantile says how sure max_recovery_s is: give that too")
         check_number("slo.headroom", self.headroom)
         if self.headroom is not None and self.headroom > MOST_HEADROOM:
             raise InvalidValue(

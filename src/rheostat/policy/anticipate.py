@@ -31,6 +31,8 @@ from rheostat.policy.foresight import Known, course, forecast, scale_out, sizes
 from rheostat.policy.looking_ahead import At, LookingAhead
 from rheostat.policy.phoebe import TARGET_S
 
+PROMISE = 0.9
+"""Where nobody says how sure a promise is."""
 LONGEST_STEP_S = 300.0
 """A longer pause between two looks counts as so long: clocks jump."""
 
@@ -45,6 +47,7 @@ class Outlook:
     """The ability that the promise takes up to each of the coming steps."""
     step_s: float
     target_s: float
+    promise: float
     downtime_s: float
     """That the promise reckons with."""
     recovery_s: float
@@ -67,8 +70,8 @@ class Anticipate(LookingAhead):
 
     target_s: float | None = None
     """Longest recovery time, in seconds; left out, `Slo.max_recovery_s`, or 180."""
-    promise: float = 0.9
-    """Share of failures that must be over within the target."""
+    promise: float | None = None
+    """Share of failures that must be over within the target; left out, `Slo.recovery_quantile`, or 0.9."""
     prior_downtime_s: float = 60.0
     """Downtime before a failure was seen, in seconds; it counts as one failure."""
     horizon_s: float = 1800.0
@@ -111,7 +114,7 @@ class Anticipate(LookingAhead):
         load = float(outlook.load[0])
         because = f"{rate(load)} arrive and a failure now would take up to {told} with {now} workers"
         if not kept:
-            because += f"; no size recovers in {outlook.target_s:g} s {self.promise:.0%} of the time: promise broken"
+            because += f"; no size recovers in {outlook.target_s:g} s {outlook.promise:.0%} of the time: promise broken"
         if capacity.far(now):
             because += "; far from anything that was seen"
         evidence = self.evidence(seen, outlook, capacity.per_s(now))
@@ -167,7 +170,8 @@ class Anticipate(LookingAhead):
         longest = max(self.soon_s, self.stay_s, self.horizon_s)
         path = forecast(situation, self.forecast, longest + target_s)
         around, downtimes, step_s = course(seen, path), seen.outages.downtimes, seen.load.step_s
-        promised_s = downtimes.quantile(self.promise)
+        promise = self.promise or situation.slo.recovery_quantile or PROMISE
+        promised_s = downtimes.quantile(promise)
         later = step_s * np.arange(int(longest / step_s) + 1, dtype=np.float64)
         needed = needed_later_per_s(target_s, around, back_s, promised_s, later)
 
@@ -179,6 +183,7 @@ class Anticipate(LookingAhead):
             np.maximum.accumulate(needed),
             step_s,
             target_s,
+            promise,
             promised_s,
             takes(around, downtimes.expected_s()),
             takes(around, promised_s),

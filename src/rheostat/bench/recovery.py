@@ -34,9 +34,7 @@ def recovery(quick: bool, progress: Progress) -> list[Measure]:
     for name in paper.EXPERIMENTS:
         off = measures.errors(runs[name][paper.OURS], measures.took, measures.said)
         nobody = measures.unpredictable(everything, name, paper.OURS)
-        note = (
-            f"medians of {size.seeds} seeds compared, failure by failure; single ones {off.single:.3f}; one who knows "
-        )
+        note = f"failure by failure the middle one of {size.seeds} seeds; single ones {off.single:.3f}; one who knows "
         note += f"all but the downtimes: {nobody.median_run:.3f} and {nobody.single:.3f}"
         found.append(Measure(BENCH, f"error_{name}", off.median_run, "share", "<= 0.05", "lower", note))
         each = measures.missed(runs[name], paper.OURS)

@@ -34,7 +34,7 @@ class Errors:
     """How far predictions are from what failures really took, as shares."""
 
     median_run: float
-    """Medians over seeds compared, failure by failure; the middle of that: the paper takes the median of five runs."""
+    """Failure by failure the seed in the middle; the middle of these: the paper takes the median of five runs."""
     single: float
     """Every failure of every seed by itself; the middle."""
     of_means: float
@@ -49,10 +49,10 @@ def errors(runs: Sequence[Run], what: Callable[[Failure], float], said: Callable
         return Errors(math.inf, math.inf, math.inf)
     per = []
     for k in range(len(runs[0].failures)):
-        predicted = [p for run in runs if (p := said(run.failures[k])) is not None]
-        measured = [what(run.failures[k]) for run in runs]
-        if predicted and median(measured) > 0:
-            per.append(abs(median(predicted) / median(measured) - 1.0))
+        here = [(said(run.failures[k]), what(run.failures[k])) for run in runs]
+        ratios = [p / m for p, m in here if p is not None and math.isfinite(p) and m > 0]
+        if ratios:
+            per.append(abs(median(ratios) - 1.0))
     means = [sum(column) / len(known) for column in zip(*known, strict=True)]
     return Errors(median(per), median([abs(p / m - 1.0) for p, m in known]), abs(means[0] / means[1] - 1.0))
 

@@ -134,6 +134,13 @@ def test_there_is_no_floor_where_nothing_is_promised_known_or_comes(
     assert recovery_floor(limits(JOB, slo), JOB, slo, seen, state, None) is None
 
 
+def test_a_job_that_catches_up_is_not_stopped_again_and_one_that_cannot_is_helped() -> None:
+    for tasks, stays in ((7, True), (5, False)):
+        seen = replace(window(JOB, 60e3, tasks, PER_TASK), status=Status.RECOVERING)
+        found = recovery_floor(limits(JOB, PROMISE), JOB, PROMISE, seen, known(), None)
+        assert (found is None) is stays, tasks
+
+
 def test_a_hold_below_the_floor_grows_to_it() -> None:
     running = Allocation({"job": 7})
     found = recovery_floor(limits(JOB, PROMISE), JOB, PROMISE, window(JOB, 60e3, 7, PER_TASK), known(), None)

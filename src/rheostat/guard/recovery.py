@@ -137,9 +137,14 @@ class Floor:
 def recovery_floor(
     limits: Limits, spec: JobSpec, slo: Slo, window: Observation, known: Recoveries, forecast: Forecast | None
 ) -> Floor | None:
-    """Return the fewest tasks that keep `slo.max_recovery_s`; None where nothing is promised or known yet."""
+    """Return the fewest tasks that keep `slo.max_recovery_s`; None where nothing is promised or known yet.
+
+    Nor is there one while the job catches up with a failure and can: a change would only stop it again.
+    """
     demand, load, running = _demand(window, spec), window.load_per_s, window.running
     if slo.max_recovery_s is None or demand is None or load is None or running is None:
+        return None
+    if window.status is Status.RECOVERING and (_served_share(known, window, spec) or 0.0) > 1.0:
         return None
     states = [o.state_bytes for o in window.operators if o.state_bytes is not None]
     quantile = doubt(slo.recovery_quantile)

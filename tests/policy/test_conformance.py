@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from rheostat.job.graph import JobSpec
+from rheostat.policy.anticipate import Anticipate
 from rheostat.policy.autrascale import AuTraScale
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.big_ds2 import BigDS2
@@ -13,9 +14,11 @@ from rheostat.policy.ds2 import DS2
 from rheostat.policy.exponent import Exponent
 from rheostat.policy.hpa import HPA
 from rheostat.policy.max_tasks import MaxTasks
+from rheostat.policy.phoebe import Phoebe
 from rheostat.policy.proportion import Proportion
 from rheostat.policy.static import Static
 from rheostat.policy.trigger_interval import TriggerInterval
+from rheostat.policy.twres import TWRES
 from rheostat.testing.policy import PolicyConformance
 from rheostat.testing.situations import word_count
 
@@ -127,3 +130,28 @@ class TestProportion(PolicyConformance):
 class TestExponent(PolicyConformance):
     def make_policy(self) -> BasePolicy[Any]:
         return Exponent(limit_s=60.0)
+
+
+class TestPhoebe(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return Phoebe()
+
+
+class TestPhoebeWithoutProfile(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return Phoebe(profile=False, evaluation_s=30.0)
+
+
+class TestTWRES(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return TWRES(profile=False)
+
+
+class TestAnticipate(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return Anticipate()
+
+
+class TestAnticipateWithoutProfile(PolicyConformance):
+    def make_policy(self) -> BasePolicy[Any]:
+        return Anticipate(profile=False)

@@ -24,8 +24,10 @@ from rheostat.clock import WallClock
 from rheostat.engine.simulated.jobs.realtime import PARTITIONS, SLOTS
 from rheostat.engine.spark.attach import Scaler, autoscale
 from rheostat.engine.spark.broker import Broker
+from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Slo
 from rheostat.loop import Step
+from rheostat.policy.conttune import ContTune
 from rheostat.ports import Journal
 from rheostat.workload import kafka_output
 from rheostat.workload.kafka_load import start_load
@@ -36,6 +38,8 @@ from rheostat.workload.schedule import Schedule
 LEVELS = (2.0, 4.0, 7.0, 5.0, 3.0, 2.0)
 SLO = Slo(headroom=0.2)
 INTERVAL_S, WINDOW_S = 5.0, 20.0
+START = {"split": 2, "count": 2}
+FIRST_LOOK_S = 10.0
 DRAIN_S = 60.0
 
 
@@ -76,7 +80,8 @@ def run(
                 staged,
                 mode="realtime",
                 slo=SLO,
-                policy="conttune",
+                policy=ContTune(model="loglog"),
+                start=Allocation(START),
                 journal=journal,
                 interval_s=INTERVAL_S,
                 window_s=WINDOW_S,
@@ -85,9 +90,15 @@ def run(
                 warm(scaler, clock)
                 started_s, failed_s, first = clock.now(), 0.0, scaler.queries[0].runId
                 with start_load(broker.bootstrap, SOURCE, schedule) as load:
-                    scaler.resume()
                     while (gone_s := clock.now() - started_s) < seconds:
-                        if not failed_s and gone_s > 0.7 * seconds and scaler.steps[-1].observation.usable:
+                        if gone_s > FIRST_LOOK_S:
+                            scaler.resume()  # before, a window would show a load that has only just begun
+                        if (
+                            not failed_s
+                            and gone_s > 0.7 * seconds
+                            and scaler.steps
+                            and scaler.steps[-1].observation.usable
+                        ):
                             failed_s, first = gone_s, scaler.queries[0].runId
                         if failed_s and scaler.queries[0].runId == first:
                             # What a dying executor does to a real-time query: its jobs fail, and with them the query.

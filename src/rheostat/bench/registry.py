@@ -10,8 +10,10 @@ from rheostat.bench.measure import Measure, Progress
 from rheostat.bench.models import models
 from rheostat.bench.realtime_cost import rescale
 from rheostat.bench.realtime_fidelity import fidelity_of_realtime
+from rheostat.bench.recovery import recovery as recovery_simulated
 from rheostat.bench.spark_cost import overhead, resize
 from rheostat.bench.spark_fidelity import fidelity_on_spark
+from rheostat.bench.spark_recovery import recovery_on_spark
 from rheostat.bench.speed import decision, simulator
 
 
@@ -21,6 +23,11 @@ def fidelity(quick: bool, progress: Progress) -> list[Measure]:
     return [measure for part in parts for measure in part(quick, progress)]
 
 
+def recovery(quick: bool, progress: Progress) -> list[Measure]:
+    """Hold predicted recovery times against Phoebe's experiments and against kills on Spark."""
+    return [*recovery_simulated(quick, progress), *recovery_on_spark(quick, progress)]
+
+
 BENCHES: Mapping[str, Callable[[bool, Progress], list[Measure]]] = {
     "simulator": simulator,
     "decision": decision,
@@ -28,6 +35,7 @@ BENCHES: Mapping[str, Callable[[bool, Progress], list[Measure]]] = {
     "forecast": forecast,
     "models": models,
     "overhead": overhead,
+    "recovery": recovery,
     "rescale": rescale,
     "resize": resize,
 }

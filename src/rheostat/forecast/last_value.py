@@ -39,11 +39,7 @@ class LastValue:
 
     def predict(self, steps: int, quantiles: Sequence[float]) -> Values:
         """Return steps x quantiles. The spread never narrows with the horizon."""
-        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-            raise InvalidValue(f"steps must be a whole number of at least 1, not {steps!r}")
-        for q in quantiles:
-            if not 0 < q < 1:
-                raise InvalidValue(f"a quantile must lie between 0 and 1, not {q!r}")
+        check_asked(steps, quantiles)
         known = self._values[~np.isnan(self._values)]
         if not known.size:
             raise InvalidValue("there is nothing to forecast from: the series has no known value")
@@ -71,3 +67,12 @@ class LastValue:
         """Return the changes over a horizon that the history shows, without those that end in a gap."""
         changes = self._values[horizon:] - self._values[:-horizon]
         return changes[~np.isnan(changes)]
+
+
+def check_asked(steps: int, quantiles: Sequence[float]) -> None:
+    """Refuse what no forecaster can answer."""
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise InvalidValue(f"steps must be a whole number of at least 1, not {steps!r}")
+    for q in quantiles:
+        if not 0 < q < 1:
+            raise InvalidValue(f"a quantile must lie between 0 and 1, not {q!r}")

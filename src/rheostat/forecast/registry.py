@@ -11,6 +11,7 @@ from rheostat.forecast.drift import Drift
 from rheostat.forecast.last_value import LastValue
 from rheostat.forecast.profile import Profile
 from rheostat.forecast.statistical import auto_arima, auto_ces, holt_winters
+from rheostat.forecast.trend import Trend
 from rheostat.job.forecast import LAST_VALUE
 from rheostat.ports import Forecaster
 
@@ -18,7 +19,7 @@ OWN = ("drift", "autoregression", "profile")
 """Tried unless told otherwise: each takes about a millisecond."""
 STATISTICAL = ("holt-winters", "ces", "arima")
 """Through statsforecast, tried where they are named."""
-NAMES = (LAST_VALUE, *OWN, *STATISTICAL)
+NAMES = (LAST_VALUE, *OWN, "trend", *STATISTICAL)
 
 
 def check_candidates(names: Iterable[str]) -> None:
@@ -34,6 +35,8 @@ def make_forecaster(name: str, period: int | None = None) -> Forecaster:
     """Return a fresh forecaster; `period` is for the profile."""
     if name == LAST_VALUE:
         return LastValue()
+    if name == "trend":
+        return Trend()
     if name == "drift":
         return Drift()
     if name == "autoregression":

@@ -26,6 +26,9 @@ POLICIES: Mapping[str, str] = {
     "max": "rheostat.policy.max_tasks:MaxTasks",
     "proportion": "rheostat.policy.proportion:Proportion",
     "exponent": "rheostat.policy.exponent:Exponent",
+    "phoebe": "rheostat.policy.phoebe:Phoebe",
+    "twres": "rheostat.policy.twres:TWRES",
+    "anticipate": "rheostat.policy.anticipate:Anticipate",
     "trigger-interval": "rheostat.policy.trigger_interval:TriggerInterval",
 }
 """Name -> module:class, imported only when asked for. The clairvoyant is made where the truth is known."""

@@ -12,6 +12,7 @@ SUITES: Mapping[str, str] = {
     "conttune": "rheostat.suite.conttune:reproduce",
     "dragster": "rheostat.suite.dragster:reproduce",
     "autrascale": "rheostat.suite.autrascale:reproduce",
+    "phoebe": "rheostat.suite.phoebe:reproduce",
 }
 
 Reproduce = Callable[[bool, Callable[[str, float], None]], Result]

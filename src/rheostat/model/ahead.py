@@ -1,0 +1,27 @@
+"""What a promised recovery time takes if the job fails later: the same equation at every step of the forecast."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rheostat.model.recovery import Course, Floats
+
+GRID_S = 10.0
+"""Distance of the moments at which it is asked whether the job has caught up."""
+
+
+def needed_later_per_s(
+    max_recovery_s: float, course: Course, checkpoint_interval_s: float, downtime_s: float, later_s: Floats
+) -> Floats:
+    """Return the smallest ability that recovers in time from a failure at each of these moments; infinite if none can.
+
+    `recovery.needed_ability_per_s` answers for a failure now, exactly; this one looks every ten seconds.
+    """
+    if not downtime_s < max_recovery_s:
+        return np.full(later_s.shape, math.inf)
+    moments = np.append(np.arange(downtime_s + GRID_S, max_recovery_s, GRID_S), max_recovery_s)
+    came = course.came_until(later_s[:, None] + moments) - course.came_until(later_s - checkpoint_interval_s)[:, None]
+    needed: Floats = np.maximum((came / (moments - downtime_s)).min(axis=1), 0.0)
+    return needed

@@ -1,0 +1,125 @@
+"""Phoebe's profiling as trials: equally spaced scale-outs, rates that rise until each has shown its T_max.
+
+Section III-C and IV-B. One round is one rate for all deployments that are still good; one that has left the group is
+released and costs no more. What a round came to is in the journal, so the next one follows from the points alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Measurement, Phase, Trial
+from rheostat.job.frozen import check_number
+from rheostat.job.graph import JobSpec
+from rheostat.job.slo import Limits
+from rheostat.model.profile import Point, limits_found, point_of
+from rheostat.policy.fit import fit_allocation
+from rheostat.policy.options import check_whole
+from rheostat.ports import Situation, Testbed
+
+NAME = "profile"
+"""How trials of a profile are called, so that their measurements are told from others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profiling:
+    """What is profiled. The defaults are the paper's."""
+
+    smallest: int = 2
+    largest: int = 24
+    deployments: int = 8
+    step_per_s: float = 20_000.0
+    """The first rate, and by how much the rate of one round is above that of the last."""
+    settle_s: float = 300.0
+    observe_s: float = 120.0
+    most_rounds: int = 40
+
+    def __post_init__(self) -> None:
+        check_whole("smallest of a profile", self.smallest, 1)
+        check_whole("largest of a profile", self.largest, self.smallest)
+        check_whole("deployments of a profile", self.deployments, 1)
+        check_whole("most_rounds of a profile", self.most_rounds, 1)
+        check_number("step_per_s of a profile", self.step_per_s, least=1e-9)
+        check_number("settle_s of a profile", self.settle_s)
+        check_number("observe_s of a profile", self.observe_s, least=1.0)
+
+    def scale_outs(self) -> list[int]:
+        """Return equally spaced scale-outs; the step is whole, so that the largest may stay just below its bound."""
+        if self.deployments == 1:
+            return [self.largest]
+        step = (self.largest - self.smallest) / (self.deployments - 1)
+        if step >= 1:
+            step = float(int(step))
+        return sorted({round(v) for v in self.smallest + step * np.arange(self.deployments)})
+
+    @property
+    def round_s(self) -> float:
+        """How long one round takes."""
+        return self.settle_s + self.observe_s
+
+
+def unfinished(plan: Profiling, points: Sequence[Point]) -> tuple[float, list[int]]:
+    """Return the next rate and the deployments that are to run at it; none when the profile is done."""
+    known = {(point.scale_out, point.rate_per_s) for point in points}
+    full = {limit.scale_out for limit in limits_found(tuple(points))}
+    good = [size for size in plan.scale_outs() if size not in full]
+    for k in range(1, plan.most_rounds + 1):
+        rate = k * plan.step_per_s
+        left = [size for size in good if (size, rate) not in known]
+        if left:
+            return rate, left
+    return 0.0, []
+
+
+def round_of(plan: Profiling, rate_per_s: float, allocations: Sequence[Allocation], spec: JobSpec) -> tuple[Trial, ...]:
+    """Return the trials of one round; several sources share the rate evenly."""
+    sources = spec.graph.sources
+    rates = dict.fromkeys(sources, rate_per_s / len(sources))
+    phases: tuple[Phase, ...] = (Phase(plan.observe_s, rates, observed=True),)
+    if plan.settle_s:
+        phases = (Phase(plan.settle_s, rates), *phases)
+    return tuple(
+        Trial(f"{NAME} {max(a.tasks.values())} at {rate_per_s:g}/s", a, phases) for a in dict.fromkeys(allocations)
+    )
+
+
+def next_trials(plan: Profiling, situation: Situation[Any], points: Sequence[Point]) -> tuple[Trial, ...]:
+    """Return the next round for the job at hand, within its limits; () when the profile is done."""
+    rate, sizes = unfinished(plan, points)
+    fits = [fit_allocation(situation, dict.fromkeys(situation.spec.tunable_names, float(size))) for size in sizes]
+    # Sizes that the limits do not allow come back as others: they are not this profile's.
+    exact = [a for size, a in zip(sizes, fits, strict=True) if max(a.tasks.values()) == size]
+    return round_of(plan, rate, exact, situation.spec)
+
+
+def allowed(plan: Profiling, limits: Limits) -> Profiling:
+    """Return the plan within what the limits allow every operator."""
+    least = max(bounds.min for bounds in limits.operators.values())
+    tops = [bounds.max for bounds in limits.operators.values() if bounds.max is not None]
+    if limits.slots.max is not None:
+        tops.append(max(limits.slots.max // len(limits.operators), 1))
+    most = max(min([plan.largest, *tops]), 1)
+    small = min(max(plan.smallest, least), most)
+    return Profiling(small, most, plan.deployments, plan.step_per_s, plan.settle_s, plan.observe_s, plan.most_rounds)
+
+
+def profiled(plan: Profiling, testbed: Testbed, spec: JobSpec) -> Iterator[Measurement]:
+    """Profile a job on a testbed, outside of any control loop, and yield every measurement: journal records."""
+    points: list[Point] = []
+    while True:
+        rate, sizes = unfinished(plan, points)
+        if not sizes:
+            return
+        deployments = [Allocation(dict.fromkeys(spec.tunable_names, size)) for size in sizes]
+        for trial in round_of(plan, rate, deployments, spec):
+            measurement = testbed.measure(trial)
+            yield measurement
+            point = point_of(measurement)
+            if point is None:
+                return
+            points.append(point)

@@ -1,0 +1,213 @@
+"""Six hours on the simulator: every method and seed as a replica of one fleet, with the recorded failures.
+
+The profile is made once, on a testbed, and handed to every method that wants one as records of its journal, as in the
+paper. The testbed of Top Speed is the profile-only plant: the recorded profile overstated what the runs had (kappa).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rheostat.bench.fidelity import RECORDED_EVERY_S, recovery_s, shown
+from rheostat.engine.simulated import Fleet, FleetClock, Plant, SimulatedTestbed
+from rheostat.engine.simulated.jobs.phoebe import FAILURES_S, top_speed, ysb
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Measurement
+from rheostat.journal.memory import MemoryJournal
+from rheostat.loop import IMMEDIATE, Controller
+from rheostat.model.outage import PREDICTED
+from rheostat.policy.profiling import Profiling, profiled
+from rheostat.ports import Policy
+from rheostat.workload.loads import Load, Sine, Trace
+
+Floats = NDArray[np.float64]
+
+DURATION_S = 21_600
+STEP_S = 30
+"""Seconds between two looks of a controller."""
+CAUGHT_UP_S = 1.0
+"""A lag up to here is no backlog: an undisturbed job shows less."""
+START = 12
+"""Workers at the start of a run that is not static."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One of the paper's two."""
+
+    name: str
+    plant: Plant
+    testbed: Plant
+    load: Load
+
+
+def experiment(name: str, folder: Path) -> Experiment:
+    """Return TSW on the vehicles' trace, or YSB on the noisy sine."""
+    if name == "tsw":
+        vehicles = Trace(file=str(folder / "traces" / "vehicles_6h.csv"), scale=5.0, delay_s=10.0)
+        return Experiment(name, top_speed(), top_speed(1.0), vehicles)
+    return Experiment(name, ysb(), ysb(), Sine(100e3, 100e3, 7200.0, noise=0.1))
+
+
+@dataclass(frozen=True)
+class Method:
+    """A policy, or a fixed number of workers."""
+
+    name: str
+    make: Callable[[], Policy[Any]] | None = None
+    workers: int = START
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One failure of one run."""
+
+    at_s: float
+    load_per_s: float
+    took_s: float
+    """By source offsets."""
+    away_s: float
+    """From the failure until records are processed again, as it was drawn; NaN where a change hides it."""
+    shown_s: float
+    """As the paper reads it, from displayed latencies."""
+    workers: int
+    predicted_s: float | None
+    """What the method said just before it; None where it says nothing."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one method did with one seed."""
+
+    changes: int
+    slot_seconds: float
+    failures: tuple[Failure, ...]
+    latency_s: Floats
+    """Displayed latency, every 5 s."""
+    throughput_per_s: Floats
+    """Displayed, every 5 s."""
+    workers: Floats
+    """Every 5 s."""
+    decision_ms: float = 0.0
+    """The mean."""
+
+
+@cache
+def profile(name: str, folder: Path) -> tuple[Measurement, ...]:
+    """Profile the testbed of an experiment with the paper's settings."""
+    chosen = experiment(name, folder)
+    return tuple(profiled(Profiling(), SimulatedTestbed(chosen.testbed), chosen.testbed.spec()))
+
+
+def play(name: str, folder: Path, methods: Sequence[Method], seeds: Sequence[int]) -> dict[str, list[Run]]:
+    """Run methods x seeds for six hours."""
+    chosen = experiment(name, folder)
+    runs = [(method, seed) for method in methods for seed in seeds]
+    start = [Allocation({"job": method.workers}) for method, _ in runs]
+    fleet = Fleet(
+        chosen.plant,
+        [chosen.load] * len(runs),
+        [seed for _, seed in runs],
+        start=start,
+        failures_s=FAILURES_S,
+        trace=True,
+    )
+    players = [_Player(fleet, r, method, seed, profile(name, folder)) for r, (method, seed) in enumerate(runs)]
+    while fleet.now < DURATION_S:
+        fleet.advance(STEP_S)
+        for player in players:
+            player.look()
+    trace = fleet.trace()
+    found: dict[str, list[Run]] = {method.name: [] for method in methods}
+    for r, (method, _) in enumerate(runs):
+        found[method.name].append(players[r].result({key: rows[:, r] for key, rows in trace.items()}))
+    return found
+
+
+def away_s(up: Floats, failure_s: float) -> float:
+    """Return the seconds from a failure until the job is up again; NaN where it was down already, or stayed up."""
+    part = up[int(failure_s) : int(failure_s) + 600]
+    down = np.flatnonzero(part < 1.0)
+    if not len(down) or down[0] < 10:
+        return float("nan")
+    back = np.flatnonzero(part[down[0] :] >= 1.0)
+    return float(down[0] + back[0]) if len(back) else float("nan")
+
+
+def caught_up_s(lag_s: Floats, failure_s: float, noticed_s: float, limit_s: float = 2700.0) -> float:
+    """Return the seconds from a failure until the lag that it causes, once it is noticed, is back to normal."""
+    noticed = int(noticed_s)
+    part = lag_s[int(failure_s) + noticed : int(failure_s + limit_s)]
+    behind = np.flatnonzero(part > CAUGHT_UP_S)
+    if not len(behind):
+        return 0.0
+    back = np.flatnonzero(part[behind[0] :] <= CAUGHT_UP_S)
+    return float(noticed + behind[0] + back[0]) if len(back) else limit_s
+
+
+class _Player:
+    """One replica with its controller, if it has one."""
+
+    def __init__(self, fleet: Fleet, replica: int, method: Method, seed: int, known: Sequence[Measurement]) -> None:
+        self.fleet, self.replica, self.method = fleet, replica, method
+        self.controller: Controller[Any] | None = None
+        self.changes = 0
+        self.predicted: float | None = None
+        self.at_failure: list[float | None] = []
+        self.ms: list[float] = []
+        if method.make is None:
+            return
+        policy, journal = method.make(), MemoryJournal()
+        if "profile" in policy.options():
+            lease = journal.acquire(fleet.spec.name, "profiling", 60.0)
+            journal.append(lease, 0, list(known))
+            journal.release(lease)
+        pace = replace(IMMEDIATE, snapshot_every=10**6)
+        self.controller = Controller(fleet.engine(replica), policy, journal, FleetClock(fleet), seed=seed, pace=pace)
+        self.controller.start()
+
+    def look(self) -> None:
+        """Take one step, and note what it said last before each failure."""
+        if self.controller is None:
+            return
+        due = [at for at in FAILURES_S if at <= self.fleet.now]
+        while len(self.at_failure) < len(due):
+            self.at_failure.append(self.predicted)
+        step = self.controller.step()
+        self.changes += step.intent is not None
+        self.ms.append(step.decision_ms)
+        if PREDICTED in step.decision.evidence:
+            self.predicted = step.decision.evidence[PREDICTED]
+
+    def result(self, trace: Mapping[str, Floats]) -> Run:
+        """Read the run's failures off what really happened."""
+        displayed = shown(trace["latency_s"][:, None], 60, 5)[:, 0]
+        failures = []
+        for k, at in enumerate(FAILURES_S):
+            failures.append(
+                Failure(
+                    at,
+                    float(trace["load_per_s"][int(at) - 30 : int(at) + 30].mean()),
+                    caught_up_s(trace["lag_s"], at, self.fleet.plant.failure.detected_after_s),
+                    away_s(trace["up"], at),
+                    recovery_s(displayed, 1.0, at),
+                    int(trace["slots"][int(at)]),
+                    self.at_failure[k] if k < len(self.at_failure) else None,
+                )
+            )
+        return Run(
+            self.changes,
+            float(trace["slots"].sum()),
+            tuple(failures),
+            displayed[::RECORDED_EVERY_S],
+            shown(shown(trace["throughput_per_s"][:, None], 30, 0), 60, 5)[::RECORDED_EVERY_S, 0],
+            trace["slots"][::RECORDED_EVERY_S],
+            float(np.mean(self.ms)) if self.ms else 0.0,
+        )

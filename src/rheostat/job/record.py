@@ -13,6 +13,7 @@ from rheostat.job.frozen import FrozenMap, freeze, put
 from rheostat.job.graph import JobSpec
 from rheostat.job.guards import Guards
 from rheostat.job.observation import Observation
+from rheostat.job.plan import Estimate, Plan
 from rheostat.job.slo import Slo
 
 
@@ -88,7 +89,9 @@ class Snapshot:
     knowledge: str
 
 
-Record = Run | Observation | Decision | Intent | IntentStep | IntentEnd | Outcome | Measurement | Snapshot
+Record = (
+    Run | Observation | Decision | Intent | IntentStep | IntentEnd | Outcome | Measurement | Snapshot | Estimate | Plan
+)
 
 KINDS: Mapping[str, type[Record]] = {
     "run": Run,
@@ -100,6 +103,8 @@ KINDS: Mapping[str, type[Record]] = {
     "outcome": Outcome,
     "measurement": Measurement,
     "snapshot": Snapshot,
+    "estimate": Estimate,
+    "plan": Plan,
 }
 
 KIND_OF: Mapping[type[Record], str] = {kind: name for name, kind in KINDS.items()}

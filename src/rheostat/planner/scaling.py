@@ -17,7 +17,8 @@ Everything is a posterior, not a fit:
 - A prediction is that mixture: its median and its 5 and 95 % quantiles. Beyond what was measured it widens by itself,
   because exponents and laws differ there.
 
-Measurements without operators' rates leave the job as a single operator with an exponent of its own.
+Where operators' rates were not measured, the operator with most tasks is the bottleneck, and its rate per task is
+the job's; the others keep the share of tasks that they have in the largest run.
 """
 
 from __future__ import annotations
@@ -81,6 +82,10 @@ class Runs:
         seen = [readings(e) for e in good]
         true = np.array([[rates.get(n, math.nan) for n in names] for rates, _ in seen])
         ratios = np.array([[found.get(n, math.nan) for n in names] for _, found in seen])
+        rate = np.array([e.middle_per_s for e in good])
+        tasks = np.array([[float(e.allocation.tasks[n]) for n in names] for e in good])
+        if np.isnan(true).all():
+            true, ratios = _from_tasks(rate, tasks)
         known = ~np.isnan(ratios).all(axis=0)
         ratio = np.full(len(names), math.nan)
         ratio[known] = np.nanmedian(ratios[:, known], axis=0)
@@ -90,12 +95,25 @@ class Runs:
             names,
             np.array([float(e.slots) for e in good]),
             np.log2(memory / reference),
-            np.log([e.middle_per_s for e in good]),
-            np.array([[float(e.allocation.tasks[n]) for n in names] for e in good]),
+            np.log(rate),
+            tasks,
             np.log(_sane(true)),
             ratio,
             reference,
         )
+
+
+def _from_tasks(rate: Floats, tasks: Floats) -> tuple[Floats, Floats]:
+    """Return true rates and ratios as the split over operators suggests them."""
+    largest = int(np.argmax(tasks.sum(axis=1)))
+    top = int(np.argmax(tasks[largest]))
+    true, ratios = np.full(tasks.shape, math.nan), np.full(tasks.shape, math.nan)
+    true[:, top] = rate / tasks[:, top]
+    shared = tasks[largest] > 1
+    true[largest, shared] = rate[largest] / tasks[largest, shared]
+    ratios[:, shared] = 1.0
+    ratios[:, top] = 1.0
+    return true, ratios
 
 
 def _sane(true: Floats) -> Floats:
@@ -154,12 +172,6 @@ def draw_curves(runs: Runs, count: int, rng: np.random.Generator) -> Curves:
         levels.append(level - math.log(ratio))
         exponents.append(np.clip(1.0 + slope, 0.05, 3.0))
     level = np.stack(levels, axis=1)
-    if np.isinf(level).all():
-        # Nothing is known of any operator: the job itself is the only one, and its slots are its tasks.
-        x = np.log(runs.slots / len(runs.names))
-        each, slope = _line(x, runs.rate - x, count, rng)
-        exponent = np.repeat((1.0 + slope)[:, None], level.shape[1], axis=1)
-        return Curves(np.repeat(each[:, None], level.shape[1], axis=1), np.clip(exponent, 0.05, 3.0))
     return Curves(level, np.stack(exponents, axis=1))
 
 

@@ -3,9 +3,9 @@
 Above its capacity c a job that heeds back pressure processes c, with noise; below it, what it is given. So a sample of
 a few seconds at the target rate r is min(r, c e^(σ z)): a measurement of c where it lies below r, a lower bound where
 it does not (a Tobit likelihood). The posterior of (log c, log σ) on a grid tells when to stop: when the 90 % interval
-of c is within 3 %, or within 0.4 σ where noise makes that too dear. The rate that comes out is the ability over
-time, which is what a job with a backlog really sustains: the paper's 99 % rule asks that every window keeps up, and so
-ends the lower, the more noise there is.
+of c is within 3 %, or within 0.4 σ (at most 8 %) where noise makes that too dear. The rate that comes out is the
+ability over time, which is what a job with a backlog really sustains: the paper's 99 % rule asks that every window
+keeps up, and so ends the lower, the more noise there is.
 
 - The end of the warm-up is sampled, too, but counted with 5 % of doubt: far above its capacity a job may behave oddly.
 - There is no cool-down. It empties the buffers, and at a rate just above the capacity they take minutes to fill: all
@@ -28,7 +28,7 @@ from rheostat.planner.rig import UNLIMITED_PER_S, pooled
 
 Floats = NDArray[np.float64]
 
-WITHIN, OF_NOISE = 0.03, 0.4
+WITHIN, OF_NOISE, MOST_WITHIN = 0.03, 0.4, 0.08
 WARM_DOUBT, DOUBT = 0.05, 0.015
 WARM_SAMPLES = 6
 FULL = 0.995
@@ -38,7 +38,7 @@ LEAST_ABOVE, ABOVE = 0.03, 1.5
 BATCH = 3
 """Samples between two looks at the posterior."""
 MOST_PER_RATE, MOST_RATES = 18, 4
-NOISES = np.geomspace(0.004, 0.5, 15)
+NOISES = np.geomspace(0.004, 1.5, 18)
 Z_90 = 1.645
 
 
@@ -63,15 +63,16 @@ class Belief:
     def sees(self, samples: Floats, target: float, doubt: float = 0.0) -> None:
         """Fold samples at one target rate in; with `doubt` they share a level that may be off by so much."""
         top = math.log(target)
-        x = np.log(np.maximum(samples, 1e-12 * self.centre))
         full = samples >= FULL * target
-        measured = x[~full]
+        measured = samples[~full]
         n = len(measured)
         gap = self.log_c[:, None]
         if n:
-            # The mean and the scatter say all that normal samples say; alike samples count less.
+            # The mean and the scatter say all that normal samples say; alike samples count less. Both are of the
+            # samples themselves, not of logarithms: where buffers take records in gulps, samples of zero are normal.
             effective = max(1.0, n * (1 - _alike(measured)) / (1 + _alike(measured)))
-            mean, scatter = float(measured.mean()), float(((measured - measured.mean()) ** 2).sum())
+            middle = max(float(measured.mean()), 1e-9 * self.centre)
+            mean, scatter = math.log(middle), float(((measured / middle - 1.0) ** 2).sum())
             variance = NOISES[None, :] ** 2 / effective + doubt**2
             self.weight = self.weight - 0.5 * (mean - gap) ** 2 / variance - 0.5 * np.log(variance)
             spread = effective / n
@@ -103,7 +104,7 @@ def sequential(bench: Bench, expected_per_s: float | None) -> Estimate:
     belief = Belief(high if live else math.sqrt(max(low, 0.5 * high) * high))
     if live:
         seen = np.array([window.throughput_per_s or 0.0 for window in warm])
-        belief.sees(np.maximum(seen, 1e-9 * high), UNLIMITED_PER_S, WARM_DOUBT)
+        belief.sees(seen, UNLIMITED_PER_S, WARM_DOUBT)
     kept = warm
     for _ in range(MOST_RATES):
         mean, _, noise = belief.capacity()
@@ -116,7 +117,7 @@ def sequential(bench: Bench, expected_per_s: float | None) -> Estimate:
             count = BATCH if live else 1
             for k in range(count):
                 got = bench.look(target, step if live else phases.observe_s, *(before if k == 0 else ()))
-                samples.append(max(got, 1e-9 * high))
+                samples.append(got)
             first = False
             if not live or _certain(_after(belief, samples, target)):
                 break
@@ -157,7 +158,7 @@ def _after(belief: Belief, samples: list[float], target: float) -> Belief:
 
 def _certain(belief: Belief) -> bool:
     _, sd, noise = belief.capacity()
-    return Z_90 * sd <= max(WITHIN, OF_NOISE * noise)
+    return Z_90 * sd <= max(WITHIN, min(OF_NOISE * noise, MOST_WITHIN))
 
 
 def _alike(values: Floats) -> float:

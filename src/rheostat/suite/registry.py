@@ -12,6 +12,7 @@ SUITES: Mapping[str, str] = {
     "conttune": "rheostat.suite.conttune:reproduce",
     "dragster": "rheostat.suite.dragster:reproduce",
     "autrascale": "rheostat.suite.autrascale:reproduce",
+    "streambed": "rheostat.suite.streambed:reproduce",
 }
 
 Reproduce = Callable[[bool, Callable[[str, float], None]], Result]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from rheostat.bench.bids2 import bids2
 from rheostat.bench.fidelity import fidelity as fidelity_to_phoebe
 from rheostat.bench.measure import Measure, Progress
 from rheostat.bench.models import models
+from rheostat.bench.planner import planner
 from rheostat.bench.realtime_cost import rescale
 from rheostat.bench.spark_cost import overhead, resize
 from rheostat.bench.spark_fidelity import fidelity_on_spark
@@ -26,4 +28,6 @@ BENCHES: Mapping[str, Callable[[bool, Progress], list[Measure]]] = {
     "overhead": overhead,
     "rescale": rescale,
     "resize": resize,
+    "bids2": bids2,
+    "planner": planner,
 }

@@ -18,7 +18,7 @@ from rheostat.job.plan import Estimate
 from rheostat.planner.capacity_estimator import Phases, Search, dichotomic, estimate
 from rheostat.planner.configuration_optimizer import Ability, abilities, bids2, readings
 from rheostat.planner.failures import kept
-from rheostat.planner.resource_explorer import Ask, Stop, Strategy
+from rheostat.planner.resource_explorer import HELPER, Ask, Stop, Strategy
 from rheostat.planner.rig import Feed
 from rheostat.ports import Testbed
 
@@ -61,7 +61,7 @@ class OnTestbed:
         known = [e for e in done if e.usable and (self.learned or e.memory_mb == ask.memory_mb)]
         failed = [e for e in done if e.problem is not None and e.allocation == single]
         if not any(readings(e)[0] for e in known) and not failed:
-            why = ask.why if single.slots == ask.slots else f"one task each, to split {ask.slots} slots"
+            why = ask.why if single.slots == ask.slots else f"{HELPER}, to split {ask.slots} slots"
             return self._estimate(single, None, why)
         if ask.slots == single.slots:
             return self._estimate(single, None, ask.why)

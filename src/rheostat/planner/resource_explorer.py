@@ -24,8 +24,10 @@ from rheostat.errors import InvalidValue
 from rheostat.job.plan import Estimate
 from rheostat.model.joint import JointGP, expected_improvement
 from rheostat.planner.extrapolation import Points, best
-from rheostat.planner.failures import to_repeat
+from rheostat.planner.failures import TRIES, to_repeat
 
+HELPER = "one task each"
+"""How the reason of a single-task run begins that is only made to split another budget."""
 CORNERS_AFTER, MOST, WORSE = 3, 20, 1.1
 """The paper's least number of measurements after the corners, most of all, and the rise of the error that ends it."""
 SIZES, REPEATS, NARROW_FROM = 6, 2, 4
@@ -97,7 +99,7 @@ class Paper:
             if not _of(done, slots, memory):
                 return Ask(slots, memory, "a corner")
         # Single-task runs that were only made to split another budget are no measurements of this search.
-        asked = [e for e in done if e.slots > space.least or e.memory_mb in ends]
+        asked = [e for e in done if not e.why.startswith(HELPER)]
         good = [e for e in asked if e.usable]
         if len(asked) >= MOST:
             return Stop(f"{MOST} measurements are the most")
@@ -156,8 +158,15 @@ class Geometric:
         for memory in self.space.memories_mb:
             if not any(e.memory_mb == memory for e in done):
                 return Ask(self.space.most, memory, "what this memory profile changes")
-        largest = _of(done, self.space.most, main)
-        if len(largest) <= self.repeats and self.space.most > self.space.least and not self._narrow(done):
+        largest = [e for e in _of(done, self.space.most, main) if e.usable]
+        # Where there are fewer sizes than wished for, the largest is measured the more often.
+        repeats = self.repeats + self.sizes - len(self.design())
+        if (
+            len(largest) <= repeats
+            and len(_of(done, self.space.most, main)) <= repeats + TRIES
+            and self.space.most > self.space.least
+            and not self._narrow(done)
+        ):
             return Ask(self.space.most, main, "the largest size again: it decides how far one may extrapolate")
         return Stop("the design is complete")
 

@@ -107,7 +107,9 @@ EXAMPLES: tuple[Record, ...] = (
     Measurement(_TRIAL, _OBSERVATION, 90.0, 900.0),
     Measurement(_TRIAL, None, 0.0, 0.0, problem="the testbed is gone"),
     Snapshot(1_700_000_080.0, 7, state='{"a": [1, "\\u0000"]}', knowledge="x" * 100_000),
-    Estimate(1_700_000_090.0, _LARGE, Interval(1 / 3, 0.5, math.inf), 645.0, 6450.0, _OBSERVATION, 2 / 3, "injector", 8),
+    Estimate(
+        1_700_000_090.0, _LARGE, Interval(1 / 3, 0.5, math.inf), 645.0, 6450.0, _OBSERVATION, 2 / 3, "injector", 8
+    ),
     Estimate(1_700_000_091.0, _LARGE, None, problem="the testbed is gone"),
     Plan(
         at_s=1_700_000_092.0,

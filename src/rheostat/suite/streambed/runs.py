@@ -19,7 +19,7 @@ from rheostat.planner.capacity_estimator import dichotomic, estimate
 from rheostat.planner.configuration_optimizer import bids2
 from rheostat.planner.extrapolation import Points, selected
 from rheostat.planner.plan import make_plan
-from rheostat.planner.resource_explorer import Geometric, Paper, Space
+from rheostat.planner.resource_explorer import HELPER, Geometric, Paper, Space
 from rheostat.planner.rig import Feed
 from rheostat.planner.sequential_estimator import sequential
 from rheostat.suite.parallel import Progress, Task, run_tasks
@@ -132,7 +132,7 @@ def exploration(query: str, way: str, seed: int) -> Explored:
     space = Space(asked.least, asked.most, memories)
     if way == paper.RULE:
         done, _ = explore(Paper(space, seed), OnTestbed(bed, spec, feed, asked.phases))
-        helpers = [e for e in done if e.why.startswith("one task each")]
+        helpers = [e for e in done if e.why.startswith(HELPER)]
         fit = selected(Points.of([e for e in done if e not in helpers]))
         slots = {gb: float(fit.slots_for(asked.rate_per_s, 1024 * gb) or math.inf) for gb in asked.gb}
         return Explored(tuple(done), len(done) - len(helpers), fit.family, slots)

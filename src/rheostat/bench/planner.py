@@ -68,7 +68,7 @@ def planning(query: str, seed: int, wide: bool = False) -> Planned:
     most = TESTBED_SLOTS if wide else asked.most
     needed = max(10 * most, asked.slots[4.0]) if wide else asked.slots[4.0]
     rate = truth.capacity_per_s(needed)
-    needed_slots = truth.slots_for(rate)
+    needed_slots = min(truth.slots_for(rate), float(needed))
     drawn = Drawn(truth, asked.rate_noise, np.random.default_rng([seed, 2]))
     space = Space(asked.least, most, (MEMORY_MB,))
     done, _ = explore(Geometric(space), drawn)
@@ -129,7 +129,7 @@ def planner(quick: bool, progress: Progress) -> list[Measure]:
     block = 6 if quick else 25
     tasks: list[Task] = []
     for query in QUERIES:
-        count = 12 if quick else 100 if query in SIMPLE_QUERIES else 200
+        count = 12 if quick else 50 if query in SIMPLE_QUERIES else 100
         tasks += [(f"{query} {k}", plannings, (query, range(k, k + block))) for k in range(0, count, block)]
     tasks += [(f"wide {query}", plannings, (query, range(block), True)) for query in SIMPLE_QUERIES]
     tasks += [(f"estimates at noise {noise:g}", estimates, (noise, 2 if quick else 12)) for noise in NOISES]

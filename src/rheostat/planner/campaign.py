@@ -22,6 +22,8 @@ from rheostat.planner.resource_explorer import HELPER, Ask, Stop, Strategy
 from rheostat.planner.rig import Feed
 from rheostat.ports import Testbed
 
+MOST_RUNS = 60
+"""No campaign needs more: a strategy that asks on and on is stopped."""
 IN_A_ROW = 4
 """Runs that give nothing, one after another, before a campaign is given up."""
 
@@ -113,6 +115,8 @@ def explore(
         if isinstance(step, Stop):
             tell(step.why)
             return done, step.why
+        if len(done) >= MOST_RUNS:
+            return done, f"{MOST_RUNS} measurements are more than any plan needs"
         used = sum(e.seconds for e in done)
         longest = max((e.seconds for e in done), default=0.0)
         if budget_s is not None and used + longest > budget_s:

@@ -48,7 +48,7 @@ class Fit:
 
         All three families rise or fall with Π for ever, so what the paper finds by counting up is found by bisection.
         """
-        wanted = factor * rate_per_s
+        wanted = factor * rate_per_s * (1 - 1e-9)
         if self.rate_per_s(1, memory_mb) >= wanted:
             return 1
         if self.rate_per_s(MOST_SLOTS, memory_mb) < wanted:

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from rheostat.errors import InvalidValue, RheostatError
+from rheostat.errors import RheostatError
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Interval
 from rheostat.job.frozen import check_number
 from rheostat.job.graph import JobSpec
 from rheostat.job.plan import Choice, Estimate, NextMeasurement, Plan
-from rheostat.planner.configuration_optimizer import Ability, abilities, bids2
+from rheostat.planner.configuration_optimizer import MANY, Ability, abilities, bids2
 from rheostat.planner.failures import doubtful, kept
 from rheostat.planner.scaling import Floats, Scaling
 
@@ -36,11 +36,18 @@ class NotPlannable(RheostatError):  # noqa: N818
     """Nothing that was measured allows a plan."""
 
 
-def curves(scaling: Scaling, spec: JobSpec) -> tuple[Ability, ...]:
-    """Return every operator's likeliest curve, within the job's bounds."""
+def curves(scaling: Scaling, spec: JobSpec, bounded: bool = True) -> tuple[Ability, ...]:
+    """Return every operator's likeliest curve, within the job's bounds or without upper ones."""
     levels, exponents = scaling.levels(), scaling.exponents()
     return tuple(
-        Ability(a.name, levels.get(a.name, math.inf), exponents.get(a.name, 1.0), a.least, a.most, a.quantum)
+        Ability(
+            a.name,
+            levels.get(a.name, math.inf),
+            exponents.get(a.name, 1.0),
+            a.least,
+            a.most if bounded else MANY // a.quantum * a.quantum,
+            a.quantum,
+        )
         for a in abilities(spec, {}, {})
     )
 
@@ -109,7 +116,12 @@ def make_plan(
         )
     else:
         size = int(chosen.slots.middle)
-    split = bids2(curves(scaling, spec), max(size, least))
+    split = bids2(curves(scaling, spec, bounded=False), max(_whole(size, spec), least))
+    warnings += [
+        f"{a.name} has {split.tasks[a.name]} tasks in the plan and may have {a.most} as it is"
+        for a in abilities(spec, {}, {})
+        if split.tasks[a.name] > a.most
+    ]
     capacity = scaling.rate_per_s(sum(split.tasks.values()), chosen.memory_mb)
     smallest = scaling.rate_per_s(least, chosen.memory_mb)
     if wanted <= smallest.middle:
@@ -148,6 +160,12 @@ def make_plan(
         sum(e.seconds for e in estimates) / 60,
         sum(e.slot_seconds for e in estimates) / 3600,
     )
+
+
+def _whole(size: int, spec: JobSpec) -> int:
+    """Round up to whole executors."""
+    step = max((tunable.quantum for tunable in spec.tunable), default=1)
+    return -(-size // step) * step
 
 
 def _price(prices: Prices | None, memory_mb: int | None) -> float | None:
@@ -235,13 +253,3 @@ def _width(mean: Floats, variance: Floats, weight: Floats) -> float:
     total = np.cumsum(np.repeat(weight, 3)[order])
     low, high = values[order][np.searchsorted(total, np.array([0.05, 0.95]) * total[-1]).clip(max=len(order) - 1)]
     return math.exp(float(high - low))
-
-
-def check_rate(text: str) -> float:
-    """Read a rate such as 2e6."""
-    try:
-        rate = float(text)
-    except ValueError as error:
-        raise InvalidValue(f"--rate {text!r} is not a number of records per second, such as 2e6") from error
-    check_number("--rate", rate, least=1e-9)
-    return rate

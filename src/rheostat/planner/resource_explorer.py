@@ -7,8 +7,8 @@ lowest LOOCV error of the three families (Eq 9); at least 3 further measurements
 worsens by more than 10 %. Single-task runs count as corners, and a budget may be measured again.
 
 `Geometric`, ours: a few sizes at equal ratios from the smallest to the largest, which is what tells exponents apart,
-then the largest again; other memory profiles once each. Runs that failed are recognised and repeated. It ends early
-when the answer is narrow enough.
+then the largest again; other memory profiles twice, at the largest size. Runs that failed are recognised and repeated.
+It ends early when the answer is narrow enough.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ HELPER = "one task each"
 """How the reason of a single-task run begins that is only made to split another budget."""
 CORNERS_AFTER, MOST, WORSE = 3, 20, 1.1
 """The paper's least number of measurements after the corners, most of all, and the rise of the error that ends it."""
-SIZES, REPEATS, NARROW_FROM = 6, 2, 4
-"""Ours: different sizes, further runs at the largest, and sizes before an early end is thought of."""
+SIZES, REPEATS, NARROW_FROM, PER_MEMORY = 6, 2, 4, 2
+"""Ours: different sizes, further runs at the largest, sizes before an early end is
+thought of, and runs of every other memory profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,13 @@ class Space:
     least: int
     most: int
     memories_mb: tuple[int | None, ...] = (None,)
+    step: int = 1
+    """Slots come in whole executors of this many."""
 
     def __post_init__(self) -> None:
+        if self.least <= self.most:
+            # Sizes are counted from the smallest one in whole steps.
+            object.__setattr__(self, "most", self.least + (self.most - self.least) // self.step * self.step)
         if not 1 <= self.least <= self.most:
             raise InvalidValue(
                 f"there is nothing to explore between {self.least} and {self.most} slots: "
@@ -53,7 +59,7 @@ class Space:
 
     def budgets(self) -> list[tuple[int, int | None]]:
         """Return all of them."""
-        return [(slots, memory) for memory in self.memories_mb for slots in range(self.least, self.most + 1)]
+        return [(slots, memory) for memory in self.memories_mb for slots in range(self.least, self.most + 1, self.step)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +162,8 @@ class Geometric:
                     break
                 return Ask(slots, main, why)
         for memory in self.space.memories_mb:
-            if not any(e.memory_mb == memory for e in done):
+            tried = [e for e in done if e.memory_mb == memory]
+            if memory != main and len(tried) < PER_MEMORY and not (len(tried) == 1 and tried[0].problem):
                 return Ask(self.space.most, memory, "what this memory profile changes")
         largest = [e for e in _of(done, self.space.most, main) if e.usable]
         # Where there are fewer sizes than wished for, the largest is measured the more often.
@@ -183,7 +190,8 @@ class Geometric:
         least, most = self.space.least, self.space.most
         count = min(self.sizes, most - least + 1)
         spread = np.geomspace(least, most, count) if count > 1 else np.array([float(least)])
-        sizes = sorted({round(float(size)) for size in spread})
+        step = self.space.step
+        sizes = sorted({least + round((float(size) - least) / step) * step for size in spread})
         inner = sizes[1:-1]
         ordered = [(sizes[0], "the smallest size")]
         ordered += [(sizes[-1], "the largest size")] if len(sizes) > 1 else []

@@ -214,6 +214,16 @@ class TestPlan:
         with pytest.raises(NotPlannable, match="injector is the limit"):
             make_plan(SPEC, done, 1e6)
 
+    def test_sizes_that_the_injector_cannot_fill_are_left_out(self) -> None:
+        bed = OnTestbed(SimulatedTestbed(PLANT, 2, injector_per_s=8e6), SPEC, FEED, SHORT, sequential, learned=True)
+        done, _ = explore(Geometric(Space(2, 16, (4096,)), repeats=0), bed)
+        limited = [e.slots for e in done if e.limited_by == "injector"]
+        assert limited
+        assert len(limited) <= 5
+        assert max(e.slots for e in done if e.usable) < min(limited)
+        plan = make_plan(SPEC, done, 3e7, memories_mb=(4096,))
+        assert any("injector was the limit" in warning for warning in plan.warnings)
+
     def test_what_no_size_reaches_is_said(self) -> None:
         hurt = replace(PLANT, interference=replace(PLANT.interference, per_slot=0.5))
         bed = Drawn(Truth(hurt), 0.01, np.random.default_rng(0), 0.0)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -26,6 +26,7 @@ from rheostat.model.joint import JointGP, expected_improvement
 from rheostat.planner.extrapolation import Points, best
 from rheostat.planner.failures import TRIES, to_repeat
 
+SMALLER = 1.4
 HELPER = "one task each"
 """How the reason of a single-task run begins that is only made to split another budget."""
 CORNERS_AFTER, MOST, WORSE = 3, 20, 1.1
@@ -151,7 +152,14 @@ class Geometric:
     """What is asked for: where that is given, the width is the one at its size."""
 
     def next(self, done: Sequence[Estimate]) -> Ask | Stop:
-        """Ends first, then what lies between, then repeats."""
+        """Ends first, then what lies between, then repeats; sizes that the injector cannot fill are left out."""
+        limited = min((e.slots for e in done if e.limited_by == "injector"), default=None)
+        if limited is not None and limited <= self.space.least:
+            return Stop("the injector is the limit at the smallest size already")
+        if limited is not None and limited <= self.space.most:
+            # By a ratio, as the sizes are: one slot less at a time would take many runs that tell nothing.
+            smaller = max(self.space.least, int(limited / SMALLER))
+            return replace(self, space=replace(self.space, most=smaller)).next(done)
         if (failed := to_repeat(done)) is not None:
             estimate, why = failed
             return Ask(estimate.slots, estimate.memory_mb, why)

@@ -43,7 +43,7 @@ class Size:
     """Of Figure 9's sixteen per query."""
 
 
-QUICK, FULL = Size(1, 4), Size(6, 16)
+QUICK, FULL = Size(1, 3), Size(6, 16)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Decision, Measurement, Trial
+from rheostat.job.decision import Decision, Measurement, Phase, Trial
 from rheostat.job.forecast import Forecast
 from rheostat.job.graph import JobSpec
 from rheostat.job.observation import Observation
@@ -55,6 +55,27 @@ class Testbed(Protocol):
 
     def measure(self, trial: Trial) -> Measurement:
         """Run the trial; a trial that cannot be run gives a measurement with a problem."""
+
+
+class Rig(Protocol):
+    """One allocation on a testbed that keeps running while it is fed at one rate after another."""
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether the injector heeds back pressure, so that nothing piles up while it asks for too much."""
+
+    def play(self, phases: Sequence[Phase]) -> Measurement:
+        """Go on with these phases; the measurement covers the observed ones. An injector gives the most it can."""
+
+    def stop(self) -> None:
+        """End it; doing it again changes nothing."""
+
+
+class LiveTestbed(Testbed, Protocol):
+    """A testbed that can keep an allocation running; without `start` every question is a run of its own."""
+
+    def start(self, allocation: Allocation) -> Rig:
+        """Start an allocation; EngineError where it cannot be run."""
 
 
 class Forecaster(Protocol):

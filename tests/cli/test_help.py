@@ -12,6 +12,7 @@ from .conftest import Command
 HEAVY = ("numpy", "pandas", "pyspark", "plotly", "sqlalchemy", "pydantic", "structlog", "rich", "yaml")
 COMMANDS = (
     "run",
+    "plan",
     "simulate",
     "compare",
     "reproduce",

@@ -47,6 +47,12 @@ def test_tutorial(tmp_path: Path) -> None:
     assert (tmp_path / "steady.html").exists()
 
 
+def test_planning(tmp_path: Path) -> None:
+    printed = run_all("docs/planning.md", tmp_path)
+    assert "next worth measuring" in printed
+    assert (tmp_path / "q1.html").exists()
+
+
 def test_simulator(tmp_path: Path) -> None:
     (code,) = blocks("docs/simulator.md", "python")
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from rheostat.bench.bids2 import bids2
 from rheostat.bench.fidelity import fidelity as fidelity_to_phoebe
 from rheostat.bench.forecast import forecast
 from rheostat.bench.measure import Measure, Progress
 from rheostat.bench.models import models
+from rheostat.bench.planner import planner
 from rheostat.bench.realtime_cost import rescale
 from rheostat.bench.realtime_fidelity import fidelity_of_realtime
 from rheostat.bench.recovery import recovery as recovery_simulated
@@ -38,4 +40,6 @@ BENCHES: Mapping[str, Callable[[bool, Progress], list[Measure]]] = {
     "recovery": recovery,
     "rescale": rescale,
     "resize": resize,
+    "bids2": bids2,
+    "planner": planner,
 }

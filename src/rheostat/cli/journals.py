@@ -19,7 +19,8 @@ def new_journal(url: str, job: str) -> Journal:
         journal = open_journal(url)
     except JournalError as error:
         raise InvalidValue(str(error)) from error
-    if job in journal.jobs():
+    # What was only planned is no run: a controller begins with what the plan measured.
+    if journal.latest(job, "run") is not None:
         journal.close()
         # Simulated time starts at zero: beside older records every window would look stale.
         raise InvalidValue(f"the journal already holds a run of {job!r}: give a new file, a simulation starts afresh")

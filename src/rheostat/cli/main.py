@@ -15,6 +15,7 @@ from rheostat.cli.demo import demo
 from rheostat.cli.doctor import doctor
 from rheostat.cli.kafka import kafka
 from rheostat.cli.lists import jobs, loads, policies
+from rheostat.cli.plan import plan
 from rheostat.cli.replay import replay
 from rheostat.cli.report import report
 from rheostat.cli.reproduce import reproduce
@@ -32,7 +33,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, run_pipeline, simulate, compare, reproduce, replay, report, bench, doctor, jobs, policies, loads):
+for command in (
+    demo,
+    run_pipeline,
+    plan,
+    simulate,
+    compare,
+    reproduce,
+    replay,
+    report,
+    bench,
+    doctor,
+    jobs,
+    policies,
+    loads,
+):
     app.command()(command)
 app.add_typer(kafka, name="kafka")
 

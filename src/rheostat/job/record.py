@@ -14,6 +14,7 @@ from rheostat.job.frozen import FrozenMap, freeze, put
 from rheostat.job.graph import JobSpec
 from rheostat.job.guards import Guards
 from rheostat.job.observation import Observation
+from rheostat.job.plan import Estimate, Plan
 from rheostat.job.slo import Slo
 
 
@@ -103,6 +104,8 @@ Record = (
     | Snapshot
     | ForecastChoice
     | Forecast
+    | Estimate
+    | Plan
 )
 
 KINDS: Mapping[str, type[Record]] = {
@@ -117,6 +120,8 @@ KINDS: Mapping[str, type[Record]] = {
     "snapshot": Snapshot,
     "forecast_choice": ForecastChoice,
     "forecast": Forecast,
+    "estimate": Estimate,
+    "plan": Plan,
 }
 
 KIND_OF: Mapping[type[Record], str] = {kind: name for name, kind in KINDS.items()}

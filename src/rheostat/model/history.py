@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from rheostat.job.frozen import FrozenMap, put
 from rheostat.job.observation import Change, Observation, Status
+from rheostat.job.plan import Estimate
 from rheostat.job.record import Record, Run
 from rheostat.model.ability import Sample
 
@@ -45,6 +46,9 @@ def fold(history: History, record: Record) -> History:
             )
         case Observation() if teaches(record):
             return _learned(history, record)
+        case Estimate() if record.usable and record.observation is not None and teaches(record.observation):
+            # What planning measured before the first start is where a controller begins.
+            return _learned(history, record.observation)
     return history
 
 

@@ -13,6 +13,7 @@ SUITES: Mapping[str, str] = {
     "dragster": "rheostat.suite.dragster:reproduce",
     "autrascale": "rheostat.suite.autrascale:reproduce",
     "phoebe": "rheostat.suite.phoebe:reproduce",
+    "streambed": "rheostat.suite.streambed:reproduce",
 }
 
 Reproduce = Callable[[bool, Callable[[str, float], None]], Result]

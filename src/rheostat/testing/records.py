@@ -29,6 +29,7 @@ from rheostat.job.observation import (
     SourceReading,
     Status,
 )
+from rheostat.job.plan import Choice, Estimate, NextMeasurement, Plan
 from rheostat.job.record import Ending, Intent, IntentEnd, IntentStep, Record, Run, Snapshot
 from rheostat.job.slo import Bounds, Budget, Slo
 
@@ -110,5 +111,29 @@ EXAMPLES: tuple[Record, ...] = (
     Snapshot(1_700_000_080.0, 7, state='{"a": [1, "\\u0000"]}', knowledge="x" * 100_000),
     ForecastChoice(1_700_000_090.0, "profile", 288, "0.4 of its error", {"drift": math.inf}, 96, ("1 gap",)),
     Forecast(1_700_000_090.0, 60.0, (0.5, 0.9), ((1 / 3, 2 / 3), (0.0, 1e15)), "profile", ("exploded",)),
+    Estimate(
+        1_700_000_090.0, _LARGE, Interval(1 / 3, 0.5, math.inf), 645.0, 6450.0, _OBSERVATION, 2 / 3, "injector", 8
+    ),
+    Estimate(1_700_000_091.0, _LARGE, None, problem="the testbed is gone"),
+    Plan(
+        at_s=1_700_000_092.0,
+        job=JOB,
+        rate_per_s=2e6,
+        headroom=0.1,
+        allocation=_LARGE,
+        slots=Interval(9.0, 10.0, math.inf),
+        capacity_per_s=Interval(1e6, 2e6, 3e6),
+        choices=(Choice(2048, Interval(9.0, 10.0, math.inf), 0.1), Choice(None, Interval(1.0, math.inf, math.inf))),
+        cost_per_hour=None,
+        measured_slots=4,
+        reach=2.5,
+        warnings=("it may be that no number of slots is enough",),
+        weights={"steady": 1 / 3},
+        next_measurement=NextMeasurement(8, 2048, 3.0, 1.5, inside=False),
+        measurements=7,
+        minutes=31.5,
+        slot_hours=4.2,
+        verified={"100%": "sustained"},
+    ),
 )
 """At least one of every kind, with what is hard to store: infinity, nesting, other scripts, quotes, thirds."""

@@ -57,12 +57,14 @@ class Fleet:
         start: Sequence[Allocation] | None = None,
         failures_s: Sequence[float] = (),
         trace: bool = False,
+        holds_back: bool = False,
     ) -> None:
         if len(loads) != len(seeds) or not seeds:
             raise InvalidValue(
                 f"a fleet needs one load per seed, and at least one: {len(loads)} loads, {len(seeds)} seeds"
             )
         self.plant, self.loads, self.seeds = plant, tuple(loads), tuple(seeds)
+        self.holds_back = holds_back
         self.spec = plant.spec()
         self.now = 0
         graph = plant.graph
@@ -183,6 +185,9 @@ class Fleet:
         processed = flow.processed
         taken = processed[self.source_rows]
         self.taken += taken
+        if self.holds_back:
+            # A rate-limited source heeds back pressure: what the job did not take was never sent.
+            self.arrived[:] = self.taken
         self.processed += processed
         self.emitted += flow.emitted
         self.useful += processed * self._per_shown
@@ -262,9 +267,14 @@ class Fleet:
 
     # -- what is random --------------------------------------------------------------------------------------
 
+    def feed(self, loads: Sequence[LoadShape]) -> None:
+        """Replace the loads from now on."""
+        self.loads = tuple(loads)
+        self._draw_loads()
+
     def _draw_loads(self) -> None:
         block = self.now // BLOCK_S
-        seconds = np.arange(self.now, self.now + BLOCK_S, dtype=float)
+        seconds = np.arange(block * BLOCK_S, (block + 1) * BLOCK_S, dtype=float)
         loads = np.empty((BLOCK_S, len(self._unit), self.size))
         shapes: dict[int, Floats] = {}
         for replica, load in enumerate(self.loads):

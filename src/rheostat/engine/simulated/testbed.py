@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rheostat.engine.simulated.fleet import Fleet, Floats
 from rheostat.engine.simulated.plant import Plant
+from rheostat.errors import EngineError
+from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement, Phase, Trial
 
 
@@ -18,21 +22,77 @@ class PhaseLoad:
     phases: tuple[Phase, ...]
     sources: tuple[str, ...]
     noise: float = 0.0
+    start_s: float = 0.0
 
     def level(self, t_s: Floats) -> Floats:
         """Return sources x seconds; after the last phase nothing arrives."""
         ends = np.cumsum([phase.seconds for phase in self.phases])
         rates = np.array([[phase.rates_per_s[s] for s in self.sources] for phase in self.phases])
         rates = np.vstack([rates, np.zeros(len(self.sources))])
-        chosen: Floats = rates[np.searchsorted(ends, t_s, side="right")].T
+        chosen: Floats = rates[np.searchsorted(ends, t_s - self.start_s, side="right")].T
         return chosen
+
+
+LONGEST_S = 3600.0
+"""The longest stretch that a rig can look back over."""
+
+
+class SimulatedRig:
+    """One replica that goes on running; its sources are rate limiters that heed back pressure."""
+
+    holds_back = True
+
+    def __init__(self, plant: Plant, allocation: Allocation, seed: Sequence[int], injector_per_s: float) -> None:
+        self.allocation, self.injector_per_s = allocation, injector_per_s
+        self._shown = replace(plant.metrics, display_lag_s=0.0, stale=0.0, min_window_s=1.0)
+        plant = replace(plant, metrics=replace(self._shown, window_s=LONGEST_S))
+        number = int(np.random.default_rng(list(seed)).integers(2**31))
+        quiet = PhaseLoad((Phase(1.0, dict.fromkeys(plant.graph.sources, 0.0)),), plant.graph.sources)
+        self.fleet = Fleet(plant, [quiet], [number], start=[allocation], holds_back=True)
+
+    def play(self, phases: Sequence[Phase]) -> Measurement:
+        """Go on with these phases and look at the observed ones, which come last."""
+        played = tuple(self._limited(phase) for phase in phases)
+        trial = Trial("rig", self.allocation, tuple(phases))
+        fleet = self.fleet
+        fleet.feed([PhaseLoad(played, fleet.plant.graph.sources, start_s=float(fleet.now))])
+        fleet.advance(round(trial.seconds))
+        observed_s = sum(phase.seconds for phase in phases if phase.observed)
+        shown = replace(self._shown, window_s=min(max(observed_s, 1.0), LONGEST_S))
+        fleet.plant = replace(fleet.plant, metrics=shown)
+        observation = fleet.engine(0).observe()
+        return Measurement(
+            trial, observation, trial.seconds, self.allocation.slots * trial.seconds, observation.problem
+        )
+
+    def stop(self) -> None:
+        """Nothing is left running: time passes only in `play`."""
+
+    def _limited(self, phase: Phase) -> Phase:
+        total = sum(phase.rates_per_s.values())
+        if total <= self.injector_per_s:
+            return phase
+        share = self.injector_per_s / total
+        return Phase(phase.seconds, {name: rate * share for name, rate in phase.rates_per_s.items()}, phase.observed)
 
 
 class SimulatedTestbed:
     """Measures trials on replicas of a plant; every trial has a seed of its own, so repeats differ."""
 
-    def __init__(self, plant: Plant, seed: int = 0) -> None:
-        self.plant, self.seed, self._count = plant, seed, 0
+    def __init__(self, plant: Plant, seed: int = 0, injector_per_s: float = math.inf) -> None:
+        self.plant, self.seed, self.injector_per_s, self._count = plant, seed, injector_per_s, 0
+
+    def start(self, allocation: Allocation) -> SimulatedRig:
+        """Start an allocation that keeps running; only fluid flow can hold its sources back."""
+        self._count += 1
+        if self.plant.discipline is not None or self.plant.realtime is not None:
+            raise EngineError(f"{self.plant.name} has no back pressure: measure it trial by trial")
+        rates = dict.fromkeys(self.plant.graph.sources, 0.0)
+        if problem := self._problem(Trial("start", allocation, (Phase(1.0, rates, observed=True),))):
+            raise EngineError(problem)
+        if (memory := self.plant.memory) is not None and allocation.memory_mb not in (None, *memory.choices_mb):
+            raise EngineError(f"there is no memory profile of {allocation.memory_mb} MB")
+        return SimulatedRig(self.plant, allocation, [self.seed, self._count], self.injector_per_s)
 
     def measure(self, trial: Trial) -> Measurement:
         """Run the phases one after another and look at the observed ones."""

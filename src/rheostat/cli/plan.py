@@ -1,0 +1,229 @@
+"""`rheostat plan`: how many slots a job needs for a rate, found on a testbed, with an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rheostat.cli import options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rheostat.job.plan import Estimate, Plan
+    from rheostat.planner.plan import Prices
+    from rheostat.planner.testbeds import Place
+    from rheostat.planner.verify import Verified
+
+DEFAULT_SLOTS = 48
+"""The paper's testbed."""
+NARROW = 1.2
+
+
+def plan(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="What to plan for (see `rheostat jobs`).")],
+    rate: Annotated[str, typer.Option(metavar="RECORDS_PER_S", help="The rate to be sustained, such as 2e6.")],
+    engine: Annotated[str, typer.Option(metavar="simulated|spark", help="Where to measure.")] = "simulated",
+    memory: Annotated[
+        str | None, typer.Option(metavar="1g,2g", help="Memory profiles to choose from (default: the job's own).")
+    ] = None,
+    max_slots: Annotated[str | None, typer.Option(metavar="N", help="Slots of the testbed (default: 48).")] = None,
+    budget_minutes: Annotated[
+        str | None, typer.Option(metavar="N", help="Minutes on the testbed (default: as many as it takes).")
+    ] = None,
+    headroom: Annotated[
+        str | None, typer.Option(metavar="SHARE", help="Spare ability as a share of the rate (default: 0.1).")
+    ] = None,
+    price: Annotated[
+        str | None, typer.Option(metavar="P|1g=P,2g=P", help="Price of a slot per hour, by memory profile if need be.")
+    ] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Run the planned size at 100, 120 and 150 %.")] = False,
+    seed: options.Seed = None,
+    journal: Annotated[
+        str | None, typer.Option("--journal", metavar="URL", help="Keep measurements there, and go on from them.")
+    ] = None,
+    json_file: options.JsonFile = None,
+    html_file: options.HtmlFile = None,
+    verbose: options.Verbose = False,
+) -> None:
+    """Plan capacity before a deployment: slots, memory and tasks for a rate."""
+    from rheostat.cli import logs
+    from rheostat.cli.output import check_writable, console, write_json, write_text
+    from rheostat.planner.testbeds import place
+
+    logs.configure(verbose)
+    check_writable(json=json_file, html=html_file)
+    wanted, share = _number("--rate", rate, least=1e-9), _number("--headroom", headroom or "0.1")
+    most = int(_number("--max-slots", max_slots or str(DEFAULT_SLOTS), least=1.0))
+    budget = None if budget_minutes is None else 60.0 * _number("--budget-minutes", budget_minutes)
+    number = int(_number("--seed", seed or "0"))
+    where = place(engine, job, number)
+    memories = _memories(memory, where)
+    prices = _prices(price)
+    out = console(json_file)
+
+    def tell(text: str) -> None:
+        out.print(text, style="dim", markup=False, soft_wrap=True)
+
+    found, done, verified = _plan(
+        engine, job, number, wanted, share, most, budget, memories, prices, verify, journal, tell
+    )
+    show(found, verified, out)
+    if json_file is not None:
+        write_json(json_file, {"plan": found, "measurements": done})
+    if html_file is not None:
+        from rheostat.report.plan_page import plan_page
+
+        write_text(html_file, plan_page(found, done))
+
+
+def _plan(
+    engine: str,
+    job: str,
+    seed: int,
+    rate_per_s: float,
+    headroom: float,
+    most: int,
+    budget_s: float | None,
+    memories: tuple[int | None, ...],
+    prices: Prices | None,
+    wants_verdict: bool,
+    url: str | None,
+    tell: Callable[[str], None],
+) -> tuple[Plan, list[Estimate], list[Verified]]:
+    """Measure what is missing, plan, verify, and write everything down as it comes."""
+    from rheostat.clock import WallClock
+    from rheostat.errors import InvalidValue, JournalError
+    from rheostat.journal import open_journal
+    from rheostat.planner.campaign import OnTestbed, explore
+    from rheostat.planner.configuration_optimizer import abilities
+    from rheostat.planner.journaled import known, notebook
+    from rheostat.planner.plan import make_plan
+    from rheostat.planner.resource_explorer import Geometric, Space
+    from rheostat.planner.sequential_estimator import sequential
+    from rheostat.planner.testbeds import place
+    from rheostat.planner.verify import verify
+
+    clock = WallClock()
+    with ExitStack() as stack:
+        try:
+            kept_in = open_journal(url or ":memory:")
+        except JournalError as error:
+            raise InvalidValue(str(error)) from error
+        stack.callback(kept_in.close)
+        spec = place(engine, job, seed).spec
+        notes = stack.enter_context(notebook(kept_in, spec.name))
+        before = known(kept_in, spec.name)
+        if before:
+            tell(f"{len(before)} measurements of {spec.name} are in the journal already")
+        # Another seed per measurement, so that a simulated campaign that goes on does not repeat its noise.
+        where = place(engine, job, seed + 1000 * len(before))
+        bounds = abilities(spec, {}, {})
+        least, most = sum(a.least for a in bounds), min(most, sum(a.most for a in bounds))
+        step = max((tunable.quantum for tunable in spec.tunable), default=1)
+        space = Space(least, most, memories, step)
+        optimizer = OnTestbed(where.testbed, spec, where.feed, search=sequential, learned=True, now=clock.now)
+        strategy = Geometric(space, enough=NARROW, rate_per_s=rate_per_s * (1 + headroom))
+        done, _ = explore(strategy, optimizer, before, save=notes.save, tell=tell, budget_s=budget_s)
+        found = make_plan(
+            spec, done, rate_per_s,
+            headroom=headroom, memories_mb=memories, prices=prices, most_slots=space.most, at_s=clock.now(), seed=seed,
+        )  # fmt: skip
+        verdicts: list[Verified] = []
+        if wants_verdict:
+            tell(f"running {found.allocation} at 100, 120 and 150 %")
+            found, verdicts = verify(where.testbed, found, where.feed)
+        notes.save(found)
+    return found, done, verdicts
+
+
+def show(plan: Plan, verified: Sequence[Verified], out: Console) -> None:
+    """Print the answer, its doubts and what it is made of."""
+    from math import isinf
+
+    from rich.table import Table
+
+    rows = {
+        "slots": f"{plan.allocation.slots}  (90 %: {_slots(plan.slots.low)} to {_slots(plan.slots.high)})",
+        "tasks": " ".join(f"{name}={count}" for name, count in plan.allocation.tasks.items()),
+        "memory": "-" if plan.allocation.memory_mb is None else f"{plan.allocation.memory_mb} MB",
+        "this sustains": f"{plan.capacity_per_s.middle:,.0f}/s  (90 %: {plan.capacity_per_s.low:,.0f} to "
+        f"{plan.capacity_per_s.high:,.0f})",
+        "cost per hour": "-" if plan.cost_per_hour is None else f"{plan.cost_per_hour:,.2f}",
+        "beyond the testbed": f"{plan.reach:.1f} times the largest measured size, {plan.measured_slots} slots",
+        "measured": f"{plan.measurements} runs, {plan.minutes:.0f} minutes, {plan.slot_hours:.1f} slot hours",
+    }
+    for choice in plan.choices if len(plan.choices) > 1 else ():
+        money = "" if choice.cost_per_hour is None else f", {choice.cost_per_hour:,.2f} per hour"
+        rows[f"with {choice.memory_mb} MB"] = f"{_slots(choice.slots.middle)} slots{money}"
+    if (more := plan.next_measurement) is not None:
+        where = "" if more.inside else " (beyond this testbed)"
+        rows["next worth measuring"] = (
+            f"{more.slots} slots{where}: the rate's interval from a factor of {more.width_now:.2f} to about "
+            f"{more.width_then:.2f}"
+        )
+    for one in verified:
+        seen = "" if one.processed_per_s is None else f"  ({one.processed_per_s:,.0f} of {one.rate_per_s:,.0f}/s)"
+        rows[f"at {one.share:.0%}"] = f"{one.verdict}{seen}"
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    for name, text in rows.items():
+        table.add_row(name, text)
+    out.print(
+        f"\n{plan.job} at {plan.rate_per_s:,.0f} records/s, {plan.headroom:.0%} headroom", style="bold", markup=False
+    )
+    out.print(table)
+    for warning in plan.warnings:
+        out.print(f"careful: {warning}", style="yellow", markup=False)
+    if isinf(plan.slots.middle):
+        out.print("careful: the size above is the best there is, not enough for the rate", style="yellow")
+
+
+def _slots(value: float) -> str:
+    return "none is enough" if value == float("inf") else f"{value:.0f}"
+
+
+def _number(option: str, text: str, least: float = 0.0) -> float:
+    from rheostat.errors import InvalidValue
+    from rheostat.job.frozen import check_number
+
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise InvalidValue(f"{option} {text!r} is not a number") from error
+    check_number(option, value, least=least)
+    return value
+
+
+def _megabytes(text: str) -> int:
+    from rheostat.errors import InvalidValue
+
+    units = {"g": 1024, "m": 1}
+    digits, unit = (text[:-1], units.get(text[-1:].lower())) if text[-1:].isalpha() else (text, 1)
+    if unit is None or not digits.isdigit() or int(digits) < 1:
+        raise InvalidValue(f"--memory {text!r} is not a size such as 512m or 2g")
+    return int(digits) * unit
+
+
+def _memories(text: str | None, where: Place) -> tuple[int | None, ...]:
+    from rheostat.errors import InvalidValue
+
+    if text is None:
+        return (where.memory_mb,)
+    asked = tuple(sorted({_megabytes(part.strip()) for part in text.split(",")}))
+    there = where.spec.memory_choices_mb
+    if unknown := [size for size in asked if size not in there]:
+        known = ", ".join(f"{size} MB" for size in there) or "none: memory is no choice of this job"
+        raise InvalidValue(f"--memory {unknown[0]} MB cannot be had; there is {known}")
+    return asked
+
+
+def _prices(text: str | None) -> Prices | None:
+    if text is None:
+        return None
+    if "=" not in text:
+        return {None: _number("--price", text)}
+    parts = [part.partition("=") for part in text.split(",")]
+    return {_megabytes(size.strip()): _number("--price", value) for size, _, value in parts}

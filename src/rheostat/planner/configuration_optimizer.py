@@ -1,0 +1,152 @@
+"""BIDS2: the split of a number of slots over operators that lets the most through.
+
+Rosinosky, Schmitz, Rivière: "StreamBed: capacity planning for stream processing", section V.
+
+| paper | here |
+|---|---|
+| o^i / r^i, the source rate that one task carries | `Ability.source_per_s` |
+| π^i | `Split.tasks` |
+| λ_src (Eq 1) | `Split.rate_per_s` |
+| 𝒫 (Eq 4) | `slots` |
+
+The rate is the least of π^i o^i / r^i (Eq 2 and 3), and every operator's share rises with its tasks. So bisection on
+the rate, with the fewest whole tasks that carry it, brackets the best rate; from there every further slot goes to the
+operator that holds the others up. That is exact, for straight lines (the paper's) and for any rising curve p ** b.
+Side constraints that couple operators need a solver: see `side_constraints.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rheostat.errors import InvalidValue
+from rheostat.job.frozen import check_number
+from rheostat.job.graph import JobSpec
+from rheostat.job.plan import Estimate
+
+MANY = 1_000_000
+NEAR = 1.002
+"""Bisection ends when the bracket is this narrow; the last slots are given one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ability:
+    """One operator: p tasks carry source_per_s * p ** exponent records/s of the sources."""
+
+    name: str
+    source_per_s: float
+    """Infinite where nothing arrives at the operator."""
+    exponent: float = 1.0
+    least: int = 1
+    most: int = MANY
+    quantum: int = 1
+    """Tasks come in steps of this many."""
+
+    def __post_init__(self) -> None:
+        check_number(f"source_per_s of {self.name}", self.source_per_s, least=1e-300, infinite=True)
+        check_number(f"exponent of {self.name}", self.exponent, least=1e-3, most=10.0)
+        if not 1 <= self.quantum <= self.least <= self.most or self.least % self.quantum:
+            raise InvalidValue(
+                f"{self.name} cannot have {self.least} to {self.most} tasks in steps of {self.quantum}: "
+                "give bounds that are whole steps"
+            )
+
+    def carries_per_s(self, tasks: int) -> float:
+        """Return the source rate that p tasks carry."""
+        return self.source_per_s * tasks if self.exponent == 1.0 else float(self.source_per_s * tasks**self.exponent)
+
+    def needs(self, rate_per_s: float) -> int:
+        """Return the fewest tasks that carry a rate, whether or not they may be had."""
+        ratio = rate_per_s / self.source_per_s
+        raw = ratio if self.exponent == 1.0 else ratio ** (1.0 / self.exponent)
+        # Less than a task's rounding: 3 tasks that carry 3 x must not become 4.
+        steps = math.ceil(min(raw, float(MANY)) / self.quantum - 1e-9)
+        return max(self.least, steps * self.quantum)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Tasks per operator, and the source rate that they carry together."""
+
+    tasks: Mapping[str, int]
+    rate_per_s: float
+
+
+def bids2(abilities: Sequence[Ability], slots: int) -> Split:
+    """Return the best split of exactly so many slots (or, in steps of more than one, of as many as can be had)."""
+    if not abilities:
+        raise InvalidValue("there is no operator to give slots to")
+    fewest = sum(a.least for a in abilities)
+    if slots < fewest:
+        raise InvalidValue(f"{slots} slots are too few: {len(abilities)} operators need at least {fewest}")
+    if all(a.quantum == 1 for a in abilities) and slots > (room := sum(a.most for a in abilities)):
+        raise InvalidValue(f"{slots} slots cannot all be used: the operators take at most {room}")
+    tasks = _carrying(abilities, slots)
+    free = slots - sum(tasks)
+    carried = [a.carries_per_s(p) for a, p in zip(abilities, tasks, strict=True)]
+    while free > 0:
+        open_ = [k for k, a in enumerate(abilities) if tasks[k] + a.quantum <= a.most and a.quantum <= free]
+        if not open_:
+            break
+        k = min(open_, key=carried.__getitem__)
+        tasks[k] += abilities[k].quantum
+        free -= abilities[k].quantum
+        carried[k] = abilities[k].carries_per_s(tasks[k])
+    return Split({a.name: p for a, p in zip(abilities, tasks, strict=True)}, min(carried))
+
+
+def _carrying(abilities: Sequence[Ability], slots: int) -> list[int]:
+    """Return the fewest tasks that carry a rate a little below the best one."""
+    within = min(a.carries_per_s(a.most) for a in abilities)
+    top = min(within, min(a.carries_per_s(slots) for a in abilities))
+    low = min(a.carries_per_s(a.least) for a in abilities)
+    if math.isinf(top):
+        return [a.least for a in abilities]
+    # A straight line's start: rounding up costs at most one step each.
+    spare = slots - sum(a.quantum for a in abilities)
+    if spare > 0 and all(a.exponent == 1.0 for a in abilities):
+        low = max(low, min(top, spare / sum(1.0 / a.source_per_s for a in abilities)))
+        if sum(a.needs(low) for a in abilities) <= slots:
+            return [a.needs(low) for a in abilities]
+        low = min(a.carries_per_s(a.least) for a in abilities)
+    while top > low * NEAR:
+        middle = math.sqrt(low * top)
+        if sum(a.needs(middle) for a in abilities) <= slots:
+            low = middle
+        else:
+            top = middle
+    return [a.needs(low) for a in abilities]
+
+
+def slots_for(abilities: Sequence[Ability], rate_per_s: float) -> dict[str, int]:
+    """Return the fewest tasks that carry a rate (BIDS2 turned round, which is DS2)."""
+    return {a.name: min(a.needs(rate_per_s), a.most) for a in abilities}
+
+
+def abilities(spec: JobSpec, rates_per_s: Mapping[str, float], ratios: Mapping[str, float]) -> tuple[Ability, ...]:
+    """Return what the optimizer needs, from the true rate of one task (o^i) and its input's share (r^i)."""
+    found = []
+    for tunable in spec.tunable:
+        name, bounds = tunable.operator, tunable.bounds
+        rate, ratio = rates_per_s.get(name, math.inf), ratios.get(name, 0.0)
+        most = MANY if bounds.max is None else bounds.max // tunable.quantum * tunable.quantum
+        least = -(-bounds.min // tunable.quantum) * tunable.quantum
+        found.append(Ability(name, rate / ratio if ratio > 0 else math.inf, 1.0, least, most, tunable.quantum))
+    return tuple(found)
+
+
+def readings(estimate: Estimate) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the true rate of one task and the ratio to the sources' rate of every operator that was measured."""
+    window = estimate.observation
+    if window is None or not (taken := window.throughput_per_s):
+        return {}, {}
+    rates, ratios = {}, {}
+    for name in estimate.allocation.tasks:
+        reading = window.operator(name)
+        if reading.records_in_per_s is not None:
+            ratios[name] = reading.records_in_per_s / taken
+        if reading.true_rate_per_s:
+            rates[name] = reading.true_rate_per_s
+    return rates, ratios

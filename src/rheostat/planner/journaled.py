@@ -1,0 +1,41 @@
+"""Planning that outlives its process: estimates and plans go into the journal, and come out of it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rheostat.job.plan import Estimate, Plan
+from rheostat.ports import Journal, Lease
+
+HOLDER = "plan"
+TTL_S = 3600.0
+"""A measurement takes minutes; the lease is extended with every record."""
+
+
+def known(journal: Journal, job: str) -> list[Estimate]:
+    """Return what was measured of a job before."""
+    return [e.record for e in journal.read(job, kinds=("estimate",)) if isinstance(e.record, Estimate)]
+
+
+@dataclass
+class Notebook:
+    """Writes down estimates as they come, and the plan at the end."""
+
+    journal: Journal
+    lease: Lease
+
+    def save(self, record: Estimate | Plan) -> None:
+        """Append one record."""
+        self.journal.append(self.lease, 0, [record])
+
+
+@contextmanager
+def notebook(journal: Journal, job: str) -> Iterator[Notebook]:
+    """Hold the job's lease while planning; an error when a controller holds it."""
+    lease = journal.acquire(job, HOLDER, TTL_S)
+    try:
+        yield Notebook(journal, lease)
+    finally:
+        journal.release(lease)

@@ -1,0 +1,329 @@
+"""Our model of capacity over (memory, slots): power-law abilities per operator, and what a job loses as a whole.
+
+    log R = log η(Π) + g log2(M / M0) + log B(Π) + noise
+    B(Π)  = the most that Π slots carry when every operator's ability is a_i p^b_i (BIDS2)
+    η(Π)  = e0                                  "steady"
+          = e0 (Π / Π0)^e1                      "power"
+          = e0 / (1 + k (Π - Π_min))            "per slot"
+
+The curves a_i, b_i are learned from every operator's true rate per task, η and g from what whole runs sustained.
+Everything is a posterior, not a fit:
+
+- log true rate per task = α_i + (b_i - 1) log p + noise, with b_i - 1 ~ N(-0.06, 0.06²): draws of (a_i, b_i) from a
+  conjugate regression whose noise is integrated over.
+- Every draw of the curves leaves residuals log R - log B. How probable they are under each of the three laws of η, with
+  e0, e1, g and the noise integrated out, weighs the draw and the law (importance sampling). So the runs teach the
+  curves, too, and the laws are averaged by their evidence.
+- A prediction is that mixture: its median and its 5 and 95 % quantiles. Beyond what was measured it widens by itself,
+  because exponents and laws differ there.
+
+Where operators' rates were not measured, the operator with most tasks is the bottleneck, and its rate per task is
+the job's; the others keep the share of tasks that they have in the largest run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rheostat.errors import InvalidValue
+from rheostat.job.decision import Interval
+from rheostat.job.plan import Estimate
+from rheostat.planner.configuration_optimizer import readings
+
+Floats = NDArray[np.float64]
+
+DRAWS = 160
+SLOPE, SLOPE_SD = -0.06, 0.06
+"""Of log(rate per task) over log(tasks): StreamBed's fitted operators have 0 to -0.1."""
+LEVEL_SD = 3.0
+NOISES = np.geomspace(0.02, 0.5, 8)
+NOISE_0, NOISE_SPREAD = 0.07, 0.8
+ETA_SD, POWER_SD, GAIN_SD = 0.25, 0.3, 0.1
+PER_SLOT = np.geomspace(0.0007, 0.05, 12)
+LAWS = ("steady", "power", "per slot")
+LOG_ODDS = {"steady": 0.0, "power": -0.9, "per slot": -0.3}
+"""Before anything is measured: most jobs lose nothing with size, or a little with every slot."""
+QUANTILES = (0.05, 0.5, 0.95)
+SPOTS = np.array([-1.2816, -0.5244, 0.0, 0.5244, 1.2816]) * 1.056
+"""A normal as five equally likely points of the same variance: a mixture of many needs no more."""
+COUNTED = 0.999
+"""Components of the mixture beyond this share are left out."""
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What was measured, as arrays: runs x operators."""
+
+    names: tuple[str, ...]
+    slots: Floats
+    memory: Floats
+    """log2 of memory, relative to the reference."""
+    rate: Floats
+    """Logarithms."""
+    tasks: Floats
+    true_rate: Floats
+    """Logarithms of records/s of one task; NaN where not measured."""
+    ratio: Floats
+    """Every operator's input relative to the sources', the median over runs."""
+    reference_mb: float
+
+    @staticmethod
+    def of(estimates: Sequence[Estimate]) -> Runs:
+        """Take the usable estimates; operators at which nothing arrives carry anything."""
+        good = [e for e in estimates if e.usable]
+        if not good:
+            raise InvalidValue("there is no usable measurement to learn from")
+        names = tuple(good[0].allocation.tasks)
+        seen = [readings(e) for e in good]
+        true = np.array([[rates.get(n, math.nan) for n in names] for rates, _ in seen])
+        ratios = np.array([[found.get(n, math.nan) for n in names] for _, found in seen])
+        rate = np.array([e.middle_per_s for e in good])
+        tasks = np.array([[float(e.allocation.tasks[n]) for n in names] for e in good])
+        if np.isnan(true).all():
+            true, ratios = _from_tasks(rate, tasks)
+        known = ~np.isnan(ratios).all(axis=0)
+        ratio = np.full(len(names), math.nan)
+        ratio[known] = np.nanmedian(ratios[:, known], axis=0)
+        memory = np.array([float(e.memory_mb or 1) for e in good])
+        reference = float(np.exp(np.median(np.log(memory))))
+        return Runs(
+            names,
+            np.array([float(e.slots) for e in good]),
+            np.log2(memory / reference),
+            np.log(rate),
+            tasks,
+            np.log(_sane(true)),
+            ratio,
+            reference,
+        )
+
+
+def _from_tasks(rate: Floats, tasks: Floats) -> tuple[Floats, Floats]:
+    """Return true rates and ratios as the split over operators suggests them."""
+    largest = int(np.argmax(tasks.sum(axis=1)))
+    top = int(np.argmax(tasks[largest]))
+    true, ratios = np.full(tasks.shape, math.nan), np.full(tasks.shape, math.nan)
+    true[:, top] = rate / tasks[:, top]
+    shared = tasks[largest] > 1
+    true[largest, shared] = rate[largest] / tasks[largest, shared]
+    ratios[:, shared] = 1.0
+    ratios[:, top] = 1.0
+    return true, ratios
+
+
+def _sane(true: Floats) -> Floats:
+    """Drop true rates that come of next to no useful time: more than ten times off the operator's median."""
+    kept = true.copy()
+    for k in range(true.shape[1]):
+        column = true[:, k]
+        seen = column[~np.isnan(column)]
+        if len(seen):
+            middle = float(np.median(seen))
+            kept[(column > 10 * middle) | (column < 0.1 * middle), k] = math.nan
+    return kept
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Draws of every operator's curve: source records/s that p tasks carry = exp(level) p ** exponent."""
+
+    level: Floats
+    """Draws x operators, logarithms; infinite where an operator carries anything."""
+    exponent: Floats
+
+    def carried(self, tasks: Floats) -> Floats:
+        """Return log B of runs with given tasks: draws x runs."""
+        log_tasks = np.log(tasks)
+        found: Floats = (self.level[:, None, :] + self.exponent[:, None, :] * log_tasks[None]).min(axis=2)
+        return found
+
+    def best(self, slots: Floats) -> Floats:
+        """Return log B of the best split of so many slots, without rounding to whole tasks: draws x sizes."""
+        level, exponent = self.level[:, None, :], self.exponent[:, None, :]
+        size = slots[None, :]
+        count = level.shape[2]
+        top = (level + exponent * np.log(np.maximum(size - (count - 1), 1.0))[..., None]).min(axis=2)
+        low: Floats = (level + exponent * np.log(np.maximum(size / count, 1.0) * 0.5)[..., None]).min(axis=2)
+        for _ in range(26):
+            middle = 0.5 * (low + top)
+            with np.errstate(over="ignore"):
+                needed = np.maximum(np.exp((middle[..., None] - level) / exponent), 1.0).sum(axis=2)
+            fits = needed <= size
+            low, top = np.where(fits, middle, low), np.where(fits, top, middle)
+        return low
+
+
+def draw_curves(runs: Runs, count: int, rng: np.random.Generator) -> Curves:
+    """Draw every operator's curve from its own posterior."""
+    levels, exponents = [], []
+    for k in range(len(runs.names)):
+        seen = ~np.isnan(runs.true_rate[:, k])
+        ratio = runs.ratio[k]
+        if not seen.any() or math.isnan(ratio) or ratio <= 0:
+            levels.append(np.full(count, np.inf))
+            exponents.append(np.ones(count))
+            continue
+        level, slope = _line(np.log(runs.tasks[seen, k]), runs.true_rate[seen, k], count, rng)
+        levels.append(level - math.log(ratio))
+        exponents.append(np.clip(1.0 + slope, 0.05, 3.0))
+    level = np.stack(levels, axis=1)
+    return Curves(level, np.stack(exponents, axis=1))
+
+
+def _line(x: Floats, y: Floats, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Draw level and slope of y = level + slope x, with the noise drawn from its posterior first."""
+    centre = float(np.mean(y - SLOPE * x))
+    columns = np.stack([np.ones_like(x), x], axis=1)
+    prior_mean, prior = np.array([centre, SLOPE]), np.diag([1.0 / LEVEL_SD**2, 1.0 / SLOPE_SD**2])
+    residual = y - columns @ prior_mean
+    logs, means, factors = [], [], []
+    for noise in NOISES:
+        precision = prior + columns.T @ columns / noise**2
+        mean = np.linalg.solve(precision, columns.T @ residual / noise**2)
+        fit = float(residual @ residual) / noise**2 - float(mean @ precision @ mean)
+        evidence = -0.5 * fit - len(y) * math.log(noise) - 0.5 * float(np.linalg.slogdet(precision)[1])
+        logs.append(evidence - 0.5 * (math.log(noise / NOISE_0) / NOISE_SPREAD) ** 2)
+        means.append(prior_mean + mean)
+        factors.append(np.linalg.cholesky(np.linalg.inv(precision)))
+    weight = _normalised(np.array(logs))
+    chosen = rng.choice(len(NOISES), count, p=weight)
+    drawn = np.array(means)[chosen] + (np.array(factors)[chosen] @ rng.standard_normal((count, 2, 1)))[..., 0]
+    return drawn[:, 0], drawn[:, 1]
+
+
+def _normalised(logs: Floats) -> Floats:
+    weight: Floats = np.exp(logs - logs.max())
+    weight /= weight.sum()
+    return weight
+
+
+@dataclass(frozen=True)
+class Law:
+    """One law of η with one value of what is not linear in it, and one noise."""
+
+    name: str
+    per_slot: float
+    noise: float
+
+    def columns(self, slots: Floats, memory: Floats, first: float) -> tuple[Floats, Floats]:
+        """Return the columns of what is learned (e0, e1, g), and the fixed part of log η."""
+        grows = np.log(slots / first) if self.name == "power" else np.zeros_like(slots)
+        fixed = -np.log1p(self.per_slot * np.maximum(slots - first, 0.0))
+        return np.stack([np.ones_like(slots), grows, memory], axis=1), fixed
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """The posterior: draws of curves x laws, with weights, and what each of them believes of e0, e1 and g."""
+
+    runs: Runs
+    curves: Curves
+    laws: tuple[Law, ...]
+    weight: Floats
+    """Laws x draws."""
+    mean: Floats
+    """Laws x draws x 3."""
+    covariance: Floats
+    """Laws x 3 x 3: the same for every draw."""
+    first: float
+
+    @staticmethod
+    def fit(estimates: Sequence[Estimate], seed: int = 0, draws: int = DRAWS) -> Scaling:
+        """Learn from estimates."""
+        runs = Runs.of(estimates)
+        curves = draw_curves(runs, draws, np.random.default_rng([seed, len(runs.slots)]))
+        laws = tuple(
+            Law(name, k, float(noise))
+            for name in LAWS
+            for k in (PER_SLOT.tolist() if name == "per slot" else [0.0])
+            for noise in NOISES
+        )
+        first = float(runs.slots.min())
+        y = runs.rate[None, :] - curves.carried(runs.tasks)  # draws x runs
+        logs, means, covariances = [], [], []
+        for law in laws:
+            columns, fixed = law.columns(runs.slots, runs.memory, first)
+            prior = np.diag([1.0 / ETA_SD**2, 1.0 / POWER_SD**2, 1.0 / GAIN_SD**2])
+            precision = prior + columns.T @ columns / law.noise**2
+            covariance = np.linalg.inv(precision)
+            off = y - fixed[None, :]
+            projected = off @ columns / law.noise**2
+            mean = projected @ covariance
+            fit = (off**2).sum(axis=1) / law.noise**2 - (mean * projected).sum(axis=1)
+            evidence = -0.5 * fit - len(runs.slots) * math.log(law.noise)
+            evidence += 0.5 * (float(np.linalg.slogdet(covariance)[1]) + float(np.linalg.slogdet(prior)[1]))
+            evidence -= 0.5 * (math.log(law.noise / NOISE_0) / NOISE_SPREAD) ** 2
+            evidence += LOG_ODDS[law.name] - (math.log(len(PER_SLOT)) if law.name == "per slot" else 0.0)
+            logs.append(evidence)
+            means.append(mean)
+            covariances.append(covariance)
+        flat = _normalised(np.stack(logs).ravel()).reshape(len(laws), draws)
+        return Scaling(runs, curves, laws, flat, np.stack(means), np.stack(covariances), first)
+
+    def weights(self) -> dict[str, float]:
+        """Return how much every law of η counts."""
+        return {
+            name: float(sum(self.weight[k].sum() for k, law in enumerate(self.laws) if law.name == name))
+            for name in LAWS
+        }
+
+    def log_rates(self, slots: Floats, memory_mb: float | None) -> tuple[Floats, Floats]:
+        """Return mean and variance of log R: laws x draws x sizes, laws x sizes."""
+        memory = np.full(len(slots), 0.0 if memory_mb is None else math.log2(memory_mb / self.runs.reference_mb))
+        carried = self.curves.best(slots)
+        means, variances = [], []
+        for k, law in enumerate(self.laws):
+            columns, fixed = law.columns(slots, memory, self.first)
+            means.append(carried + fixed[None, :] + self.mean[k] @ columns.T)
+            variances.append(((columns @ self.covariance[k]) * columns).sum(axis=1))
+        return np.stack(means), np.stack(variances)
+
+    def rates(self, slots: Sequence[float] | Floats, memory_mb: float | None) -> Floats:
+        """Return the 5, 50 and 95 % quantiles of the capacity at these sizes: sizes x 3."""
+        sizes = np.asarray(slots, dtype=float)
+        mean, variance = self.log_rates(sizes, memory_mb)
+        found = np.empty((len(sizes), len(QUANTILES)))
+        law, drawn = self.counting()
+        weight = np.repeat(self.weight[law, drawn], len(SPOTS)) / len(SPOTS)
+        for j in range(len(sizes)):
+            values = (mean[law, drawn, j][:, None] + np.sqrt(variance[law, j])[:, None] * SPOTS).ravel()
+            order = np.argsort(values)
+            total = np.cumsum(weight[order])
+            places = np.searchsorted(total, np.array(QUANTILES) * total[-1]).clip(max=len(order) - 1)
+            found[j] = np.exp(values[order][places])
+        return found
+
+    def counting(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the components that make up nearly all of the mixture: most of them have next to no weight."""
+        order = np.argsort(-self.weight.ravel())
+        kept = order[: int(np.searchsorted(np.cumsum(self.weight.ravel()[order]), COUNTED)) + 1]
+        law, drawn = np.divmod(kept, self.weight.shape[1])
+        return law, drawn
+
+    def rate_per_s(self, slots: float, memory_mb: float | None) -> Interval:
+        """Return the capacity at one size."""
+        low, middle, high = (float(v) for v in self.rates([slots], memory_mb)[0])
+        return Interval(low, middle, high)
+
+    def exponents(self) -> Mapping[str, float]:
+        """Return every operator's likeliest exponent; operators that were not measured are left out."""
+        per_draw = self.weight.sum(axis=0)
+        return {
+            name: float(per_draw @ self.curves.exponent[:, k])
+            for k, name in enumerate(self.runs.names)
+            if np.isfinite(self.curves.level[:, k]).all()
+        }
+
+    def levels(self) -> Mapping[str, float]:
+        """Return the source records/s that one task of every measured operator carries."""
+        per_draw = self.weight.sum(axis=0)
+        return {
+            name: math.exp(float(per_draw @ self.curves.level[:, k]))
+            for k, name in enumerate(self.runs.names)
+            if np.isfinite(self.curves.level[:, k]).all()
+        }

@@ -1,0 +1,137 @@
+"""What the simulated queries can really do at any size, and measurements of them as noisy as StreamBed's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rheostat.engine.simulated.curves import Power
+from rheostat.engine.simulated.plant import Plant
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Interval
+from rheostat.job.observation import Observation, OperatorReading, SourceReading
+from rheostat.job.plan import Estimate
+from rheostat.planner.configuration_optimizer import Ability, bids2
+from rheostat.planner.resource_explorer import Ask
+
+EXPONENT_SD, INTERFERENCE_SD = 0.03, 0.3
+"""How far a simulated truth may lie from the fitted one: exponents, and the logarithm of what interference takes."""
+FAILED = 0.08
+"""Share of runs that end at a floor: 4 to 7 of 64 did."""
+FLOOR = 0.06
+LEAST_NOISE = 0.02
+MOST_SLOTS = 20_000
+
+
+@dataclass(frozen=True)
+class Truth:
+    """One query as it really is."""
+
+    plant: Plant
+    memory_mb: int = 4096
+
+    def abilities(self, memory_mb: int | None = None) -> list[Ability]:
+        """Return every operator's curve, in source records/s."""
+        plant = self.plant
+        demand = plant.graph.demand_per_s(dict.fromkeys(plant.graph.sources, 1.0 / len(plant.graph.sources)))
+        factor = plant.memory.factor(memory_mb or self.memory_mb) if plant.memory else 1.0
+        found = []
+        for operator in plant.operators:
+            if operator.pinned_tasks is None:
+                assert isinstance(operator.curve, Power)
+                carried = operator.curve.rate_per_s * factor / demand[operator.name]
+                found.append(Ability(operator.name, carried, operator.curve.exponent))
+        return found
+
+    def sustained_per_s(self, tasks: Allocation) -> float:
+        """Return what an allocation sustains, noise apart."""
+        carried = min(a.carries_per_s(tasks.tasks[a.name]) for a in self.abilities(tasks.memory_mb))
+        return carried * self.plant.interference.share(tasks.slots)
+
+    def capacity_per_s(self, slots: int, memory_mb: int | None = None) -> float:
+        """Return what the best split of so many slots sustains."""
+        return bids2(self.abilities(memory_mb), slots).rate_per_s * self.plant.interference.share(slots)
+
+    def slots_for(self, rate_per_s: float, memory_mb: int | None = None) -> float:
+        """Return the fewest slots that sustain a rate; infinite where none do."""
+        least = len(self.abilities())
+        grid = np.unique(np.round(np.geomspace(least, MOST_SLOTS, 120)).astype(int))
+        enough = next((k for k, s in enumerate(grid) if self.capacity_per_s(int(s), memory_mb) >= rate_per_s), None)
+        if enough is None:
+            return math.inf
+        low, high = int(grid[max(enough - 1, 0)]), int(grid[enough])
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.capacity_per_s(middle, memory_mb) >= rate_per_s:
+                high = middle
+            else:
+                low = middle
+        return float(high)
+
+
+def varied(plant: Plant, rng: np.random.Generator) -> Plant:
+    """Return a query like this one, with other exponents and another interference."""
+    operators = []
+    for operator in plant.operators:
+        if operator.pinned_tasks is None and isinstance(operator.curve, Power):
+            exponent = min(operator.curve.exponent + EXPONENT_SD * float(rng.standard_normal()), 1.05)
+            operators.append(replace(operator, curve=Power(operator.curve.rate_per_s, exponent)))
+        else:
+            operators.append(operator)
+    old = plant.interference
+    per_slot, power = (math.exp(INTERFERENCE_SD * float(z)) for z in rng.standard_normal(2))
+    changed = replace(old, per_slot=old.per_slot * per_slot, exponent=old.exponent * power)
+    return replace(plant, operators=tuple(operators), interference=changed)
+
+
+@dataclass
+class Drawn:
+    """An optimizer that draws what a measurement would have given, instead of running anything.
+
+    The rate has the noise that was fitted on StreamBed's recorded rates; some runs fail at a floor.
+    """
+
+    truth: Truth
+    rate_noise: float
+    rng: np.random.Generator
+    failed: float = FAILED
+    minutes: float = 11.0
+
+    def measure(self, ask: Ask, done: Sequence[Estimate]) -> Estimate:
+        """Split as the paper does, by what single tasks do, and draw."""
+        single = [replace(a, exponent=1.0) for a in self.truth.abilities(ask.memory_mb)]
+        split = bids2(single, ask.slots)
+        tasks = Allocation(dict(split.tasks), ask.memory_mb)
+        rate = self.truth.sustained_per_s(tasks) * math.exp(self.rate_noise * float(self.rng.standard_normal()))
+        if self.rng.random() < self.failed:
+            rate *= FLOOR
+        plant = self.truth.plant
+        demand = plant.graph.demand_per_s(dict.fromkeys(plant.graph.sources, 1.0 / len(plant.graph.sources)))
+        factor = plant.memory.factor(ask.memory_mb) if plant.memory else 1.0
+        operators = [OperatorReading(name, 1, records_in_per_s=rate) for name in plant.graph.sources]
+        for operator in plant.operators:
+            if operator.pinned_tasks is None:
+                count = split.tasks[operator.name]
+                noise = max(operator.noise, LEAST_NOISE) * float(self.rng.standard_normal())
+                true = operator.curve.ability_per_s(count) * factor / count * math.exp(noise)
+                operators.append(
+                    OperatorReading(
+                        operator.name, count, records_in_per_s=rate * demand[operator.name], true_rate_per_s=true
+                    )
+                )
+        sources = tuple(SourceReading(name, rate) for name in plant.graph.sources)
+        window = Observation(0.0, 0.0, 0.0, tasks, tasks, sources=sources, operators=tuple(operators))
+        seconds = 60 * self.minutes
+        return Estimate(
+            0.0,
+            tasks,
+            Interval(rate, rate, rate),
+            seconds,
+            seconds * tasks.slots,
+            window,
+            split.rate_per_s,
+            why=ask.why,
+        )

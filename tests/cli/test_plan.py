@@ -58,7 +58,7 @@ def test_jobs_that_are_measured_run_by_run(rheostat: Command) -> None:
         (("q11", "--rate", "1e6", "--memory", "3g"), "3072 MB cannot be had"),
         (("q11", "--rate", "1e6", "--max-slots", "2"), "nothing to explore"),
         (("q11", "--rate", "1e6", "--budget-minutes", "0"), "0 minutes"),
-        (("q11", "--rate", "1e6", "--engine", "spark"), "not there yet"),
+        (("q99", "--rate", "1e6", "--engine", "spark"), "unknown pipeline 'q99'"),
         (("q12", "--rate", "1e6"), "unknown job 'q12'"),
     ],
 )

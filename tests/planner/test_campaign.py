@@ -236,8 +236,11 @@ class TestPlan:
 def test_places() -> None:
     there = place("simulated", "q11")
     assert there.memory_mb == 4096
-    with pytest.raises(InvalidValue, match="not there yet"):
-        place("spark", "q11")
+    on_spark = place("spark", "ysb")  # nothing is started before something is measured
+    assert on_spark.spec.tunable_names == ("job",)
+    assert place("spark", "ysb-cpu").memory_mb == on_spark.memory_mb
+    with pytest.raises(InvalidValue, match="unknown pipeline 'q99'"):
+        place("spark", "q99")
     with pytest.raises(InvalidValue, match="unknown engine"):
         place("simulatd", "q11")
     with pytest.raises(EngineError, match="trial by trial"):

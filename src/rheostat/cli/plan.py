@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from rheostat.planner.testbeds import Place
     from rheostat.planner.verify import Verified
 
-DEFAULT_SLOTS = 48
-"""The paper's testbed."""
 NARROW = 1.2
 
 
@@ -30,7 +28,9 @@ def plan(
     memory: Annotated[
         str | None, typer.Option(metavar="1g,2g", help="Memory profiles to choose from (default: the job's own).")
     ] = None,
-    max_slots: Annotated[str | None, typer.Option(metavar="N", help="Slots of the testbed (default: 48).")] = None,
+    max_slots: Annotated[
+        str | None, typer.Option(metavar="N", help="Slots of the testbed (default: 48, on Spark 4).")
+    ] = None,
     budget_minutes: Annotated[
         str | None, typer.Option(metavar="N", help="Minutes on the testbed (default: as many as it takes).")
     ] = None,
@@ -57,10 +57,10 @@ def plan(
     logs.configure(verbose)
     check_writable(json=json_file, html=html_file)
     wanted, share = _number("--rate", rate, least=1e-9), _number("--headroom", headroom or "0.1")
-    most = int(_number("--max-slots", max_slots or str(DEFAULT_SLOTS), least=1.0))
     budget = None if budget_minutes is None else 60.0 * _number("--budget-minutes", budget_minutes)
     number = int(_number("--seed", seed or "0"))
     where = place(engine, job, number)
+    most = int(_number("--max-slots", max_slots or str(where.max_slots), least=1.0))
     memories = _memories(memory, where)
     prices = _prices(price)
     out = console(json_file)
@@ -120,12 +120,15 @@ def _plan(
         if before:
             tell(f"{len(before)} measurements of {spec.name} are in the journal already")
         # Another seed per measurement, so that a simulated campaign that goes on does not repeat its noise.
-        where = place(engine, job, seed + 1000 * len(before))
+        where = place(engine, job, seed + 1000 * len(before), tell)
+        stack.callback(where.close)
         bounds = abilities(spec, {}, {})
         least, most = sum(a.least for a in bounds), min(most, sum(a.most for a in bounds))
         step = max((tunable.quantum for tunable in spec.tunable), default=1)
         space = Space(least, most, memories, step)
-        optimizer = OnTestbed(where.testbed, spec, where.feed, search=sequential, learned=True, now=clock.now)
+        optimizer = OnTestbed(
+            where.testbed, spec, where.feed, where.phases, search=sequential, learned=True, now=clock.now
+        )
         strategy = Geometric(space, enough=NARROW, rate_per_s=rate_per_s * (1 + headroom))
         done, _ = explore(strategy, optimizer, before, save=notes.save, tell=tell, budget_s=budget_s)
         found = make_plan(
@@ -135,7 +138,8 @@ def _plan(
         verdicts: list[Verified] = []
         if wants_verdict:
             tell(f"running {found.allocation} at 100, 120 and 150 %")
-            found, verdicts = verify(where.testbed, found, where.feed)
+            warm_up_s, observe_s = where.verify_s
+            found, verdicts = verify(where.testbed, found, where.feed, warm_up_s=warm_up_s, observe_s=observe_s)
         notes.save(found)
     return found, done, verdicts
 

@@ -131,12 +131,12 @@ def test_a_change_stops_after_a_batch_for_longer_with_state(
     assert live.up_s == pytest.approx(30.0 - live.downtime_s)
 
 
-def test_a_change_waits_as_long_as_the_batch_has_run_and_then_stops_inside_it() -> None:
+def test_a_change_waits_as_long_as_it_pays_and_then_stops_inside_the_batch() -> None:
     live = made({"map": 1, "count": 8})
     play(live, [1000.0] * 5 + [0.0] * 70, {20: {"map": 8, "count": 8}})
-    # 5,000 records take 50 s: asked at 20 s, it waits until 40 s, and begins again with all of them.
-    assert live.stopped_s == pytest.approx(40.0)
-    assert live.repeated == pytest.approx(4000.0)
+    # 5,000 records take 50 s: eight times the tasks are worth haste, so it waits for 10 s and begins again with all.
+    assert live.stopped_s == pytest.approx(30.0)
+    assert live.repeated == pytest.approx(3000.0)
     assert live.finished[0].stages[0].records == pytest.approx(5000.0)
     assert live.finished[0].end_s == pytest.approx(live.started_s + 5000 / 800)
     ends = made({"map": 1, "count": 8})

@@ -1,10 +1,12 @@
 """A real-time batch that lasts too long: told from one that catches up, and the stage that is to blame."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rheostat.engine.spark.stretch import Chain, Span, held_up, late_stages, needs
+from rheostat.engine.spark.stretch import Chain, Span, held_up, late_stages, needs, worth_waiting_s
 from rheostat.job.observation import OperatorReading
 
 CHAIN = Chain(("in", "map", "count"), {"in": 1, "map": 2, "count": 3}, 5.0)
@@ -41,3 +43,12 @@ def test_needs_are_those_of_the_present_load_and_size() -> None:
     assert needs(CHAIN, readings, 200.0, CHAIN.tasks) == pytest.approx({"map": 0.5, "count": 1.0})
     assert needs(CHAIN, readings, None, CHAIN.tasks) == {}
     assert needs(CHAIN, [OperatorReading("in", 1)], 200.0, CHAIN.tasks) == {}
+
+
+def test_the_end_of_a_batch_is_waited_for_as_long_as_cutting_it_off_does_not_pay() -> None:
+    was = {"split": 3, "count": 4}
+    assert worth_waiting_s(30.0, 10.0, was, {"split": 6, "count": 4}) == pytest.approx(30.0)
+    assert worth_waiting_s(30.0, 10.0, was, {"split": 4, "count": 2}) == pytest.approx(90.0)
+    assert worth_waiting_s(1.0, 10.0, was, {"split": 6, "count": 8}) == pytest.approx(10.0)
+    for smaller in ({"split": 3, "count": 1}, was, {}):
+        assert worth_waiting_s(30.0, 10.0, was, smaller) == math.inf

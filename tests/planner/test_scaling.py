@@ -36,7 +36,9 @@ def points(slots: list[float], rates: list[float]) -> Points:
 
 class TestPaper:
     @pytest.mark.parametrize(
-        ("family", "curve"), [("linear", lambda p: p), ("log", math.log), ("sqrt", math.sqrt)], ids=lambda v: str(v)
+        ("family", "curve"),
+        [("linear", lambda p: p), ("log", math.log), ("sqrt", math.sqrt)],
+        ids=["linear", "log", "sqrt"],
     )
     def test_each_family_finds_itself(self, family: str, curve: object) -> None:
         assert callable(curve)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rheostat.engine.spark.attach import Scaler
 
 Tell = Callable[[str], None]
-DRAIN_S = 90.0
+DRAIN_S = 240.0
 """After the load's end, results are waited for at most so long."""
 SOURCE, SINK = "input", "output"
 

@@ -104,8 +104,8 @@ class RealTime:
     keys: int = 1000
     """Keys in the state."""
     boundary_s: float = 10.0
-    """For so long a change waits for the end of a batch, or for as long as the batch has run already, where that is
-    more; then it stops inside the batch, which is repeated."""
+    """For so long a change that grows waits for the end of a batch at least; longer, the less it grows and the longer
+    the batch has run. Then it stops inside the batch, which is repeated. A change that does not grow waits to the end."""
     failure_s: Span = (1.6, 3.9)
     """Seconds from the loss of an executor, which fails the query, to its restart; the batch is repeated."""
 

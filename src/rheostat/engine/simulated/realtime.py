@@ -18,6 +18,7 @@ import numpy as np
 
 from rheostat.engine.simulated.arrivals import TINY, Arrivals
 from rheostat.engine.simulated.discipline import RealTime, Span
+from rheostat.engine.spark.stretch import worth_waiting_s
 from rheostat.job.allocation import Allocation
 
 KEPT = 512
@@ -135,9 +136,9 @@ class RealTimeJob:
     def want(self, target: Allocation) -> None:
         """Ask for another allocation: the query stops when its batch has ended, between two of them at once."""
         self.wanted = target
-        # To stop inside a batch loses what it has done so far: up to as much again may be lost by waiting.
         elapsed_s = self.now_s - self.batch.start_s if self.batch is not None else 0.0
-        self._patience_ends_s = self.now_s + max(self.discipline.boundary_s, elapsed_s)
+        least_s = self.discipline.boundary_s
+        self._patience_ends_s = self.now_s + worth_waiting_s(elapsed_s, least_s, self.running.tasks, target.tasks)
         if self.up and self.batch is None and target != self.running:
             self._change()
 

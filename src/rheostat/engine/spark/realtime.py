@@ -28,7 +28,7 @@ from rheostat.engine.spark.restart import Pipeline
 from rheostat.engine.spark.slots import Slots
 from rheostat.engine.spark.staged import BATCH_S, Staged
 from rheostat.engine.spark.stages import Stage, Stages
-from rheostat.engine.spark.stretch import Chain
+from rheostat.engine.spark.stretch import Chain, worth_waiting_s
 from rheostat.engine.spark.topic import TopicEnds
 from rheostat.errors import EngineError, RheostatError
 from rheostat.job.allocation import Allocation
@@ -82,8 +82,10 @@ class RealTime:
         return allocation.with_tasks({self._pipeline.keyed: partitions} if self._pipeline.keyed else {})
 
     def alive(self, query: StreamingQuery) -> bool:
-        """Whether all stages are at work, or a batch was finished meanwhile."""
-        return len(self._tracker.getActiveStageIds()) >= len(self._pipeline.names) or query.lastProgress is not None
+        """Whether the stages are at work, or a batch was finished meanwhile."""
+        # Behind a single task Spark needs no exchange by key, and runs the keyed stage in the one before it.
+        stages = max(2, len(self._pipeline.names) - 1)
+        return len(self._tracker.getActiveStageIds()) >= stages or query.lastProgress is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,11 +401,10 @@ class RealTimeEngine:
         return self._batches[-1].end_s if self._batches else self.pipeline.ready_s
 
     def _left_s(self) -> float:
-        """Return how long the end of the running batch is worth waiting for: as long as it has run, and two batches.
-
-        What is cut off is done again, so that changes in quick succession would never let a batch end.
-        """
-        return max(2 * BATCH_S, self.clock.now() - self._begun_s())
+        """Return how long the end of the running batch is worth waiting for."""
+        was = {} if self.pipeline.allocation is None else self.pipeline.allocation.tasks
+        target = {} if self._target is None else self._target.tasks
+        return worth_waiting_s(self.clock.now() - self._begun_s(), 2 * BATCH_S, was, target)
 
     def _at_work(self, chain: Chain) -> tuple[str, ...]:
         """Name the stages that are not done: what stands behind a stage at work waits for it, so they are the last."""

@@ -9,6 +9,7 @@ one that still runs is found out as soon as w + D is over.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -75,6 +76,18 @@ def needs(
         for r in readings
         if r.records_in_per_s and r.true_rate_per_s
     }
+
+
+def worth_waiting_s(elapsed_s: float, least_s: float, was: Mapping[str, int], target: Mapping[str, int]) -> float:
+    """Return how long the end of a batch is worth waiting for before a change is made inside it.
+
+    What is cut off is done again. Whoever stops after `a` seconds with `r` to go loses `a` at the old ability and gains
+    the difference to the new one over `r`: with an ability that grows by the share g, that pays where g r > a. How long
+    a batch still lasts is not known, and to wait for a / g costs at most as much as not to have waited. A change that
+    makes nothing larger gains nothing by haste.
+    """
+    growth = max((tasks / was[name] for name, tasks in target.items() if was.get(name)), default=1.0) - 1.0
+    return math.inf if growth <= 0 else max(least_s, elapsed_s / growth)
 
 
 def held_up(chain: Chain, spans: Sequence[Span]) -> dict[str, float]:

@@ -105,7 +105,7 @@ class RealTime:
     """Keys in the state."""
     boundary_s: float = 10.0
     """For so long a change that grows waits for the end of a batch at least; longer, the less it grows and the longer
-    the batch has run. Then it stops inside the batch, which is repeated. A change that does not grow waits to the end."""
+    the batch has run. Then it stops inside the batch, which is repeated. One that does not grow waits to the end."""
     failure_s: Span = (1.6, 3.9)
     """Seconds from the loss of an executor, which fails the query, to its restart; the batch is repeated."""
 

@@ -27,6 +27,7 @@ from rheostat.engine.spark.kafka_client import producer
 from rheostat.engine.spark.staged import Staged
 from rheostat.errors import RheostatError
 from rheostat.job.allocation import Allocation
+from rheostat.loop import Step
 from rheostat.policy.static import Static
 from rheostat.workload import kafka_output
 from rheostat.workload.realtime import realtime_pipeline
@@ -48,9 +49,15 @@ def wait(what: str, done: Callable[[], Any], scaler: Scaler) -> None:
         time.sleep(0.2)
 
 
+def blinded(step: Step) -> bool:
+    """Whether it shows that the broker is gone: it does not answer, or the query has failed of it already."""
+    problem = step.observation.problem or ""
+    return any(word in problem for word in ("does not answer", "not active", "after a failure"))
+
+
 def main(servers: str, folder: Path, topics: dict[str, str]) -> None:
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
-    owner.RENEW_S, owner.FRESH_S = 0.5, 3.0
+    owner.RENEW_S, owner.FRESH_S = 1.0, 10.0
     spark = local_session(SLOTS, quiet(folder))
 
     def pipeline(source: str, checkpoint: str) -> Staged:
@@ -91,8 +98,8 @@ def main(servers: str, folder: Path, topics: dict[str, str]) -> None:
         say(event="running", twice=twice, active=len(spark.streams.active), status=scaler.status)
         sys.stdin.readline()  # the broker is dead
         begun = len(scaler.steps)
-        wait("a blind window", lambda: any(s.observation.problem for s in scaler.steps[begun:]), scaler)
-        blind = next(s for s in scaler.steps[begun:] if s.observation.problem)
+        wait("a blind window", lambda: any(map(blinded, scaler.steps[begun:])), scaler)
+        blind = next(filter(blinded, scaler.steps[begun:]))
         say(event="blind", problem=blind.observation.problem, held=blind.decision.target is None)
         sys.stdin.readline()  # it is back, and everything was sent
         wait("a window again", lambda: scaler.steps[-1].observation.usable, scaler)

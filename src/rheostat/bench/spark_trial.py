@@ -383,8 +383,8 @@ class _Running:
     # -- afterwards ---------------------------------------------------------------------------------------------
 
     def _await_a_batch(self, query: StreamingQuery, end_s: float) -> None:
-        """Let the first batch end, where a slow machine has not even done that: else there is nothing to check."""
-        while self.trial.checked and self._committed() < 0 and query.isActive:
+        """Let a first batch with records end, where a slow machine has not even done that: else nothing is checked."""
+        while self.trial.checked and self._end_s(self._committed()) <= 0 and query.isActive:
             if self.clock.now() > end_s + FIRST_BATCH_S:
                 return
             self.clock.sleep_until(self.clock.now() + 0.1)
@@ -393,6 +393,11 @@ class _Running:
         kept = (self.folder / "checkpoint" / "commits").glob("[0-9]*")
         return max((int(file.name) for file in kept), default=-1)
 
+    def _end_s(self, number: int) -> int:
+        """Return the second of the source up to which a batch has read; 0 for a batch that there is not."""
+        offsets = self.folder / "checkpoint" / "offsets" / str(number)
+        return int(offsets.read_text().split()[-1]) if offsets.exists() else 0
+
     def _compare(self) -> tuple[int, int, int]:
         """Hold what was written against a batch computation: rows checked, lost and repeated (or wrong)."""
         from rheostat.workload.source import batch
@@ -400,7 +405,7 @@ class _Running:
         committed = self._committed()
         if committed < 0 or not (self.folder / "result").exists():
             return 0, 0, 0
-        end_s = int((self.folder / "checkpoint" / "offsets" / str(committed)).read_text().split()[-1])
+        end_s = self._end_s(committed)
         due = self.pipeline.expected(batch(self.spark, self.trial.schedule, first_s=0, last_s=end_s))
         got = final(self.spark, self.pipeline, str(self.folder / "result"), committed)
         due = closed(due, got).select(got.columns)

@@ -71,13 +71,6 @@ class Rig(Protocol):
         """End it; doing it again changes nothing."""
 
 
-class LiveTestbed(Testbed, Protocol):
-    """A testbed that can keep an allocation running; without `start` every question is a run of its own."""
-
-    def start(self, allocation: Allocation) -> Rig:
-        """Start an allocation; EngineError where it cannot be run."""
-
-
 class Forecaster(Protocol):
     """Learns from a regular series of rates, oldest first, and says what comes next."""
 

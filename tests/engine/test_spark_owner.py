@@ -8,7 +8,7 @@ import pytest
 from file_engine import StepClock
 
 from rheostat.engine.spark.checkpoint import Checkpoint
-from rheostat.engine.spark.owner import FRESH_S, RENEW_S, Owner
+from rheostat.engine.spark.owner import FRESH_S, RENEW_S, REPLACED_S, Owner
 from rheostat.errors import EngineError
 
 
@@ -78,4 +78,23 @@ def test_a_note_that_cannot_be_read_is_no_claim() -> None:
     folder, clock = Folder(), StepClock()
     folder.files["rheostat", "driver"] = "nonsense"
     Owner(folder, clock).claim()
-    assert clock.now() == StepClock().now()
+    assert clock.now() == pytest.approx(StepClock().now() + REPLACED_S)
+
+
+class Replacing(Folder):
+    """A store that deletes a note before it writes it anew, and is looked at in between."""
+
+    looks: int = 0
+
+    def text(self, *names: str) -> str | None:
+        self.looks += 1
+        return None if self.looks == 1 else super().text(*names)
+
+
+def test_a_note_that_is_just_being_replaced_still_keeps_others_away() -> None:
+    folder, clock = Replacing(), Living()
+    first = Owner(folder, clock)
+    first.claim()
+    clock.other, folder.looks = first, 0
+    with pytest.raises(EngineError, match="another driver"):
+        Owner(folder, clock).claim()

@@ -33,6 +33,7 @@ def test_what_goes_wrong_is_named_and_costs_nothing(tmp_path: Path) -> None:
             with popen as child:
                 try:
                     tell = reader(child, tmp_path / "stderr")
+                    assert tell("note")["unlike"] == []
                     told = tell("refused")
                     assert "topic 'misspelt' is not on" in told["missing"]
                     assert f"{spark_realtime_edges.SLOTS} tasks of the source need" in told["wide"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
@@ -57,7 +58,7 @@ def test_errors_of_predictions() -> None:
     runs = [run(100.0, predicted=110.0), run(120.0, predicted=110.0), run(140.0, predicted=None)]
     off = measures.errors(runs, measures.took, measures.said)
     assert off.median_run == pytest.approx(abs((1.1 + 110 / 120) / 2 - 1))
-    assert off.single == pytest.approx(measures.median([0.1, 10 / 120]))
+    assert off.single == pytest.approx(median([0.1, 10 / 120]))
     assert off.of_means == pytest.approx(0.0)
     assert math.isinf(measures.errors([run(100.0, predicted=None)], measures.took, measures.said).single)
 

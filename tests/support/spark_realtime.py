@@ -21,8 +21,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import rheostat
+from rheostat.bench.processes import quiet
 from rheostat.bench.realtime_trial import counted, expected, local_session
-from rheostat.bench.spark_trial import quiet
 from rheostat.engine.spark.attach import Scaler
 from rheostat.engine.spark.checkpoint import Checkpoint
 from rheostat.job.allocation import Allocation

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +18,8 @@ from typing import Any
 import structlog
 
 import rheostat
+from rheostat.bench.processes import quiet
 from rheostat.bench.realtime_trial import counted, expected, local_session
-from rheostat.bench.spark_trial import quiet
 from rheostat.clock import WallClock
 from rheostat.engine.spark import owner, realtime
 from rheostat.engine.spark.attach import Scaler
@@ -47,6 +48,23 @@ def wait(what: str, done: Callable[[], Any], scaler: Scaler) -> None:
         if time.monotonic() > deadline_s:
             raise TimeoutError(f"{what} within {PATIENCE_S:g} s; {scaler.status}")
         time.sleep(0.2)
+
+
+def replaced_while_read(checkpoint: Checkpoint) -> list[str | None]:
+    """Read a note over and over while another one renews it; return what was neither a whole note nor none."""
+    over = threading.Event()
+
+    def renew() -> None:
+        while not over.is_set():
+            checkpoint.write("note", "rheostat", "driver")
+
+    writer = threading.Thread(target=renew)
+    writer.start()
+    read = [checkpoint.text("rheostat", "driver") for _ in range(300)]
+    over.set()
+    writer.join()
+    assert "note" in read
+    return [text for text in read if text not in (None, "note")]
 
 
 def blinded(step: Step) -> bool:
@@ -83,6 +101,7 @@ def main(servers: str, folder: Path, topics: dict[str, str]) -> None:
             return str(error)
         return ""
 
+    say(event="note", unlike=replaced_while_read(Checkpoint(spark, str(folder / "notes"))))
     say(
         event="refused",
         missing=refused(lambda: scaled("misspelt", "refused", "other.db")),

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from rheostat.bench.spark_trial import kill_an_executor, quiet
+from rheostat.bench.processes import kill_an_executor, quiet
 from rheostat.clock import WallClock
 from rheostat.engine.spark.attach import Scaler, autoscale
 from rheostat.engine.spark.session import session

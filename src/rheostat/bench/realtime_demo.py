@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from rheostat.bench.processes import quiet
 from rheostat.bench.realtime_compare import realtime_job
 from rheostat.bench.realtime_trial import (
     SINK,
@@ -19,7 +20,6 @@ from rheostat.bench.realtime_trial import (
     paces_of,
     warm,
 )
-from rheostat.bench.spark_trial import quiet
 from rheostat.clock import WallClock
 from rheostat.engine.simulated.jobs.realtime import PARTITIONS, SLOTS
 from rheostat.engine.spark.attach import Scaler, autoscale

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from rheostat.bench.spark_trial import in_own_process, quiet
+from rheostat.bench.processes import in_own_process, quiet
 from rheostat.clock import WallClock
 from rheostat.engine.simulated import Plant, SimulatedTestbed
 from rheostat.engine.simulated.jobs.realtime import JOBS

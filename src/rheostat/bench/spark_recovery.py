@@ -20,7 +20,8 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from rheostat.bench.measure import Measure, Progress
-from rheostat.bench.spark_trial import kill_an_executor, processes_below, quiet
+from rheostat.bench.outside import Outside
+from rheostat.bench.processes import kill_an_executor, processes_below, quiet
 from rheostat.errors import RheostatError
 from rheostat.model.recovery import Course, implied_downtime_s, recovery_time_s
 from rheostat.workload.loads import Constant
@@ -102,6 +103,7 @@ class _Job:
         self.rate_per_s = load * EXECUTORS * SLOT_PER_S
         self.schedule = Schedule(Constant(1.0), self.rate_per_s, LONG_S)
         self.most_waiting = 0.0
+        self._outside = Outside(folder / "checkpoint")
         self._driver: BaseProcess | None = None
 
     def __enter__(self) -> _Job:
@@ -150,17 +152,14 @@ class _Job:
 
     def waiting(self) -> float | None:
         """Return the records without a result: what the source has brought less what the checkpoint says is done."""
-        checkpoint = self.folder / "checkpoint"
-        begun, last = checkpoint / "sources" / "0" / "0", _last(checkpoint / "commits")
-        if last is None or not begun.exists():
-            return None
         with suppress(OSError, ValueError, IndexError):
-            start_s = int(begun.read_text().split()[-1]) / 1e3
-            done_s = int((checkpoint / "offsets" / str(last)).read_text().split()[-1])
+            start_s, last = self._outside.start_s(), self._outside.committed()
+            if start_s is None or last < 0:
+                return None
             passed_s = time.time() - start_s
             whole = int(passed_s)
             came = self.schedule.due(whole) + (passed_s - whole) * self.rate_per_s
-            return max(0.0, came - self.schedule.due(done_s))
+            return max(0.0, came - self.schedule.due(self._outside.read_until(last)))
         return None
 
     def _start(self) -> None:
@@ -196,9 +195,3 @@ def drive(folder: str, schedule: Schedule) -> None:
         .start()
     )
     query.awaitTermination()
-
-
-def _last(commits: Path) -> int | None:
-    if not commits.exists():
-        return None
-    return max((int(file.name) for file in commits.glob("[0-9]*")), default=None)

@@ -6,19 +6,15 @@ measured does not come from the scaler: executors are counted beside it, and bat
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
-import subprocess
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
+from rheostat.bench.outside import Outside
+from rheostat.bench.processes import in_own_process, kill_an_executor, quiet
 from rheostat.clock import WallClock
 from rheostat.engine.simulated.curves import Curve
 from rheostat.engine.spark.progress import Batch
@@ -37,18 +33,10 @@ if TYPE_CHECKING:
 
 STATIC_MIN, STATIC_MAX, DYNAMIC = "static-minimum", "static-maximum", "dynamic-allocation"
 """Ways to size a job without a policy of ours."""
-NO_LOG = """status = off
-rootLogger.level = off
-rootLogger.appenderRef.console.ref = console
-appender.console.type = Console
-appender.console.name = console
-appender.console.layout.type = PatternLayout
-logger.repl.name = org.apache.spark.api.python.PythonGatewayServer
-logger.repl.level = off
-"""
-"""Without an appender Spark brings a configuration of its own; without the gateway's level it raises the root's."""
 LOOK_S = 0.5
 """Between two looks at the executors."""
+RESIZE_S = 60.0
+"""How long a scripted resize may take."""
 FIRST_BATCH_S = 120.0
 """How long a trial waits at its end for a first batch, so that there are rows to check."""
 
@@ -127,7 +115,6 @@ class TrialRun:
     """With what the query ended, "" when it ran to the end."""
 
 
-T = TypeVar("T")
 Tell = Callable[[str], None]
 """Told what is going on."""
 
@@ -141,12 +128,6 @@ def run_trials(trials: Sequence[Trial], tell: Tell) -> list[TrialRun]:
     return done
 
 
-def in_own_process(work: Callable[..., T], *given: object) -> T:
-    """Do work in a process of its own: Spark allows one application per process."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(work, *given).result()
-
-
 def run_trial(trial: Trial) -> TrialRun:
     """Run one trial in this process, which must not hold a Spark yet."""
     with TemporaryDirectory(prefix="rheostat-trial-") as folder:
@@ -155,45 +136,6 @@ def run_trial(trial: Trial) -> TrialRun:
             return _Running(trial, spark, Path(folder)).measure()
         finally:
             spark.stop()
-
-
-def quiet(folder: Path) -> dict[str, str]:
-    """Return settings with which Spark writes nothing to the terminal."""
-    from rheostat.engine.spark.session import QUICK_START
-
-    logging = folder / "log4j2.properties"
-    logging.write_text(NO_LOG)
-    return {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": f"{QUICK_START} -Dlog4j2.configurationFile={logging}",
-    }
-
-
-def kill_an_executor(root: int | None = None) -> bool:
-    """Send SIGKILL to one executor process below a process, this one unless told; False when none was found."""
-    found = [pid for pid, line in processes_below(root or os.getpid()) if "CoarseGrainedExecutorBackend" in line]
-    if not found:
-        return False
-    os.kill(found[0], signal.SIGKILL)
-    return True
-
-
-def processes_below(root: int) -> list[tuple[int, str]]:
-    """Return the processes that a process has started, directly or not, with their command lines."""
-    if shutil.which("ps") is None:
-        return []
-    listed = subprocess.run(["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=False).stdout
-    rows = [(int(pid), int(parent), line) for pid, parent, line in (r.split(None, 2) for r in listed.splitlines()[1:])]
-    parent_of = {pid: parent for pid, parent, _ in rows}
-
-    def below(pid: int) -> bool:
-        while (pid := parent_of.get(pid, 0)) > 0:
-            if pid == root:
-                return True
-        return False
-
-    return [(pid, line) for pid, _, line in rows if below(pid)]
 
 
 def _session(trial: Trial, folder: Path) -> SparkSession:
@@ -237,6 +179,7 @@ class _Running:
         self.resize_s: list[float] = []
         self.killed_s: float | None = None
         self.over = threading.Event()
+        self.outside = Outside(folder / "checkpoint")
 
     def measure(self) -> TrialRun:
         from rheostat.engine.spark.feed import Feed
@@ -320,13 +263,12 @@ class _Running:
         return writer.foreachBatch(write).start()
 
     def _source_start_s(self, query: StreamingQuery) -> float:
-        """Read when the source's first second began: it keeps that in the checkpoint."""
-        kept = self.folder / "checkpoint" / "sources" / "0" / "0"
-        while not kept.exists() and query.isActive:
+        """Wait until the source has begun; return when."""
+        while (start_s := self.outside.start_s()) is None and query.isActive:
             self.clock.sleep_until(self.clock.now() + 0.05)
-        if not kept.exists():
+        if start_s is None:
             raise RheostatError(f"the query ended at once: {query.exception()}")
-        return int(kept.read_text().split()[-1]) / 1e3
+        return start_s
 
     # -- while it runs ------------------------------------------------------------------------------------------
 
@@ -371,41 +313,27 @@ class _Running:
             self.clock.sleep_until(min(until_s, self.clock.now() + 0.1))
 
     def _resize(self, executors: int) -> None:
-        from rheostat.job.observation import Change
-
         asked_s = self.clock.now()
-        self.lever.want(executors)
-        while self.lever.state(60.0, self.clock.now()) is Change.UNDER_WAY:
-            self.lever.want(executors)
-            self.clock.sleep_until(self.clock.now() + 0.05)
+        self.lever.bring(executors, self.clock, RESIZE_S)
         self.resize_s.append(self.clock.now() - asked_s)
 
     # -- afterwards ---------------------------------------------------------------------------------------------
 
     def _await_a_batch(self, query: StreamingQuery, end_s: float) -> None:
         """Let a first batch with records end, where a slow machine has not even done that: else nothing is checked."""
-        while self.trial.checked and self._end_s(self._committed()) <= 0 and query.isActive:
+        while self.trial.checked and self.outside.read_until(self.outside.committed()) <= 0 and query.isActive:
             if self.clock.now() > end_s + FIRST_BATCH_S:
                 return
             self.clock.sleep_until(self.clock.now() + 0.1)
-
-    def _committed(self) -> int:
-        kept = (self.folder / "checkpoint" / "commits").glob("[0-9]*")
-        return max((int(file.name) for file in kept), default=-1)
-
-    def _end_s(self, number: int) -> int:
-        """Return the second of the source up to which a batch has read; 0 for a batch that there is not."""
-        offsets = self.folder / "checkpoint" / "offsets" / str(number)
-        return int(offsets.read_text().split()[-1]) if offsets.exists() else 0
 
     def _compare(self) -> tuple[int, int, int]:
         """Hold what was written against a batch computation: rows checked, lost and repeated (or wrong)."""
         from rheostat.workload.source import batch
 
-        committed = self._committed()
+        committed = self.outside.committed()
         if committed < 0 or not (self.folder / "result").exists():
             return 0, 0, 0
-        end_s = self._end_s(committed)
+        end_s = self.outside.read_until(committed)
         due = self.pipeline.expected(batch(self.spark, self.trial.schedule, first_s=0, last_s=end_s))
         got = final(self.spark, self.pipeline, str(self.folder / "result"), committed)
         due = closed(due, got).select(got.columns)

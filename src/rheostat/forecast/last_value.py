@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rheostat.errors import InvalidValue
+from rheostat.forecast.series import check_question, known_rates
 
 ENOUGH = 8
 """Changes over h steps that are needed to take their quantiles."""
@@ -31,15 +32,11 @@ class LastValue:
 
     def fit(self, values: Sequence[float]) -> None:
         """Remember the series; gaps are NaN and stay gaps, so that h steps remain h steps."""
-        series = np.array(values, dtype=np.float64)
-        wrong = series[(series < 0) | np.isinf(series)]
-        if wrong.size:
-            raise InvalidValue(f"a rate must be finite and not negative, it is {wrong[0]:g}: mark a gap with NaN")
-        self._values = series
+        self._values = known_rates(values)
 
     def predict(self, steps: int, quantiles: Sequence[float]) -> Values:
         """Return steps x quantiles. The spread never narrows with the horizon."""
-        check_asked(steps, quantiles)
+        check_question(steps, quantiles)
         known = self._values[~np.isnan(self._values)]
         if not known.size:
             raise InvalidValue("there is nothing to forecast from: the series has no known value")
@@ -67,12 +64,3 @@ class LastValue:
         """Return the changes over a horizon that the history shows, without those that end in a gap."""
         changes = self._values[horizon:] - self._values[:-horizon]
         return changes[~np.isnan(changes)]
-
-
-def check_asked(steps: int, quantiles: Sequence[float]) -> None:
-    """Refuse what no forecaster can answer."""
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise InvalidValue(f"steps must be a whole number of at least 1, not {steps!r}")
-    for q in quantiles:
-        if not 0 < q < 1:
-            raise InvalidValue(f"a quantile must lie between 0 and 1, not {q!r}")

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from rheostat.errors import InvalidValue
-from rheostat.forecast.last_value import LastValue, Values, check_asked
+from rheostat.forecast.last_value import LastValue, Values
+from rheostat.forecast.series import check_question, known_rates, without_gaps
 
 LEAST = 4
 """Values without which there is no line; with fewer it is the last value."""
@@ -37,13 +38,12 @@ class Trend:
     def fit(self, values: Sequence[float]) -> None:
         """Remember the series; a gap is bridged by a straight line."""
         self._last.fit(values)
-        series = np.asarray(values, dtype=np.float64)
-        known = np.flatnonzero(~np.isnan(series))
-        self._values = np.interp(np.arange(known[0], series.size), known, series[known]) if known.size else series[:0]
+        series = known_rates(values)
+        self._values = series[:0] if np.isnan(series).all() else without_gaps(series)
 
     def predict(self, steps: int, quantiles: Sequence[float]) -> Values:
         """Return steps x quantiles; never more than twice what was ever seen."""
-        check_asked(steps, quantiles)
+        check_question(steps, quantiles)
         series = self._values
         length = min(self.length, series.size)
         if length < LEAST:

@@ -22,7 +22,7 @@ from rheostat.job.observation import Observation, Status
 from rheostat.job.record import Record
 from rheostat.job.slo import Bounds, Limits, Slo
 from rheostat.model.ability import Floats
-from rheostat.model.downtime import Downtimes
+from rheostat.model.downtime import Downtimes, state_of
 from rheostat.model.history import History
 from rheostat.model.history import fold as fold_history
 from rheostat.model.loglog import LogLog
@@ -76,8 +76,7 @@ def _learned(known: Recoveries, window: Observation, spec: JobSpec) -> Downtimes
     lost_s = _lost_s(known, window, spec)
     interval_s = spec.checkpoint_interval_s or CHECKPOINT_S
     downtime_s = told if lost_s is None else max(told, lost_s - interval_s)
-    states = [o.state_bytes for o in window.operators if o.state_bytes is not None and 0 <= o.state_bytes < math.inf]
-    learned = known.downtimes.learned(downtime_s, sum(states) if states else None)
+    learned = known.downtimes.learned(downtime_s, state_of(window))
     return replace(learned, seen_s=resumed_s)
 
 
@@ -146,9 +145,8 @@ def recovery_floor(
         return None
     if window.status is Status.RECOVERING and (_served_share(known, window, spec) or 0.0) > 1.0:
         return None
-    states = [o.state_bytes for o in window.operators if o.state_bytes is not None]
     quantile = doubt(slo.recovery_quantile)
-    downtime_s = known.downtimes.quantile(quantile, sum(states) if states else None)
+    downtime_s = known.downtimes.quantile(quantile, state_of(window))
     interval_s = spec.checkpoint_interval_s or CHECKPOINT_S
     soon, later = _courses(load, forecast, quantile, LEAD_S), _courses(load, forecast, 0.5, math.inf)
     needed, at_last = (

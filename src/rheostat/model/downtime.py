@@ -108,6 +108,12 @@ class Downtimes:
         return slope / most if slope > TELLING_SLOPE * error else 0.0
 
 
+def state_of(window: Observation) -> float | None:
+    """Return the bytes of state of all operators that tell theirs; None where none does."""
+    known = [o.state_bytes for o in window.operators if o.state_bytes is not None and 0 <= o.state_bytes < math.inf]
+    return sum(known) if known else None
+
+
 def fold(downtimes: Downtimes, record: Record) -> Downtimes:
     """Fold one record in: the first window after a failure tells how long the job was down.
 
@@ -119,8 +125,7 @@ def fold(downtimes: Downtimes, record: Record) -> Downtimes:
             resumed_s = record.at_s - record.uptime_s
             if resumed_s <= downtimes.seen_s + 1.0:
                 return downtimes
-            states = [o.state_bytes for o in record.operators if o.state_bytes is not None]
-            learned = downtimes.learned(downtime_s, sum(states) if states else None)
+            learned = downtimes.learned(downtime_s, state_of(record))
             return Downtimes(learned.restarts, learned.assumed_s, resumed_s)
     return downtimes
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from rheostat.job.decision import Decision
 from rheostat.job.observation import Observation, Status
 from rheostat.job.record import Intent, IntentEnd, Record, Run
-from rheostat.model.downtime import Downtimes
+from rheostat.model.downtime import Downtimes, state_of
 
 NORMAL_LAG_S = 3.0
 """Up to this age the oldest waiting record is no backlog."""
@@ -105,8 +105,7 @@ def _resumed(outages: Outages, window: Observation) -> Outages:
     if not (outages.down_s - 1.0 <= resumed_s <= window.at_s and 0 <= away_s <= LONGEST_S):
         return over  # a clock that jumped
     downtime = max(away_s - 0.5 * outages.interval_s, 0.0)
-    states = [o.state_bytes for o in window.operators if o.state_bytes is not None and o.state_bytes >= 0]
-    learned = outages.downtimes.learned(downtime, sum(states) if states else None)
+    learned = outages.downtimes.learned(downtime, state_of(window))
     return replace(over, downtimes=learned, began_s=resumed_s - downtime, downtime_s=downtime, looks=())
 
 

@@ -36,6 +36,22 @@ class Cell:
         """Return the row for a JSON file."""
         return asdict(self)
 
+    def off(self, within: float) -> bool:
+        """Whether ours differs from the paper's by more than this share."""
+        return bool(self.paper) and abs(self.ours / self.paper - 1) > within  # type: ignore[operator]
+
+    @property
+    def inside(self) -> bool:
+        """Whether the paper's value lies within our interval."""
+        known = self.paper is not None and self.low is not None and self.high is not None
+        return known and self.low <= self.paper <= self.high  # type: ignore[operator]
+
+    def beside(self) -> str:
+        """Say what is ours and what is the paper's, which must be there."""
+        assert self.paper
+        off = f"{self.ours:,.4g}, paper {self.paper:,.4g} ({self.ours / self.paper - 1:+.0%})"
+        return f"{self.row}, {self.column}: {off}"
+
 
 @dataclass(frozen=True, slots=True)
 class Check:

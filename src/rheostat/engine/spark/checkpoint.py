@@ -28,6 +28,8 @@ REALTIME_NAMES: Mapping[str, str] = {"StatefulStreamlineAggregate": "stateStoreS
 """What real-time mode calls a stateful operator, and what a micro-batch calls the same one."""
 RENAMED_IN = ("4.3.",)
 """Versions of Spark under which renaming state was tried."""
+GONE = ("java.io.FileNotFoundException", "java.nio.file.NoSuchFileException")
+"""What reading a file says that was deleted meanwhile."""
 WORD = "repartition "
 SAME = "SHUFFLE_PARTITIONS_ALREADY_MATCH"
 """Spark's name for asking for the number that is there already."""
@@ -136,9 +138,19 @@ class Checkpoint:
         return tuple(renamed)
 
     def text(self, *names: str) -> str | None:
-        """Return what a file beside Spark's own says; None where there is none."""
-        file = self._at(*names)
-        return self._read(file) if self._files.exists(file) else None
+        """Return what a file beside Spark's own says; None where there is none. Another one may be writing it."""
+        from py4j.protocol import Py4JJavaError
+
+        file, files = self._at(*names), self._files
+        if str(files.getScheme()) == "file":
+            # Here a file and its checksum are replaced one after the other: between the two they do not match.
+            files = files.getRawFileSystem()
+        try:
+            return self._read(file, files) if files.exists(file) else None
+        except Py4JJavaError as error:
+            if str(error.java_exception.getClass().getName()) in GONE:
+                return None
+            raise
 
     def write(self, text: str, *names: str) -> None:
         """Write a file beside Spark's own, as a whole or not at all."""
@@ -218,8 +230,8 @@ class Checkpoint:
         conf: dict[str, str] = json.loads(lines[1])["conf"]
         return conf
 
-    def _read(self, file: Any) -> str:
-        stream = self._files.open(file)
+    def _read(self, file: Any, files: Any = None) -> str:
+        stream = (files or self._files).open(file)
         try:
             return str(self._text.toString(stream, "UTF-8"))
         finally:

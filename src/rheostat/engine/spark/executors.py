@@ -25,6 +25,8 @@ BOUNDARY_S = 5.0
 batches of 1.1 s), and waiting costs less than a batch whose stages are tried again."""
 POLL_S = 0.004
 """Between two looks for that moment: the gaps between batches last 50 ms and more."""
+BRING_S = 0.05
+"""Between two looks of somebody who waits for executors."""
 LOSSES_KEPT = 100
 
 Choose = Callable[[Sequence["Executor"], Mapping[str, int]], Sequence["Executor"]]
@@ -320,6 +322,14 @@ class Executors:
         """Take back executors that are still starting; one that registers all the same is about to leave."""
         self._leaving.update(ids)
         self._scheduler.withdraw(ids)
+
+    def bring(self, executors: int, clock: Clock, patience_s: float) -> Change:
+        """Ask until so many are there and no more, or patience has run out; return how far that came."""
+        self.want(executors)
+        while (state := self.state(patience_s, clock.now())) is Change.UNDER_WAY:
+            clock.sleep_until(clock.now() + BRING_S)
+            self.want(executors)
+        return state
 
     def state(self, patience_s: float, now_s: float) -> Change:
         """Say whether what runs is what is wanted, is on its way there, or has stopped short of it.

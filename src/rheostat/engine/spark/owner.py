@@ -25,6 +25,9 @@ RENEW_S = 5.0
 FRESH_S = 20.0
 """A note that is older was left by a driver that is gone."""
 
+REPLACED_S = 0.2
+"""A store may delete a note a moment before it renews it: only one that stays away is gone."""
+
 PROCESSES = Path("/proc")
 
 log = structlog.get_logger("rheostat.spark")
@@ -56,7 +59,7 @@ class Owner:
     def claim(self) -> None:
         """Write this driver's name, once the one that is there has ended; refuse where it does not."""
         deadline_s, told = self._clock.now() + FRESH_S + RENEW_S, False
-        while (other := self._other()) is not None and not other.gone(self._clock.now()):
+        while (other := self._other_or_none_for_long()) is not None and not other.gone(self._clock.now()):
             if self._clock.now() > deadline_s:
                 raise EngineError(
                     f"another driver (process {other.pid} on {other.host}) runs on {self._checkpoint.location}: two on "
@@ -84,6 +87,12 @@ class Owner:
     def _other(self) -> Driver | None:
         found = self._note()
         return None if found is None or found.token == self._me.token else found
+
+    def _other_or_none_for_long(self) -> Driver | None:
+        if (other := self._other()) is None:
+            self._clock.sleep_until(self._clock.now() + REPLACED_S)
+            other = self._other()
+        return other
 
     def _note(self) -> Driver | None:
         text = self._checkpoint.text(*NOTE)

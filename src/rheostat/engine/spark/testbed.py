@@ -125,11 +125,7 @@ class SparkTestbed:
     def _resize(self, spark: SparkSession, allocation: Allocation) -> None:
         from rheostat.engine.spark.executors import Executors
 
-        lever, deadline_s = Executors.of(spark.sparkContext), self._clock.now() + PATIENCE_S
+        lever = Executors.of(spark.sparkContext)
         wanted = allocation.slots // lever.cores_per_executor
-        lever.want(wanted)
-        while lever.state(PATIENCE_S, self._clock.now()) is Change.UNDER_WAY:
-            if self._clock.now() > deadline_s:
-                raise EngineError(f"the cluster did not give {wanted} executors within {PATIENCE_S:g} s")
-            lever.want(wanted)
-            self._clock.sleep_until(self._clock.now() + 0.2)
+        if lever.bring(wanted, self._clock, PATIENCE_S) is not Change.NONE:
+            raise EngineError(f"the cluster did not give {wanted} executors within {PATIENCE_S:g} s")

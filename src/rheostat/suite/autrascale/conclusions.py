@@ -200,12 +200,8 @@ def _backlog(at: At) -> Iterator[Check]:
 def findings(cells: Sequence[Cell]) -> Iterator[Finding]:
     """Yield the cells with a number of the paper's that ours are off by over a tenth, Table VI's apart."""
     for cell in cells:
-        if cell.paper is None or cell.table == "VI" or not cell.paper:
-            continue
-        if abs(cell.ours / cell.paper - 1.0) <= WITHIN:
-            continue
-        off = f"{cell.ours:,.4g}, paper {cell.paper:,.4g} ({cell.ours / cell.paper - 1:+.0%})"
-        yield Finding(cell.table, f"{cell.row}, {cell.column}: {off}", _cause(cell))
+        if cell.table != "VI" and cell.off(WITHIN):
+            yield Finding(cell.table, cell.beside(), _cause(cell))
 
 
 def _cause(cell: Cell) -> str:
@@ -213,7 +209,7 @@ def _cause(cell: Cell) -> str:
     known = CAUSES.get((cell.table, cell.row, "+" if cell.ours > cell.paper else "-"))
     if known:
         return known
-    if cell.low is not None and cell.high is not None and cell.low <= cell.paper <= cell.high:
+    if cell.inside:
         return CHANCE
     if cell.table.startswith(("IV, latency", "IV, throughput", "IV, score", "IV, meets")):
         return ELSEWHERE

@@ -171,16 +171,13 @@ def findings(cells: Sequence[Cell]) -> Iterator[Finding]:
                 cause = OVERLAP if _overlap(a, b) else CAUSES.get(("4a", more, "-"), UNKNOWN)
                 yield Finding("4a", f"{query}: {more} {a.ours:.2f} is not above {fewer} {b.ours:.2f}", cause)
     for cell in cells:
-        if cell.paper is None or not cell.paper or abs(cell.ours / cell.paper - 1) <= WITHIN:
-            continue
         single = cell.table == "4a" and cell.column != "mean"
-        if single or (cell.table in ("4b", "4c", "4d", "4e", "4f", "5", "6") and cell.column == "mean"):
-            off = f"{cell.ours:,.4g}, paper {cell.paper:,.4g} ({cell.ours / cell.paper - 1:+.0%})"
-            yield Finding(cell.table, f"{cell.row}, {cell.column}: {off}", _cause(cell))
+        told = single or (cell.table in ("4b", "4c", "4d", "4e", "4f", "5", "6") and cell.column == "mean")
+        if told and cell.off(WITHIN):
+            yield Finding(cell.table, cell.beside(), _cause(cell))
 
 
 def _cause(cell: Cell) -> str:
     assert cell.paper is not None
     known = CAUSES.get((cell.table, cell.row, "+" if cell.ours > cell.paper else "-"))
-    inside = cell.low is not None and cell.high is not None and cell.low <= cell.paper <= cell.high
-    return known or (INSIDE if inside else UNKNOWN if cell.table == "4a" else ELSEWHERE)
+    return known or (INSIDE if cell.inside else UNKNOWN if cell.table == "4a" else ELSEWHERE)

@@ -129,10 +129,7 @@ def findings(cells: Sequence[Cell]) -> Iterator[Finding]:
     """Yield every cell that is more than 10 % off, with its cause."""
     for cell in cells:
         assert cell.suite == SUITE
-        if not cell.paper or abs(cell.ours / cell.paper - 1) <= WITHIN:
-            continue
-        off = f"{cell.ours:,.4g}, paper {cell.paper:,.4g} ({cell.ours / cell.paper - 1:+.0%})"
-        inside = cell.low is not None and cell.high is not None and cell.low <= cell.paper <= cell.high
-        what = cell.table.split(", ", 1)[1]
-        cause = "within what the seeds differ by" if inside else CAUSES.get((what, cell.row), UNKNOWN)
-        yield Finding(cell.table, f"{cell.row}, {cell.column}: {off}", cause)
+        if cell.off(WITHIN):
+            what = cell.table.split(", ", 1)[1]
+            cause = "within what the seeds differ by" if cell.inside else CAUSES.get((what, cell.row), UNKNOWN)
+            yield Finding(cell.table, cell.beside(), cause)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 
@@ -15,18 +16,6 @@ from rheostat.suite.phoebe.runs import PROMISE, Found, Runs
 
 NEAR_OPTIMAL_S = 1.5
 """A displayed latency up to here is near the best, which is one second."""
-
-
-def median(values: Sequence[float]) -> float:
-    """Return the middle value; infinite values are allowed."""
-    ordered = sorted(values)
-    half = len(ordered) // 2
-    return ordered[half] if len(ordered) % 2 else 0.5 * (ordered[half - 1] + ordered[half])
-
-
-def per_failure(runs: Sequence[Run], what: Callable[[Failure], float]) -> list[float]:
-    """Return the median over seeds, failure by failure."""
-    return [median([what(run.failures[k]) for run in runs]) for k in range(len(runs[0].failures))]
 
 
 @dataclass(frozen=True, slots=True)

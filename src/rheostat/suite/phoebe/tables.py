@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
 
 import numpy as np
 
 from rheostat.bench.fidelity import AFTER_S, BEFORE_S, recorded, recovery_errors, throughput_errors
 from rheostat.suite.phoebe import measures, paper
-from rheostat.suite.phoebe.measures import median, missed, near_optimal, saving
+from rheostat.suite.phoebe.measures import missed, near_optimal, saving
 from rheostat.suite.phoebe.play import Run
 from rheostat.suite.phoebe.runs import Found, phoebe_row
 from rheostat.suite.result import Cell

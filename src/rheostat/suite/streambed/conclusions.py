@@ -122,7 +122,7 @@ def _verified(at: At) -> Iterator[Check]:
 def findings(cells: Sequence[Cell]) -> Iterator[Finding]:
     """Yield every cell that is more than 10 % off, with its cause."""
     for cell in cells:
-        if not cell.paper or abs(cell.ours / cell.paper - 1) <= WITHIN:
+        if not cell.off(WITHIN):
             continue
         ours = "never enough" if cell.ours == NEVER else f"{cell.ours:,.4g}"
         what = f"{cell.row}, {cell.column}: {ours}, paper {cell.paper:,.4g}"

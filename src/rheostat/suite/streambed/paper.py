@@ -68,5 +68,3 @@ QUERIES: Mapping[str, Query] = {
 SIMPLE_QUERIES = ("q1", "q2", "q11")
 FAMILY, RULE, OURS, TRUTH = "StreamBed, its family given", "StreamBed", "auto", "really needed"
 DICHOTOMIC, SEQUENTIAL = "StreamBed", "auto"
-FIGURE_11 = {"100 %": 1.0, "120 %": 0.0, "150 %": 0.0}
-"""Sustained or not; q8 was not shown at 120 %."""

@@ -40,7 +40,9 @@ def replay(journal: Journal, job: str, make_policy: Callable[[Run], Policy[Any]]
     """Think again about every journaled window, from the first run record or snapshot on."""
     first = next(iter(journal.read(job, kinds=("run",))), None)
     if first is None or not isinstance(first.record, Run):
-        raise InvalidValue(f"the journal has no run of job {job!r}; it has: {', '.join(journal.jobs()) or 'none'}")
+        if job in journal.jobs():
+            return Replayed(job, 0, ())  # planned, and never run
+        raise InvalidValue(f"the journal has no job {job!r}; it has: {', '.join(journal.jobs()) or 'none'}")
     mind = _mind(first.record, make_policy)
     state, knowledge = State(), mind.policy.initial()
     steps, differences = 0, []

@@ -32,6 +32,7 @@ def test_a_plan_is_made_kept_and_gone_on_with(rheostat: Command, tmp_path: Path)
     found = json.loads(file.read_text())
     assert found["plan"]["allocation"]["tasks"]["calc"] > 8
     assert found["plan"]["verified"]["150%"] == "not sustained"
+    assert "streambed-q1: 0 steps, 0 differences" in rheostat("replay", journal).out
     assert "Response surface" in page.read_text(encoding="utf-8")
     again = rheostat("plan", "streambed-q1", "--rate", "1e7", *QUICKLY, "--journal", journal)
     assert again.code == 0
@@ -55,6 +56,8 @@ def test_jobs_that_are_measured_run_by_run(rheostat: Command) -> None:
         (("q11", "--rate", "many"), "--rate 'many' is not a number"),
         (("q11", "--rate", "-5"), "--rate must be"),
         (("q11", "--rate", "1e6", "--memory", "3q"), "is not a size"),
+        (("q11", "--rate", "1e6", "--master", "spark://here:7077"), "goes with --engine spark"),
+        (("ysb", "--engine", "spark", "--rate", "1e3", "--master", "local[4]"), "local[4]"),
         (("q11", "--rate", "1e6", "--memory", "3g"), "3072 MB cannot be had"),
         (("q11", "--rate", "1e6", "--max-slots", "2"), "nothing to explore"),
         (("q11", "--rate", "1e6", "--budget-minutes", "0"), "0 minutes"),

@@ -239,6 +239,7 @@ def test_places() -> None:
     on_spark = place("spark", "ysb")  # nothing is started before something is measured
     assert on_spark.spec.tunable_names == ("job",)
     assert place("spark", "ysb-cpu").memory_mb == on_spark.memory_mb
+    assert 2048 in on_spark.spec.memory_choices_mb
     with pytest.raises(InvalidValue, match="unknown pipeline 'q99'"):
         place("spark", "q99")
     with pytest.raises(InvalidValue, match="unknown engine"):

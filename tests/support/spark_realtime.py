@@ -21,10 +21,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import rheostat
-from rheostat.bench.processes import quiet
 from rheostat.bench.realtime_trial import counted, expected, local_session
 from rheostat.engine.spark.attach import Scaler
 from rheostat.engine.spark.checkpoint import Checkpoint
+from rheostat.engine.spark.quiet import quiet
 from rheostat.job.allocation import Allocation
 from rheostat.job.record import IntentEnd, IntentStep, Record
 from rheostat.journal import open_journal

@@ -18,13 +18,13 @@ from typing import Any
 import structlog
 
 import rheostat
-from rheostat.bench.processes import quiet
 from rheostat.bench.realtime_trial import counted, expected, local_session
 from rheostat.clock import WallClock
 from rheostat.engine.spark import owner, realtime
 from rheostat.engine.spark.attach import Scaler
 from rheostat.engine.spark.checkpoint import Checkpoint
 from rheostat.engine.spark.kafka_client import producer
+from rheostat.engine.spark.quiet import quiet
 from rheostat.engine.spark.staged import Staged
 from rheostat.errors import RheostatError
 from rheostat.job.allocation import Allocation

@@ -1,4 +1,4 @@
-"""Processes of a bench: work in one of its own, Spark without a word, executors that are killed."""
+"""Processes of a bench: work in one of its own, executors that are killed."""
 
 from __future__ import annotations
 
@@ -9,40 +9,15 @@ import subprocess
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
-
-NO_LOG = """status = off
-rootLogger.level = off
-rootLogger.appenderRef.console.ref = console
-appender.console.type = Console
-appender.console.name = console
-appender.console.layout.type = PatternLayout
-logger.repl.name = org.apache.spark.api.python.PythonGatewayServer
-logger.repl.level = off
-"""
-"""Without an appender Spark brings a configuration of its own; without the gateway's level it raises the root's."""
 
 
 def in_own_process(work: Callable[..., T], *given: object) -> T:
     """Do work in a process of its own: Spark allows one application per process."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(work, *given).result()
-
-
-def quiet(folder: Path) -> dict[str, str]:
-    """Return settings with which Spark writes nothing to the terminal."""
-    from rheostat.engine.spark.session import QUICK_START
-
-    logging = folder / "log4j2.properties"
-    logging.write_text(NO_LOG)
-    return {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": f"{QUICK_START} -Dlog4j2.configurationFile={logging}",
-    }
 
 
 def kill_an_executor(root: int | None = None) -> bool:

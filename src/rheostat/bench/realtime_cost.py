@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rheostat.bench.measure import Measure, Progress
-from rheostat.bench.processes import in_own_process, quiet
+from rheostat.bench.processes import in_own_process
 from rheostat.bench.realtime_trial import SINK, SOURCE, drained, keys_wrong, local_session, open_topics
 from rheostat.clock import WallClock
 from rheostat.engine.spark import kafka_client
 from rheostat.engine.spark.broker import Broker
+from rheostat.engine.spark.quiet import quiet
 from rheostat.engine.spark.staged import Builder, Staged
 from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation

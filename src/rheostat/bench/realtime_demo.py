@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rheostat.bench.processes import quiet
 from rheostat.bench.realtime_compare import realtime_job
 from rheostat.bench.realtime_trial import (
     SINK,
@@ -24,6 +23,7 @@ from rheostat.clock import WallClock
 from rheostat.engine.simulated.jobs.realtime import PARTITIONS, SLOTS
 from rheostat.engine.spark.attach import Scaler, autoscale
 from rheostat.engine.spark.broker import Broker
+from rheostat.engine.spark.quiet import quiet
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Slo
 from rheostat.loop import Step

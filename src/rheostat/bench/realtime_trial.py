@@ -12,12 +12,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from rheostat.bench.processes import in_own_process, quiet
+from rheostat.bench.processes import in_own_process
 from rheostat.clock import WallClock
 from rheostat.engine.simulated import Plant, SimulatedTestbed
 from rheostat.engine.simulated.jobs.realtime import JOBS
 from rheostat.engine.spark.broker import APPEND_TIME, Broker
 from rheostat.engine.spark.kafka_jars import connector_jars
+from rheostat.engine.spark.quiet import quiet
 from rheostat.engine.spark.staged import Staged
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Slo

@@ -18,8 +18,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from rheostat.bench.measure import Measure, Progress
-from rheostat.bench.processes import in_own_process, quiet
+from rheostat.bench.processes import in_own_process
 from rheostat.bench.spark_trial import Trial, TrialRun, run_trials
+from rheostat.engine.spark.quiet import quiet
 from rheostat.workload.loads import Constant
 from rheostat.workload.schedule import Schedule
 

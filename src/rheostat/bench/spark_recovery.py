@@ -21,7 +21,8 @@ from tempfile import TemporaryDirectory
 
 from rheostat.bench.measure import Measure, Progress
 from rheostat.bench.outside import Outside
-from rheostat.bench.processes import kill_an_executor, processes_below, quiet
+from rheostat.bench.processes import kill_an_executor, processes_below
+from rheostat.engine.spark.quiet import quiet
 from rheostat.errors import RheostatError
 from rheostat.model.recovery import Course, implied_downtime_s, recovery_time_s
 from rheostat.workload.loads import Constant

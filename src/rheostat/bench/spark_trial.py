@@ -14,10 +14,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from rheostat.bench.outside import Outside
-from rheostat.bench.processes import in_own_process, kill_an_executor, quiet
+from rheostat.bench.processes import in_own_process, kill_an_executor
 from rheostat.clock import WallClock
 from rheostat.engine.simulated.curves import Curve
 from rheostat.engine.spark.progress import Batch
+from rheostat.engine.spark.quiet import quiet
 from rheostat.errors import InvalidValue, RheostatError
 from rheostat.job.frozen import check_number
 from rheostat.job.slo import Slo

@@ -40,6 +40,9 @@ def plan(
     price: Annotated[
         str | None, typer.Option(metavar="P|1g=P,2g=P", help="Price of a slot per hour, by memory profile if need be.")
     ] = None,
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="Spark's master (default: a cluster on this machine).")
+    ] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Run the planned size at 100, 120 and 150 %.")] = False,
     seed: options.Seed = None,
     journal: Annotated[
@@ -59,7 +62,7 @@ def plan(
     wanted, share = _number("--rate", rate, least=1e-9), _number("--headroom", headroom or "0.1")
     budget = None if budget_minutes is None else 60.0 * _number("--budget-minutes", budget_minutes)
     number = int(_number("--seed", seed or "0"))
-    where = place(engine, job, number)
+    where = place(engine, job, master)
     most = int(_number("--max-slots", max_slots or str(where.max_slots), least=1.0))
     memories = _memories(memory, where)
     prices = _prices(price)
@@ -68,9 +71,7 @@ def plan(
     def tell(text: str) -> None:
         out.print(text, style="dim", markup=False, soft_wrap=True)
 
-    found, done, verified = _plan(
-        engine, job, number, wanted, share, most, budget, memories, prices, verify, journal, tell
-    )
+    found, done, verified = _plan(where, number, wanted, share, most, budget, memories, prices, verify, journal, tell)
     show(found, verified, out)
     if json_file is not None:
         write_json(json_file, {"plan": found, "measurements": done})
@@ -81,8 +82,7 @@ def plan(
 
 
 def _plan(
-    engine: str,
-    job: str,
+    where: Place,
     seed: int,
     rate_per_s: float,
     headroom: float,
@@ -104,31 +104,26 @@ def _plan(
     from rheostat.planner.plan import make_plan
     from rheostat.planner.resource_explorer import Geometric, Space
     from rheostat.planner.sequential_estimator import sequential
-    from rheostat.planner.testbeds import place
     from rheostat.planner.verify import verify
 
-    clock = WallClock()
+    clock, spec = WallClock(), where.spec
     with ExitStack() as stack:
         try:
             kept_in = open_journal(url or ":memory:")
         except JournalError as error:
             raise InvalidValue(str(error)) from error
         stack.callback(kept_in.close)
-        spec = place(engine, job, seed).spec
         notes = stack.enter_context(notebook(kept_in, spec.name))
         before = known(kept_in, spec.name)
         if before:
             tell(f"{len(before)} measurements of {spec.name} are in the journal already")
         # Another seed per measurement, so that a simulated campaign that goes on does not repeat its noise.
-        where = place(engine, job, seed + 1000 * len(before), tell)
-        stack.callback(where.close)
+        testbed = stack.enter_context(where.opened(seed + 1000 * len(before), tell))
         bounds = abilities(spec, {}, {})
         least, most = sum(a.least for a in bounds), min(most, sum(a.most for a in bounds))
         step = max((tunable.quantum for tunable in spec.tunable), default=1)
         space = Space(least, most, memories, step)
-        optimizer = OnTestbed(
-            where.testbed, spec, where.feed, where.phases, search=sequential, learned=True, now=clock.now
-        )
+        optimizer = OnTestbed(testbed, spec, where.feed, where.phases, search=sequential, learned=True, now=clock.now)
         strategy = Geometric(space, enough=NARROW, rate_per_s=rate_per_s * (1 + headroom))
         done, _ = explore(strategy, optimizer, before, save=notes.save, tell=tell, budget_s=budget_s)
         found = make_plan(
@@ -139,7 +134,7 @@ def _plan(
         if wants_verdict:
             tell(f"running {found.allocation} at 100, 120 and 150 %")
             warm_up_s, observe_s = where.verify_s
-            found, verdicts = verify(where.testbed, found, where.feed, warm_up_s=warm_up_s, observe_s=observe_s)
+            found, verdicts = verify(testbed, found, where.feed, warm_up_s=warm_up_s, observe_s=observe_s)
         notes.save(found)
     return found, done, verdicts
 

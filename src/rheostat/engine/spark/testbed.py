@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rheostat.clock import WallClock
 from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.engine.spark.offsets import OffsetCounter
+from rheostat.engine.spark.quiet import quiet
 from rheostat.engine.spark.restart import JOB
 from rheostat.engine.spark.session import session
 from rheostat.errors import EngineError, RheostatError
@@ -29,12 +30,19 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 MEMORY_MB = 512
+MEMORIES_MB = (512, 1024, 2048, 4096, 8192)
+"""Memory of an executor that can be asked for."""
 PATIENCE_S = 120.0
 LOOK_S = 2.0
 
 
 Injected = Callable[["SparkSession", tuple[Phase, ...], Path], "tuple[StreamingQuery, OffsetCounter | None]"]
 """Starts the query of a trial: one that reads as the phases say, with its checkpoint in this folder."""
+
+
+def described(name: str, largest: int) -> JobSpec:
+    """Return a job as it is measured here: micro-batches are one operator, whose tasks are the slots."""
+    return JobSpec(name, Graph((JOB,), (), (JOB,)), (Tunable(JOB, Bounds(1, largest)),), memory_choices_mb=MEMORIES_MB)
 
 
 class SparkTestbed:
@@ -55,10 +63,7 @@ class SparkTestbed:
         self._master, self._conf, self._clock, self._tell = master, dict(conf or {}), clock or WallClock(), tell
         self._spark: SparkSession | None = None
         self._memory_mb = 0
-
-    def describe(self) -> JobSpec:
-        """Return the job: micro-batches are one operator, whose tasks are the slots."""
-        return JobSpec(self.name, Graph((JOB,), (), (JOB,)), (Tunable(JOB, Bounds(1, self.largest)),))
+        self._files = TemporaryDirectory(prefix="rheostat-testbed-")
 
     def measure(self, trial: Trial) -> Measurement:
         """Run the phases one after another and look at the observed ones."""
@@ -74,7 +79,7 @@ class SparkTestbed:
         return Measurement(trial, observation, seconds, slots * seconds, problem)
 
     def close(self) -> None:
-        """Stop the cluster."""
+        """Stop the cluster; a trial after that starts another one."""
         if self._spark is not None:
             self._spark.stop()
             self._spark = None
@@ -116,8 +121,9 @@ class SparkTestbed:
             self.close()
         if self._spark is None:
             self._tell(f"starting Spark for up to {self.largest} executors of {memory_mb} MB")
+            conf = {**quiet(Path(self._files.name)), **self._conf}
             self._spark = session(
-                self.name, master=self._master, executors=(1, self.largest), memory_mb=memory_mb, conf=self._conf
+                self.name, master=self._master, executors=(1, self.largest), memory_mb=memory_mb, conf=conf
             )
             self._memory_mb = memory_mb
         return self._spark

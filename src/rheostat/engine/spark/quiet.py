@@ -1,0 +1,29 @@
+"""Spark without a word on the terminal, for tools that show something of their own there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rheostat.engine.spark.session import QUICK_START
+
+NO_LOG = """status = off
+rootLogger.level = off
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+logger.repl.name = org.apache.spark.api.python.PythonGatewayServer
+logger.repl.level = off
+"""
+"""Without an appender Spark brings a configuration of its own; without the gateway's level it raises the root's."""
+
+
+def quiet(folder: Path) -> dict[str, str]:
+    """Return settings with which Spark writes nothing to the terminal."""
+    logging = folder / "log4j2.properties"
+    logging.write_text(NO_LOG)
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f"{QUICK_START} -Dlog4j2.configurationFile={logging}",
+    }

@@ -10,6 +10,7 @@ Resize: a stateful query under load, 2 -> 6 -> 2 executors again and again, its 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +41,7 @@ CORES = 2
 SMALL, LARGE = 2, 6
 WARM_UP = 8
 """Batches of either query that are not counted."""
-HOLD_S = 15
+HOLD_S = 25
 """Between two resizes."""
 
 
@@ -165,7 +166,7 @@ def resize(quick: bool, progress: Progress) -> list[Measure]:
         Measure(
             "resize",
             "shrink_batch_slowdown",
-            near / apart if apart else 0.0,
+            near / apart,
             "x",
             "",
             "lower",
@@ -191,4 +192,4 @@ def batch_pace(run: TrialRun, script: Sequence[tuple[float, int]]) -> tuple[floa
         pace = batch.work_s * float(held.mean()) / records
         hit = any(size == SMALL and moment - 1 <= end and start <= moment + 5 for moment, size in script)
         (near if hit else apart).append(pace)
-    return (median(apart) if apart else 0.0, median(near) if near else 0.0)
+    return (median(apart) if apart else math.nan, median(near) if near else math.nan)

@@ -16,6 +16,7 @@ from rheostat.cli.doctor import doctor
 from rheostat.cli.kafka import kafka
 from rheostat.cli.lists import jobs, loads, policies
 from rheostat.cli.plan import plan
+from rheostat.cli.profile import profile
 from rheostat.cli.replay import replay
 from rheostat.cli.report import report
 from rheostat.cli.reproduce import reproduce
@@ -37,6 +38,7 @@ for command in (
     demo,
     run_pipeline,
     plan,
+    profile,
     simulate,
     compare,
     reproduce,

@@ -47,6 +47,10 @@ Start = Annotated[
 JournalUrl = Annotated[str | None, typer.Option("--journal", metavar="URL", help="Write every step down there.")]
 JsonFile = Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON; - is stdout.")]
 HtmlFile = Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write a report to look at.")]
+Measurements = Annotated[
+    str | None, typer.Option("--journal", metavar="URL", help="Keep measurements there, and go on from them.")
+]
+Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark's master (default: a cluster on this machine).")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show everything that is logged, not only warnings.")]
 
 
@@ -106,3 +110,26 @@ def _start(text: str) -> str | dict[str, int]:
     from rheostat.config.named import parse_named
 
     return parse_named(f"start:{text.replace(',', ':')}")[1]
+
+
+def number(option: str, text: str, least: float = 0.0) -> float:
+    """Read the number that an option was given."""
+    from rheostat.errors import InvalidValue
+    from rheostat.job.frozen import check_number
+
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise InvalidValue(f"{option} {text!r} is not a number") from error
+    check_number(option, value, least=least)
+    return value
+
+
+def whole(option: str, text: str, least: int = 0) -> int:
+    """Read the whole number that an option was given."""
+    from rheostat.errors import InvalidValue
+
+    value = number(option, text, least)
+    if value != int(value):
+        raise InvalidValue(f"{option} {text!r} is not a whole number")
+    return int(value)

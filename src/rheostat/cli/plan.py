@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rheostat.cli import options
+from rheostat.cli.options import number, whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,14 +41,10 @@ def plan(
     price: Annotated[
         str | None, typer.Option(metavar="P|1g=P,2g=P", help="Price of a slot per hour, by memory profile if need be.")
     ] = None,
-    master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Spark's master (default: a cluster on this machine).")
-    ] = None,
+    master: options.Master = None,
     verify: Annotated[bool, typer.Option("--verify", help="Run the planned size at 100, 120 and 150 %.")] = False,
     seed: options.Seed = None,
-    journal: Annotated[
-        str | None, typer.Option("--journal", metavar="URL", help="Keep measurements there, and go on from them.")
-    ] = None,
+    journal: options.Measurements = None,
     json_file: options.JsonFile = None,
     html_file: options.HtmlFile = None,
     verbose: options.Verbose = False,
@@ -59,11 +56,11 @@ def plan(
 
     logs.configure(verbose)
     check_writable(json=json_file, html=html_file)
-    wanted, share = _number("--rate", rate, least=1e-9), _number("--headroom", headroom or "0.1")
-    budget = None if budget_minutes is None else 60.0 * _number("--budget-minutes", budget_minutes)
-    number = int(_number("--seed", seed or "0"))
+    wanted, share = number("--rate", rate, least=1e-9), number("--headroom", headroom or "0.1")
+    budget = None if budget_minutes is None else 60.0 * number("--budget-minutes", budget_minutes)
+    first_seed = whole("--seed", seed or "0")
     where = place(engine, job, master)
-    most = int(_number("--max-slots", max_slots or str(where.max_slots), least=1.0))
+    most = whole("--max-slots", max_slots or str(where.max_slots), least=1)
     memories = _memories(memory, where)
     prices = _prices(price)
     out = console(json_file)
@@ -71,7 +68,9 @@ def plan(
     def tell(text: str) -> None:
         out.print(text, style="dim", markup=False, soft_wrap=True)
 
-    found, done, verified = _plan(where, number, wanted, share, most, budget, memories, prices, verify, journal, tell)
+    found, done, verified = _plan(
+        where, first_seed, wanted, share, most, budget, memories, prices, verify, journal, tell
+    )
     show(found, verified, out)
     if json_file is not None:
         write_json(json_file, {"plan": found, "measurements": done})
@@ -184,18 +183,6 @@ def _slots(value: float) -> str:
     return "none is enough" if value == float("inf") else f"{value:.0f}"
 
 
-def _number(option: str, text: str, least: float = 0.0) -> float:
-    from rheostat.errors import InvalidValue
-    from rheostat.job.frozen import check_number
-
-    try:
-        value = float(text)
-    except ValueError as error:
-        raise InvalidValue(f"{option} {text!r} is not a number") from error
-    check_number(option, value, least=least)
-    return value
-
-
 def _megabytes(text: str) -> int:
     from rheostat.errors import InvalidValue
 
@@ -223,6 +210,6 @@ def _prices(text: str | None) -> Prices | None:
     if text is None:
         return None
     if "=" not in text:
-        return {None: _number("--price", text)}
+        return {None: number("--price", text)}
     parts = [part.partition("=") for part in text.split(",")]
-    return {_megabytes(size.strip()): _number("--price", value) for size, _, value in parts}
+    return {_megabytes(size.strip()): number("--price", value) for size, _, value in parts}

@@ -1,4 +1,4 @@
-"""Planning that outlives its process: estimates and plans go into the journal, and come out of it again."""
+"""Planning that outlives its process: what is measured goes into the journal, and comes out of it again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from rheostat.job.decision import Measurement
 from rheostat.job.plan import Estimate, Plan
+from rheostat.policy.profiling import NAME as PROFILE
 from rheostat.ports import Journal, Lease
 
 HOLDER = "plan"
@@ -19,6 +21,12 @@ def known(journal: Journal, job: str) -> list[Estimate]:
     return [e.record for e in journal.read(job, kinds=("estimate",)) if isinstance(e.record, Estimate)]
 
 
+def profile_of(journal: Journal, job: str) -> list[Measurement]:
+    """Return what was profiled of a job before, and could be measured."""
+    read = (e.record for e in journal.read(job, kinds=("measurement",)))
+    return [m for m in read if isinstance(m, Measurement) and m.trial.name.startswith(f"{PROFILE} ") and not m.problem]
+
+
 @dataclass
 class Notebook:
     """Writes down estimates as they come, and the plan at the end."""
@@ -26,7 +34,7 @@ class Notebook:
     journal: Journal
     lease: Lease
 
-    def save(self, record: Estimate | Plan) -> None:
+    def save(self, record: Estimate | Plan | Measurement) -> None:
         """Append one record."""
         self.journal.append(self.lease, 0, [record])
 

@@ -40,6 +40,10 @@ class Place:
     phases: Phases = Phases()
     verify_s: tuple[float, float] = (120.0, 600.0)
     """Warm-up and observation when a plan is verified."""
+    profile_s: tuple[float, float] = (300.0, 120.0)
+    """How long a profiled deployment settles, and is looked at; the paper's."""
+    profiled_slots: int = 24
+    """The largest deployment that is profiled; the paper's."""
     max_slots: int = 48
     """Slots that are measured unless told otherwise; the paper's testbed has 48."""
 
@@ -80,4 +84,4 @@ def _on_spark(job: str, master: str | None) -> Place:
     def opened(_: int, tell: Tell) -> AbstractContextManager[Testbed]:
         return closing(SparkTestbed(job, inject, LARGEST, master=master or "local-cluster", conf=conf, tell=tell))
 
-    return Place(spec, Feed.of(spec.graph.sources), opened, MEMORY_MB, ON_SPARK, (15.0, 45.0), 4)
+    return Place(spec, Feed.of(spec.graph.sources), opened, MEMORY_MB, ON_SPARK, (15.0, 45.0), (15.0, 30.0), 4, 4)

@@ -6,7 +6,7 @@ released and costs no more. What a round came to is in the journal, so the next 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,9 +108,11 @@ def allowed(plan: Profiling, limits: Limits) -> Profiling:
     return Profiling(small, most, plan.deployments, plan.step_per_s, plan.settle_s, plan.observe_s, plan.most_rounds)
 
 
-def profiled(plan: Profiling, testbed: Testbed, spec: JobSpec) -> Iterator[Measurement]:
-    """Profile a job on a testbed, outside of any control loop, and yield every measurement: journal records."""
-    points: list[Point] = []
+def profiled(
+    plan: Profiling, testbed: Testbed, spec: JobSpec, known: Iterable[Measurement] = ()
+) -> Iterator[Measurement]:
+    """Profile a job on a testbed, outside of any control loop, and yield every new measurement: journal records."""
+    points = [point for measurement in known if (point := point_of(measurement)) is not None]
     while True:
         rate, sizes = unfinished(plan, points)
         if not sizes:

@@ -1,0 +1,127 @@
+"""`rheostat profile`: what deployments of several sizes can do at most, found before Phoebe and ours need it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rheostat.cli import options
+from rheostat.cli.options import number, whole
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from rheostat.job.decision import Measurement
+    from rheostat.policy.profiling import Profiling
+
+
+def profile(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="What to profile (see `rheostat jobs`).")],
+    step: Annotated[
+        str, typer.Option("--rate-step", metavar="RECORDS_PER_S", help="First rate, and from one rate to the next.")
+    ],
+    engine: Annotated[str, typer.Option(metavar="simulated|spark", help="Where to measure.")] = "simulated",
+    smallest: Annotated[str, typer.Option(metavar="N", help="Smallest scale-out.")] = "1",
+    largest: Annotated[
+        str | None, typer.Option(metavar="N", help="Largest scale-out (default: 24, on Spark 4).")
+    ] = None,
+    deployments: Annotated[str, typer.Option(metavar="N", help="Scale-outs, equally spaced.")] = "4",
+    settle: Annotated[
+        str | None, typer.Option(metavar="SECONDS", help="Before a deployment is looked at (300, on Spark 15).")
+    ] = None,
+    observe: Annotated[
+        str | None, typer.Option(metavar="SECONDS", help="For how long it is looked at (120, on Spark 30).")
+    ] = None,
+    master: options.Master = None,
+    seed: options.Seed = None,
+    journal: options.Measurements = None,
+    json_file: options.JsonFile = None,
+    verbose: options.Verbose = False,
+) -> None:
+    """Profile a job as Phoebe does: the most that deployments of several sizes can do.
+
+    Rates rise until a deployment's latency leaves the group of the others; then it is released. A policy that is later
+    started with the same journal (phoebe, twres, anticipate) begins with the profile.
+    """
+    from rheostat.cli import logs
+    from rheostat.cli.output import check_writable, console, write_json
+    from rheostat.errors import InvalidValue, JournalError
+    from rheostat.journal import open_journal
+    from rheostat.planner.journaled import notebook, profile_of
+    from rheostat.planner.testbeds import place
+    from rheostat.policy.profiling import Profiling, profiled
+
+    logs.configure(verbose)
+    check_writable(json=json_file)
+    where = place(engine, job, master)
+    plan = Profiling(
+        whole("--smallest", smallest, 1),
+        whole("--largest", largest or str(where.profiled_slots), 1),
+        whole("--deployments", deployments, 1),
+        number("--rate-step", step, least=1e-9),
+        number("--settle", settle or str(where.profile_s[0])),
+        number("--observe", observe or str(where.profile_s[1]), least=1.0),
+    )
+    first_seed, out = whole("--seed", seed or "0"), console(json_file)
+
+    def tell(text: str) -> None:
+        out.print(text, style="dim", markup=False, soft_wrap=True)
+
+    try:
+        kept_in = open_journal(journal or ":memory:")
+    except JournalError as error:
+        raise InvalidValue(str(error)) from error
+    try:
+        with notebook(kept_in, where.spec.name) as notes:
+            done = profile_of(kept_in, where.spec.name)
+            if done:
+                tell(f"{len(done)} measurements of {where.spec.name} are in the journal already")
+            with where.opened(first_seed + 1000 * len(done), tell) as testbed:
+                for measurement in profiled(plan, testbed, where.spec, done):
+                    notes.save(measurement)
+                    done.append(measurement)
+                    tell(_told(measurement))
+    finally:
+        kept_in.close()
+    out.print(_table(job, plan, done))
+    hours = sum(m.slot_seconds for m in done) / 3600
+    out.print(f"{len(done)} measurements, {sum(m.seconds for m in done) / 60:.0f} minutes, {hours:.1f} slot hours")
+    if json_file is not None:
+        write_json(json_file, {"profile": _rows(plan, done), "measurements": done})
+    if done and done[-1].problem is not None:
+        raise InvalidValue(f"the profile ended early, {done[-1].trial.name}: {done[-1].problem}")
+
+
+def _told(measurement: Measurement) -> str:
+    from rheostat.model.profile import point_of
+
+    point = point_of(measurement)
+    if point is None:
+        return f"{measurement.trial.name}: {measurement.problem or 'measured nothing'}"
+    latency = "no latency" if point.latency_s is None else f"latency {point.latency_s:.2f} s"
+    return f"{measurement.trial.name}: {point.throughput_per_s:,.0f}/s done, {latency}"
+
+
+def _rows(plan: Profiling, done: Sequence[Measurement]) -> list[dict[str, float | None]]:
+    """Return per scale-out what it can do: None where no rate was too much for it."""
+    from rheostat.model.profile import limits_found, point_of
+
+    points = tuple(point for measurement in done if (point := point_of(measurement)) is not None)
+    found = {limit.scale_out: limit.throughput_per_s for limit in limits_found(points)}
+    cost = {
+        size: sum(m.slot_seconds for m in done if max(m.trial.allocation.tasks.values()) == size)
+        for size in plan.scale_outs()
+    }
+    return [{"scale_out": n, "most_per_s": found.get(n), "slot_seconds": spent} for n, spent in cost.items()]
+
+
+def _table(job: str, plan: Profiling, done: Sequence[Measurement]) -> Table:
+    from rich.table import Table
+
+    table = Table("scale-out", "T_max, records/s", "slot-seconds", title=f"Profile of {job}", title_justify="left")
+    for row in _rows(plan, done):
+        most = "more than was tried" if row["most_per_s"] is None else f"{row['most_per_s']:,.0f}"
+        table.add_row(f"{row['scale_out']:g}", most, f"{row['slot_seconds']:,.0f}")
+    return table

@@ -48,7 +48,7 @@ def world(broker: Broker, folder: Path) -> dict[str, Any]:
 
 def story(told: dict[str, Any]) -> dict[str, Any]:
     done = child(told)
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, done.stderr[-12000:]
     told_by_child: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return told_by_child
 
@@ -64,11 +64,24 @@ def test_tasks_of_both_stages_change_in_one_restart_and_a_failed_query_comes_bac
     assert end["downtimes"]
 
 
+def test_executors_are_added_first_state_is_renamed_when_asked_and_a_killed_executor_costs_nothing(
+    broker: Broker, tmp_path: Path
+) -> None:
+    end = story({**world(broker, tmp_path), "executors": [3, 4], "rename": True, "fail": True})
+    assert "made by real-time mode" in end["immovable"]
+    assert end["records"] == 3 * RECORDS * SECONDS
+    assert end["partitions"] == 3  # state that Spark refuses to repartition under the name that it had
+    assert end["endings"] == ["done"]
+    assert [step.split()[0] for step in end["steps"]] == ["ask", "stop", "repartition", "start"]
+    assert end["slots"] == 8
+    assert end["downtimes"]
+
+
 def test_drivers_killed_before_every_step_are_taken_over_exactly(broker: Broker, tmp_path: Path) -> None:
     told = world(broker, tmp_path)
     for step in ("stop after", "repartition", "start with"):
         done = child({**told, "kill_at": step})
-        assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]
+        assert done.returncode == -signal.SIGKILL, done.stderr[-12000:]
     end = story(told)
     assert end["records"] == 3 * RECORDS * SECONDS
     assert end["partitions"] == 3

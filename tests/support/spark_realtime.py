@@ -17,14 +17,19 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from pyspark.sql import SparkSession
 
 import rheostat
+from rheostat.bench.processes import kill_an_executor
 from rheostat.bench.realtime_trial import counted, expected, local_session
 from rheostat.engine.spark.attach import Scaler
-from rheostat.engine.spark.checkpoint import Checkpoint
+from rheostat.engine.spark.checkpoint import PARTITIONS, Checkpoint, set_for_now
+from rheostat.engine.spark.kafka_jars import connector_jars
 from rheostat.engine.spark.quiet import quiet
+from rheostat.engine.spark.slots import slots_of
+from rheostat.engine.spark.staged import Staged
 from rheostat.job.allocation import Allocation
 from rheostat.job.record import IntentEnd, IntentStep, Record
 from rheostat.journal import open_journal
@@ -63,12 +68,36 @@ def wait(what: str, done: Callable[[], Any], scaler: Scaler) -> None:
         time.sleep(0.2)
 
 
+def cluster(executors: tuple[int, int], folder: Path) -> SparkSession:
+    """Start executors of two slots each, in processes of their own."""
+    conf = {**quiet(folder), "spark.jars": ",".join(map(str, connector_jars())), "spark.sql.session.timeZone": "UTC"}
+    return rheostat.session("realtime", executors=executors, cores=2, conf=conf)
+
+
+def made_by_realtime(spark: SparkSession, staged: Staged, tasks: Allocation) -> str:
+    """Let real-time mode itself make the checkpoint, as a user does who knows nothing of us; say what that spoils."""
+    checkpoint = Checkpoint(spark, staged.checkpoint)
+    partitions = {PARTITIONS: str(tasks.tasks[staged.keyed or ""])}
+    with patch.object(Staged, "_seed", lambda *_: None), set_for_now(spark, partitions):
+        query = staged.start(spark, tasks)
+    deadline_s = time.monotonic() + PATIENCE_S
+    while checkpoint.done < 0:
+        if (error := query.exception()) is not None:
+            raise error
+        if time.monotonic() > deadline_s:
+            raise TimeoutError(f"no batch within {PATIENCE_S:g} s")
+        time.sleep(0.2)
+    query.stop()
+    return checkpoint.immovable()
+
+
 def main(told: dict[str, Any]) -> None:
     folder = Path(told["folder"])
     journal = str(folder / "journal.db")
     if told.get("kill_at"):
         kill_before(told["kill_at"])
-    spark = local_session(8, quiet(folder))
+    executors = tuple(told["executors"]) if told.get("executors") else None
+    spark = local_session(8, quiet(folder)) if executors is None else cluster(executors, folder)
     staged = realtime_pipeline(
         "wordcount",
         servers=told["servers"],
@@ -77,6 +106,7 @@ def main(told: dict[str, Any]) -> None:
         checkpoint=str(folder / "checkpoint"),
     )
     target = Allocation(told["target"])
+    immovable = made_by_realtime(spark, staged, Allocation(told["start"])) if told.get("rename") else ""
     with rheostat.autoscale(
         staged,
         mode="realtime",
@@ -85,6 +115,8 @@ def main(told: dict[str, Any]) -> None:
         start=Allocation(told["start"]),
         interval_s=1.0,
         window_s=10.0,
+        executors=executors,
+        rename_state=bool(told.get("rename")),
     ) as scaler:
         wait(
             "the change",
@@ -94,9 +126,11 @@ def main(told: dict[str, Any]) -> None:
         if told.get("fail"):
             # What a dying executor does to a real-time query: its tasks fail, and with them the query.
             first = scaler.queries[0].runId
+            if executors is not None:
+                assert kill_an_executor()
 
             def failed() -> bool:
-                if scaler.queries[0].runId == first:
+                if executors is None and scaler.queries[0].runId == first:
                     spark.sparkContext.cancelAllJobs()  # again, where there was none between two batches
                 return scaler.queries[0].runId != first and scaler.queries[0].isActive
 
@@ -109,6 +143,7 @@ def main(told: dict[str, Any]) -> None:
             return kafka_output.last_values(outputs) == due
 
         wait("all counts", complete, scaler)
+        slots = slots_of(spark, executors).available()
         downtimes = [step.observation.downtime_s for step in scaler.steps if step.observation.downtime_s is not None]
     for query in scaler.queries:
         query.stop()
@@ -125,6 +160,8 @@ def main(told: dict[str, Any]) -> None:
                 "partitions": None if state is None else state.partitions,
                 "steps": [record.name for record in entries if isinstance(record, IntentStep)],
                 "endings": [str(record.ending.value) for record in entries if isinstance(record, IntentEnd)],
+                "immovable": immovable,
+                "slots": slots,
                 "downtimes": sorted(set(downtimes)),
                 "problems": sorted({step.observation.problem for step in scaler.steps if step.observation.problem}),
             }

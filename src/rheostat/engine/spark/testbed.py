@@ -63,7 +63,7 @@ class SparkTestbed:
         self._master, self._conf, self._clock, self._tell = master, dict(conf or {}), clock or WallClock(), tell
         self._spark: SparkSession | None = None
         self._memory_mb = 0
-        self._files = TemporaryDirectory(prefix="rheostat-testbed-")
+        self._files = TemporaryDirectory(prefix="rheostat-testbed-", ignore_cleanup_errors=True)
 
     def measure(self, trial: Trial) -> Measurement:
         """Run the phases one after another and look at the observed ones."""
@@ -100,7 +100,8 @@ class SparkTestbed:
     def _run(self, trial: Trial) -> Observation:
         spark = self._session(trial.allocation.memory_mb or MEMORY_MB)
         observed_s = sum(phase.seconds for phase in trial.phases if phase.observed)
-        with TemporaryDirectory(prefix="rheostat-testbed-") as folder:
+        # Executors may still write a moment after their query has stopped: what they leave goes with the testbed.
+        with TemporaryDirectory(dir=self._files.name, ignore_cleanup_errors=True) as folder:
             self._resize(spark, trial.allocation)
             query, counter = self._inject(spark, trial.phases, Path(folder))
             counters = {} if counter is None or query.name is None else {query.name: counter}

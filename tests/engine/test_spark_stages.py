@@ -40,6 +40,8 @@ def test_a_long_stage_holds_nobody_up_and_is_not_forgotten() -> None:
     book = StageBook()
     assert numbers(book.enter([row(1, 0, run="quick"), row(0, 0, "ACTIVE")], {})) == [1]
     assert list(book.open) == [0]
+    assert book.enter([], {0: row(0, 0, "ACTIVE")}) == []
+    assert not book.broken  # nothing new since, and nothing missed
     assert numbers(book.enter([row(2, 1, run="quick")], {0: row(0, 0, "ACTIVE")})) == [2]
     assert numbers(book.enter([row(3, 2, run="quick")], {0: row(0)})) == [0, 3]
     assert not book.open

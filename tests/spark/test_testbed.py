@@ -2,10 +2,11 @@
 
 import pytest
 
+from rheostat.bench.processes import in_own_process
 from rheostat.engine.spark.testbed import SparkTestbed
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Phase, Trial
+from rheostat.job.decision import Measurement, Phase, Trial
 from rheostat.workload.injection import injected, schedule_of
 
 JOB = "job"
@@ -39,3 +40,24 @@ def test_what_cannot_be_run_is_said_and_nothing_is_started() -> None:
         assert told.observation is None
         assert word in (told.problem or "")
     testbed.close()
+
+
+def measured(trials: list[Trial]) -> list[Measurement]:
+    testbed = SparkTestbed("trials", injected("ysb", slot_per_s=400.0), 2, conf={"spark.sql.shuffle.partitions": "2"})
+    try:
+        return [testbed.measure(asked) for asked in trials]
+    finally:
+        testbed.close()
+
+
+def test_sizes_and_rates_are_tried_one_after_the_other_on_one_cluster() -> None:
+    for asked, told in zip((1, 2), in_own_process(measured, [trial(1, 100.0), trial(2, 200.0)]), strict=True):
+        assert told.problem is None
+        window = told.observation
+        assert window is not None
+        assert window.running == Allocation({JOB: asked})
+        # A window is as many whole batches as there were, so its rates are those of a few seconds more or less.
+        assert window.load_per_s == pytest.approx(100.0 * asked, rel=0.3)
+        assert window.throughput_per_s == pytest.approx(100.0 * asked, rel=0.3)
+        assert told.seconds >= 20.0
+        assert told.slot_seconds == asked * told.seconds

@@ -12,6 +12,7 @@ from rheostat.bench.models import models
 from rheostat.bench.planner import planner
 from rheostat.bench.realtime_cost import rescale
 from rheostat.bench.realtime_fidelity import fidelity_of_realtime
+from rheostat.bench.realtime_probes import probes
 from rheostat.bench.recovery import recovery as recovery_simulated
 from rheostat.bench.spark_cost import overhead, resize
 from rheostat.bench.spark_fidelity import fidelity_on_spark
@@ -38,6 +39,7 @@ BENCHES: Mapping[str, Callable[[bool, Progress], list[Measure]]] = {
     "models": models,
     "overhead": overhead,
     "recovery": recovery,
+    "probes": probes,
     "rescale": rescale,
     "resize": resize,
     "bids2": bids2,

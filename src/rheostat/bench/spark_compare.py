@@ -12,14 +12,16 @@ from rheostat.engine.simulated.curves import Curve, Usl
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.slo import Slo
 from rheostat.policy.registry import POLICIES, make_policy
-from rheostat.workload.loads import Constant, Load, Steps
+from rheostat.workload.loads import Load, Steps
 from rheostat.workload.schedule import Schedule
 
 LEVELS = (2.0, 4.0, 6.0, 10.0, 6.0, 3.0, 2.0, 2.0)
 """The demo's load: it rises, spikes and falls."""
 SLO = Slo(max_latency_s=15.0, headroom=0.3)
 SECONDS = 160
-CALIBRATION_S = 45
+CALIBRATION, CALIBRATION_STEP_S, CALIBRATION_PER_S, CALIBRATION_S = (0.01, 0.01, 0.01, 0.01, 1.0, 0.001), 5, 200_000, 60
+"""How one executor is measured: 20 s of little to warm up, a burst of a million records in 5 s, and time for it. Under
+a load that stays every batch would be a multiple of the one before, and none but the first would end."""
 PEAK_SLOTS = 1.4
 """Executors that a CPU-bound job needs at the load's highest level: more than one, less than a 2-core machine has."""
 
@@ -156,8 +158,8 @@ def compare_on_spark(
 
 
 def slot_ability(job: SparkJob, tell: Tell) -> float:
-    """Measure what one executor of an unpaced job does per second, under more load than it can take."""
-    schedule = Schedule(Constant(1.0), 200_000.0, CALIBRATION_S)
+    """Measure what one executor of an unpaced job does per second: it is warmed up, and then gets a burst."""
+    schedule = Schedule(Steps(CALIBRATION, CALIBRATION_STEP_S), CALIBRATION_PER_S, CALIBRATION_S)
     trial = Trial(
         job.pipeline,
         schedule,
@@ -170,12 +172,12 @@ def slot_ability(job: SparkJob, tell: Tell) -> float:
         checked=False,
     )
     [run] = run_trials([trial], tell)
-    # The first batch pays for compiling and warming up.
-    later = [batch for batch in run.batches if batch.number > 0]
-    records = sum(
-        schedule.due(int(b.sources[0].end_offset)) - schedule.due(int(b.sources[0].start_offset)) for b in later
-    )
-    seconds = sum(batch.seconds for batch in later)
-    if not seconds:
-        raise InvalidValue(f"{job.pipeline}: no batch finished within {CALIBRATION_S} s, so nothing was measured")
-    return records / seconds
+    sizes = [
+        (schedule.due(int(b.sources[0].end_offset)) - schedule.due(int(b.sources[0].start_offset or 0)), b.seconds)
+        for b in run.batches
+    ]
+    # Small batches say what a batch costs, not what a record does.
+    full = [(records, seconds) for records, seconds in sizes if records >= CALIBRATION_PER_S]
+    if not full:
+        raise InvalidValue(f"{job.pipeline}: one executor did not finish the burst within {CALIBRATION_S} s")
+    return sum(records for records, _ in full) / sum(seconds for _, seconds in full)

@@ -8,7 +8,7 @@ moment. Even batches that run back to back have it: while Spark plans a batch or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -62,6 +62,16 @@ class Resize:
     at_boundary: bool = True
     """False when executors had to be removed under a running job."""
     waited_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What one look at the executors shows."""
+
+    change: Change
+    running: tuple[Executor, ...]
+    losses: tuple[Loss, ...]
+    """The last executors that went away without being asked to, oldest first."""
 
 
 class Scheduler(Protocol):
@@ -244,9 +254,7 @@ class Executors:
 
         One or two round trips to the JVM, whatever the number: what never changes about an executor is asked once.
         """
-        registered = self._look()
-        known = (self._known[i] for i in registered if i in self._known and i not in self._leaving)
-        return tuple(sorted(known, key=lambda e: (e.since_s, len(e.id), e.id)))
+        return self._running(self._look())
 
     def leaving(self) -> tuple[str, ...]:
         """Return the executors that were told to go and are still there."""
@@ -255,11 +263,7 @@ class Executors:
     def losses(self) -> tuple[Loss, ...]:
         """Return the last executors that went away without being asked to, oldest first."""
         self._look()
-        self._losses = [
-            loss if loss.reason else replace(loss, reason=self._scheduler.reason_gone(loss.executor.id))
-            for loss in self._losses
-        ]
-        return tuple(self._losses)
+        return self._explained()
 
     def want(self, executors: int, note: Note | None = None, at_boundary: Callable[[], bool] | None = None) -> Resize:
         """Make this the wanted number: ask for the total, and remove what runs beyond it.
@@ -336,7 +340,27 @@ class Executors:
 
         Patience counts from the first look that saw a difference, so an executor that dies starts a new count.
         """
-        running, leaving = len(self.running()), len(self.leaving())
+        return self.survey(patience_s, now_s).change
+
+    def survey(self, patience_s: float, now_s: float) -> Survey:
+        """Look once, and say all that there is to say: every look is round trips to a JVM that may be busy."""
+        registered = self._look()
+        running = self._running(registered)
+        leaving = sum(executor_id in self._leaving for executor_id in registered)
+        return Survey(self._change(len(running), leaving, patience_s, now_s), running, self._explained())
+
+    def _running(self, registered: Collection[str]) -> tuple[Executor, ...]:
+        known = (self._known[i] for i in registered if i in self._known and i not in self._leaving)
+        return tuple(sorted(known, key=lambda e: (e.since_s, len(e.id), e.id)))
+
+    def _explained(self) -> tuple[Loss, ...]:
+        self._losses = [
+            loss if loss.reason else replace(loss, reason=self._scheduler.reason_gone(loss.executor.id))
+            for loss in self._losses
+        ]
+        return tuple(self._losses)
+
+    def _change(self, running: int, leaving: int, patience_s: float, now_s: float) -> Change:
         if progress(self._wanted, running, leaving, 0.0, patience_s) is Change.NONE:
             self._differs_since_s = None
             return Change.NONE

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rheostat.engine.spark.admission import Admission
 from rheostat.engine.spark.batchfit import Sizes
-from rheostat.engine.spark.executors import Executors
+from rheostat.engine.spark.executors import Executors, Loss
 from rheostat.engine.spark.feed import Feed
 from rheostat.engine.spark.hindrance import lost_executors, unused
 from rheostat.engine.spark.offsets import OffsetCounter, counter_for
@@ -83,7 +83,8 @@ class MicroBatchEngine:
         self._started_s = clock.now()
         self._changed_s = clock.now()
         self._before = len(self.executors.running())
-        self._batches: dict[str, deque[Batch]] = {str(q.runId): deque(maxlen=KEPT) for q in self._attached}
+        self._runs: dict[str, StreamingQuery] = {str(query.runId): query for query in self._attached}
+        self._batches: dict[str, deque[Batch]] = {run: deque(maxlen=KEPT) for run in self._runs}
         self._work: deque[Stage] = deque(maxlen=STAGES_KEPT)
         self._admissions: dict[str, Admission] = {}
         self._sizes = Sizes()
@@ -171,12 +172,11 @@ class MicroBatchEngine:
         """Return what the batches since the last change, or of the last window, show."""
         now_s = self.clock.now()
         doing, status, downtime_s = self._doing()
-        queries = self._follow()
+        runs = self._follow()
         self._collect()
         with self._lever:
-            # In this order: an executor that comes in between makes a change look unfinished, never finished too soon.
-            change = self.executors.state(self.patience_s, now_s)
-            slots, lost = self._slots(now_s), self._losses(now_s)
+            seen = self.executors.survey(self.patience_s, now_s)
+        change, slots, lost = seen.change, self._slots(len(seen.running), now_s), self._lost(seen.losses, now_s)
         self._sizes.note(now_s, slots, disturbed=lost is not None)
         if change is Change.PARTIAL and self._before < (self.executors.wanted or 0):
             self._given = self._before, now_s
@@ -184,7 +184,7 @@ class MicroBatchEngine:
             change = Change.UNDER_WAY
         elif self.pipeline is not None and self.pipeline.failure is not None:
             change = Change.FAILED
-        active = [query for query in queries if query.isActive]
+        active = {run: query for run, query in runs.items() if query.isActive}
         running = Allocation({JOB: slots}) if slots else None
         asked = self.executors.wanted
         wanted = running if asked is None else Allocation({JOB: asked * self.executors.cores_per_executor})
@@ -272,18 +272,20 @@ class MicroBatchEngine:
             self.clock.sleep_until(now_s + POLL_S)
         return None
 
-    def _follow(self) -> tuple[StreamingQuery, ...]:
-        """Return the queries; when a pipeline's was replaced, what was seen of the one before is not mixed in."""
+    def _follow(self) -> dict[str, StreamingQuery]:
+        """Return the queries by run id; what was seen of a pipeline's query before the last restart is dropped."""
         queries = self.queries
+        if list(map(id, queries)) != list(map(id, self._runs.values())):
+            # A query's run never changes, and asking for it takes two round trips.
+            self._runs = {str(query.runId): query for query in queries}
         if self.pipeline is None:
-            return queries
-        runs = [str(query.runId) for query in queries]
-        if set(runs) != set(self._batches):
-            self._batches = {run: deque(maxlen=KEPT) for run in runs}
+            return self._runs
+        if set(self._runs) != set(self._batches):
+            self._batches = {run: deque(maxlen=KEPT) for run in self._runs}
             self._widest, self._started_s = 0, self.clock.now()
         # The first batch loads state and works off what the restart held up: it belongs to the change.
         self._changed_s = max(self._changed_s, self.pipeline.ready_s)
-        return queries
+        return self._runs
 
     def _collect(self) -> None:
         for text in self._feed.drain():
@@ -300,7 +302,7 @@ class MicroBatchEngine:
     def _completed(self, batch: Batch) -> Batch:
         """Add what the progress does not say and the running query knows."""
         if batch.run_id not in self._admissions:
-            query = next((query for query in self.queries if str(query.runId) == batch.run_id), None)
+            query = self._runs.get(batch.run_id)
             if query is None:
                 return batch
             self._admissions = {run: kept for run, kept in self._admissions.items() if run in self._batches}
@@ -308,17 +310,17 @@ class MicroBatchEngine:
         return self._admissions[batch.run_id].complete(batch)
 
     def _parts(
-        self, active: Sequence[StreamingQuery], now_s: float, slots: int
+        self, active: Mapping[str, StreamingQuery], now_s: float, slots: int
     ) -> tuple[list[QueryWindow], str | None]:
         parts: list[QueryWindow] = []
         problem = None
-        for query in active:
-            batches = list(self._batches[str(query.runId)])
+        for run, query in active.items():
+            batches = list(self._batches[run])
             status = query.status
             at_work = bool(status["isTriggerActive"])
             # Its last trigger found nothing new, and it waits for the next.
             resting = not at_work and not status["isDataAvailable"]
-            quiet_s = self._quiet_s[str(query.runId)] = now_s if resting else self._quiet_s.get(str(query.runId), 0.0)
+            quiet_s = self._quiet_s[run] = now_s if resting else self._quiet_s.get(run, 0.0)
             clean = [batch for batch in batches if batch.start_s >= self._changed_s]
             if not clean and now_s - max(self._changed_s, quiet_s) > self.window_s:
                 # A batch that outlasts the window is itself the signal. What a slot can do is taken from the batch
@@ -352,16 +354,15 @@ class MicroBatchEngine:
             parts += [] if certain is None else [certain]
         return parts, problem
 
-    def _slots(self, now_s: float) -> int:
-        """Count the slots; whenever they are others than before, windows begin anew."""
-        count = len(self.executors.running())
+    def _slots(self, count: int, now_s: float) -> int:
+        """Return the slots of so many executors; whenever they are others than before, windows begin anew."""
         if count != self._before:
             self._before, self._changed_s = count, now_s
         return count * self.executors.cores_per_executor
 
-    def _losses(self, now_s: float) -> str | None:
+    def _lost(self, losses: Sequence[Loss], now_s: float) -> str | None:
         """Name the executors that died since the last look; whatever their number now is, windows begin anew."""
-        lost = [loss for loss in self.executors.losses() if loss.noticed_s >= self._lost_s]
+        lost = [loss for loss in losses if loss.noticed_s >= self._lost_s]
         self._lost_s = self.clock.now()
         if not lost:
             return None

@@ -84,6 +84,7 @@ class Stages:
         self._whole = True
         """Whether rows come with all that Spark knows: the first ones, which tell what there is to leave out."""
         self._book = StageBook()
+        self._usual = SPARE
 
     @property
     def broken(self) -> frozenset[tuple[str, int]]:
@@ -93,15 +94,21 @@ class Stages:
     def finished(self) -> list[Stage]:
         """Return the stages that finished since the last look."""
         listed = self._store.stageList(None, False, False, self._no_quantiles, self._no_states)
-        # The store lists the newest first, and numbers only rise.
-        newest = listed.head().stageId() if listed.nonEmpty() else -1
-        count = min(MOST, newest - self._book.seen) + SPARE if newest > self._book.seen else 0
-        rows = json.loads(self._mapper.writeValueAsString(listed.take(count))) if count else []
+        # The store lists the newest first, and numbers only rise. As many as last time are most often enough.
+        rows = self._rows(listed, self._usual)
+        new = rows[0]["stageId"] - self._book.seen if rows else 0
+        self._usual = min(MOST, max(new, 0)) + SPARE
+        if self._usual > len(rows):
+            rows = self._rows(listed, self._usual)
         if rows and self._whole:
             self._leave_out(set(rows[0]) - READ)
         known = {row["stageId"] for row in rows}
         again = {number: self._attempt(number) for number in self._book.open if number not in known}
         return self._book.enter(rows, again)
+
+    def _rows(self, listed: Any, count: int) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = json.loads(self._mapper.writeValueAsString(listed.take(count)))
+        return rows
 
     def _new_mapper(self) -> Any:
         return self._jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
@@ -148,7 +155,7 @@ class StageBook:
         for row in reversed(rows):  # of several attempts the newest stays
             if row["stageId"] > self.seen or row["stageId"] in self.open:
                 found[row["stageId"]] = row
-        newest = max(found, default=self.seen)
+        newest = max(self.seen, *found) if found else self.seen
         self._miss(found, newest)
         ready = []
         for number, row in sorted(found.items()):

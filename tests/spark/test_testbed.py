@@ -1,12 +1,13 @@
 """Trials on Spark: phases become whole records, and what cannot be run is said before anything is started."""
 
 import pytest
+from spark_trials import measured
 
 from rheostat.bench.processes import in_own_process
 from rheostat.engine.spark.testbed import SparkTestbed
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Measurement, Phase, Trial
+from rheostat.job.decision import Phase, Trial
 from rheostat.workload.injection import injected, schedule_of
 
 JOB = "job"
@@ -40,14 +41,6 @@ def test_what_cannot_be_run_is_said_and_nothing_is_started() -> None:
         assert told.observation is None
         assert word in (told.problem or "")
     testbed.close()
-
-
-def measured(trials: list[Trial]) -> list[Measurement]:
-    testbed = SparkTestbed("trials", injected("ysb", slot_per_s=400.0), 2, conf={"spark.sql.shuffle.partitions": "2"})
-    try:
-        return [testbed.measure(asked) for asked in trials]
-    finally:
-        testbed.close()
 
 
 def test_sizes_and_rates_are_tried_one_after_the_other_on_one_cluster() -> None:

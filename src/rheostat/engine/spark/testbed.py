@@ -7,6 +7,7 @@ and another memory profile is another session. Sources are open-loop: they do no
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -63,7 +64,8 @@ class SparkTestbed:
         self._master, self._conf, self._clock, self._tell = master, dict(conf or {}), clock or WallClock(), tell
         self._spark: SparkSession | None = None
         self._memory_mb = 0
-        self._files = TemporaryDirectory(prefix="rheostat-testbed-", ignore_cleanup_errors=True)
+        self._files = ExitStack()
+        self._folder = Path()
 
     def measure(self, trial: Trial) -> Measurement:
         """Run the phases one after another and look at the observed ones."""
@@ -83,6 +85,7 @@ class SparkTestbed:
         if self._spark is not None:
             self._spark.stop()
             self._spark = None
+        self._files.close()
 
     def _problem(self, trial: Trial) -> str | None:
         """Say why a trial cannot be run here."""
@@ -101,7 +104,7 @@ class SparkTestbed:
         spark = self._session(trial.allocation.memory_mb or MEMORY_MB)
         observed_s = sum(phase.seconds for phase in trial.phases if phase.observed)
         # Executors may still write a moment after their query has stopped: what they leave goes with the testbed.
-        with TemporaryDirectory(dir=self._files.name, ignore_cleanup_errors=True) as folder:
+        with TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True) as folder:
             self._resize(spark, trial.allocation)
             query, counter = self._inject(spark, trial.phases, Path(folder))
             counters = {} if counter is None or query.name is None else {query.name: counter}
@@ -122,7 +125,9 @@ class SparkTestbed:
             self.close()
         if self._spark is None:
             self._tell(f"starting Spark for up to {self.largest} executors of {memory_mb} MB")
-            conf = {**quiet(Path(self._files.name)), **self._conf}
+            made = TemporaryDirectory(prefix="rheostat-testbed-", ignore_cleanup_errors=True)
+            self._folder = Path(self._files.enter_context(made))
+            conf = {**quiet(self._folder), **self._conf}
             self._spark = session(
                 self.name, master=self._master, executors=(1, self.largest), memory_mb=memory_mb, conf=conf
             )

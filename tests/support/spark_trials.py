@@ -1,0 +1,13 @@
+"""Trials on a real cluster, for a process of its own."""
+
+from rheostat.engine.spark.testbed import SparkTestbed
+from rheostat.job.decision import Measurement, Trial
+from rheostat.workload.injection import injected
+
+
+def measured(trials: list[Trial]) -> list[Measurement]:
+    testbed = SparkTestbed("trials", injected("ysb", slot_per_s=400.0), 2, conf={"spark.sql.shuffle.partitions": "2"})
+    try:
+        return [testbed.measure(asked) for asked in trials]
+    finally:
+        testbed.close()

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rheostat.engine.simulated import SimulatedTestbed
 from rheostat.engine.simulated.jobs import job
-from rheostat.errors import EngineError, InvalidValue
+from rheostat.errors import EngineError, InvalidValue, LeaseRefused
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Interval
 from rheostat.job.plan import Estimate
+from rheostat.journal import open_journal
 from rheostat.journal.memory import MemoryJournal
 from rheostat.model.history import History, fold
+from rheostat.planner import journaled
 from rheostat.planner.campaign import OnTestbed, TestbedFailed, explore
 from rheostat.planner.capacity_estimator import Phases
 from rheostat.planner.journaled import known, notebook
@@ -257,3 +261,21 @@ class TestSimulatedTestbed(TestbedConformance):
 
     def too_much(self) -> tuple[Allocation, dict[str, float]]:
         return Allocation({"calc": 1, "sink": 1}, 4096), {"events": 1e7}
+
+
+def test_a_planning_that_lives_keeps_its_lease_and_one_that_was_killed_loses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journaled, "TTL_S", 0.3)
+    first, second = (open_journal(str(tmp_path / "plan.db")) for _ in range(2))
+    first.acquire("j", "killed", 0.3)
+    with pytest.raises(LeaseRefused, match="held by 'killed'"), notebook(second, "j"):
+        pass
+    time.sleep(0.4)
+    with notebook(second, "j"):
+        time.sleep(1.0)  # a measurement, as long as three leases
+        with pytest.raises(LeaseRefused, match="held by 'plan'"):
+            first.acquire("j", "other", 0.3)
+    first.release(first.acquire("j", "other", 0.3))
+    for journal in (first, second):
+        journal.close()

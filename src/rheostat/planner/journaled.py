@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from rheostat.errors import JournalError
 from rheostat.job.decision import Measurement
 from rheostat.job.plan import Estimate, Plan
 from rheostat.policy.profiling import NAME as PROFILE
 from rheostat.ports import Journal, Lease
 
 HOLDER = "plan"
-TTL_S = 3600.0
-"""A measurement takes minutes; the lease is extended with every record."""
+TTL_S = 60.0
+"""So long a planning that was killed keeps others away; one that lives renews its lease meanwhile."""
 
 
 def known(journal: Journal, job: str) -> list[Estimate]:
@@ -42,8 +44,19 @@ class Notebook:
 @contextmanager
 def notebook(journal: Journal, job: str) -> Iterator[Notebook]:
     """Hold the job's lease while planning; an error when a controller holds it."""
-    lease = journal.acquire(job, HOLDER, TTL_S)
+    lease, over = journal.acquire(job, HOLDER, TTL_S), threading.Event()
+
+    def renew() -> None:
+        # A measurement takes minutes, in which nothing is written. Where this fails, the next record says why.
+        while not over.wait(TTL_S / 3):
+            with suppress(JournalError):
+                journal.append(lease, 0, [])
+
+    beat = threading.Thread(target=renew, name="rheostat-planning", daemon=True)
+    beat.start()
     try:
         yield Notebook(journal, lease)
     finally:
+        over.set()
+        beat.join()
         journal.release(lease)

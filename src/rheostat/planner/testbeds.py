@@ -84,4 +84,4 @@ def _on_spark(job: str, master: str | None) -> Place:
     def opened(_: int, tell: Tell) -> AbstractContextManager[Testbed]:
         return closing(SparkTestbed(job, inject, LARGEST, master=master or "local-cluster", conf=conf, tell=tell))
 
-    return Place(spec, Feed.of(spec.graph.sources), opened, MEMORY_MB, ON_SPARK, (15.0, 45.0), (15.0, 30.0), 4, 4)
+    return Place(spec, Feed.of(spec.graph.sources), opened, MEMORY_MB, ON_SPARK, (45.0, 45.0), (15.0, 30.0), 4, 4)

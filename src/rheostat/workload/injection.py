@@ -35,19 +35,22 @@ def schedule_of(phases: tuple[Phase, ...]) -> Schedule:
 
 
 def injected(
-    pipeline: str, *, slot_per_s: float | None = None, partitions: int = 12, trigger_s: float = 1.0
+    pipeline: str, *, slot_per_s: float | None = None, partitions_per_slot: int = 2, trigger_s: float = 1.0
 ) -> Injected:
-    """Return how a pipeline of the catalogue is started for a trial; a pace gives its slots a known ability."""
+    """Return how a pipeline of the catalogue is started for a trial; a pace gives its slots a known ability.
+
+    Partitions are a multiple of the slots: twelve of them on eleven slots are two waves, and worth six slots.
+    """
     built = pipeline_named(pipeline)
 
     def start(
-        spark: SparkSession, phases: tuple[Phase, ...], folder: Path
+        spark: SparkSession, phases: tuple[Phase, ...], slots: int, folder: Path
     ) -> tuple[StreamingQuery, OffsetCounter | None]:
         from rheostat.workload.pacing import paced
         from rheostat.workload.pipeline import plain
         from rheostat.workload.source import ScheduleCounter, stream
 
-        schedule = schedule_of(phases)
+        schedule, partitions = schedule_of(phases), slots * partitions_per_slot
         events = stream(spark, schedule, partitions=partitions)
         if slot_per_s is not None:
             events = paced(events, slot_per_s, tasks=partitions)

@@ -37,8 +37,8 @@ PATIENCE_S = 120.0
 LOOK_S = 2.0
 
 
-Injected = Callable[["SparkSession", tuple[Phase, ...], Path], "tuple[StreamingQuery, OffsetCounter | None]"]
-"""Starts the query of a trial: one that reads as the phases say, with its checkpoint in this folder."""
+Injected = Callable[["SparkSession", tuple[Phase, ...], int, Path], "tuple[StreamingQuery, OffsetCounter | None]"]
+"""Starts the query of a trial: one that reads as the phases say, on so many slots, with its checkpoint in this folder."""
 
 
 def described(name: str, largest: int) -> JobSpec:
@@ -106,7 +106,7 @@ class SparkTestbed:
         # Executors may still write a moment after their query has stopped: what they leave goes with the testbed.
         with TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True) as folder:
             self._resize(spark, trial.allocation)
-            query, counter = self._inject(spark, trial.phases, Path(folder))
+            query, counter = self._inject(spark, trial.phases, trial.allocation.slots, Path(folder))
             counters = {} if counter is None or query.name is None else {query.name: counter}
             bounds = (1, self.largest)
             engine = MicroBatchEngine(spark, [query], bounds, self._clock, window_s=observed_s, counters=counters)

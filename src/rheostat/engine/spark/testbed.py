@@ -38,7 +38,7 @@ LOOK_S = 2.0
 
 
 Injected = Callable[["SparkSession", tuple[Phase, ...], int, Path], "tuple[StreamingQuery, OffsetCounter | None]"]
-"""Starts the query of a trial: one that reads as the phases say, on so many slots, with its checkpoint in this folder."""
+"""Starts the query of a trial: it reads as the phases say, on so many slots, with its checkpoint in this folder."""
 
 
 def described(name: str, largest: int) -> JobSpec:

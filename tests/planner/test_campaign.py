@@ -7,6 +7,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from rheostat.engine.simulated import SimulatedTestbed
 from rheostat.engine.simulated.jobs import job
 from rheostat.errors import EngineError, InvalidValue, LeaseRefused
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Interval
+from rheostat.job.decision import Interval, Trial
 from rheostat.job.plan import Estimate
 from rheostat.journal import open_journal
 from rheostat.journal.memory import MemoryJournal
@@ -176,6 +178,25 @@ class TestPlan:
         checked, verdicts = verify(SimulatedTestbed(PLANT, 1), plan, FEED, observe_s=300.0)
         assert [v.verdict for v in verdicts] == [SUSTAINED, NOT, NOT]
         assert checked.verified["100%"] == SUSTAINED
+
+    def test_a_backlog_that_is_worked_off_is_no_failure(self, measured: list[Estimate]) -> None:
+        plan = make_plan(SPEC, measured, 8e7, memories_mb=(4096,))
+        verdicts = {}
+        for name, taken, waiting_s in (
+            ("falls", 1.1, 60.0),
+            ("stays", 1.0, 60.0),
+            ("small", 1.0, 5.0),
+            ("less", 0.9, 5.0),
+        ):
+
+            def answer(trial: Trial, taken: float = taken, waiting_s: float = waiting_s) -> Any:
+                rate = sum(trial.phases[-1].rates_per_s.values())
+                seen = SimpleNamespace(throughput_per_s=taken * rate, backlog=waiting_s * rate)
+                return SimpleNamespace(problem=None, observation=seen)
+
+            _, [one] = verify(SimpleNamespace(measure=answer), plan, FEED, (1.0,))
+            verdicts[name] = one.verdict
+        assert verdicts == {"falls": SUSTAINED, "stays": NOT, "small": SUSTAINED, "less": NOT}
 
     def test_more_rate_never_takes_fewer_slots(self, measured: list[Estimate]) -> None:
         slots = [make_plan(SPEC, measured, rate, memories_mb=(4096,)).allocation.slots for rate in (1e6, 1e7, 5e7, 1e8)]

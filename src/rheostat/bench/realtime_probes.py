@@ -96,25 +96,27 @@ class Reading:
 def _accuracy_run(shares: Sequence[float], progress: Progress) -> RealTimeRun:
     plant = word_count()
     [unit] = plant.unit_per_s.values()
-    levels = tuple(share * _ability_per_s() / unit for share in shares)
+    able_per_s = min(_lines_per_s().values())
+    levels = tuple(share * able_per_s / unit for share in shares)
     schedule = Schedule(Steps(levels, HOLD_S), unit, len(levels) * HOLD_S)
     trial = RealTimeTrial("wordcount", schedule, "static", paces_of(plant), start=TASKS, window_s=10.0)
     [run] = run_realtime_trials([trial], progress)
     return run
 
 
-def _ability_per_s() -> float:
-    """Return the lines/s that the busiest stage can do."""
+def _lines_per_s() -> dict[str, float]:
+    """Return the lines/s that every stage can do."""
     plant = word_count()
     demand = plant.graph.demand_per_s(dict.fromkeys(plant.graph.sources, 1.0))
-    return min(o.curve.ability_per_s(TASKS[o.name]) / demand[o.name] for o in plant.operators if o.name in TASKS)
+    return {o.name: o.curve.ability_per_s(TASKS[o.name]) / demand[o.name] for o in plant.operators if o.name in TASKS}
 
 
 def readings(run: RealTimeRun) -> Iterator[Reading]:
     """Yield what windows say that lie in one level of the load."""
-    plant, schedule = word_count(), run.trial.schedule
-    demand = plant.graph.demand_per_s(dict.fromkeys(plant.graph.sources, 1.0))
-    ability = {o.name: o.curve.ability_per_s(TASKS[o.name]) for o in plant.operators if o.name in TASKS}
+    schedule, able_per_s = run.trial.schedule, _lines_per_s()
+    paced = {
+        o.name: o.curve.ability_per_s(TASKS[o.name]) / TASKS[o.name] for o in word_count().operators if o.name in TASKS
+    }
     for step in run.steps:
         window = step.observation
         start, end = window.start_s - run.start_s, window.end_s - run.start_s
@@ -124,10 +126,9 @@ def readings(run: RealTimeRun) -> Iterator[Reading]:
             continue
         sent = (schedule.due((level + 1) * HOLD_S) - schedule.due(level * HOLD_S)) / HOLD_S
         for reading in window.operators:
-            if reading.name in ability and reading.true_rate_per_s is not None:
-                paced = ability[reading.name] / TASKS[reading.name]
-                busy = sent * demand[reading.name] / ability[reading.name]
-                yield Reading(reading.name, busy, reading.true_rate_per_s / paced)
+            if reading.name in paced and reading.true_rate_per_s is not None:
+                ratio = reading.true_rate_per_s / paced[reading.name]
+                yield Reading(reading.name, sent / able_per_s[reading.name], ratio)
 
 
 def cost(warm: int, records: int) -> tuple[float, float]:

@@ -11,14 +11,19 @@ if TYPE_CHECKING:
     from rheostat.ports import Journal
 
 
-def new_journal(url: str, job: str) -> Journal:
-    """Open a journal for a simulation of a job that it does not know yet."""
+def any_journal(url: str) -> Journal:
+    """Open a journal, which may be there or not; one that cannot be opened is a wrong argument."""
     from rheostat.journal import open_journal
 
     try:
-        journal = open_journal(url)
+        return open_journal(url)
     except JournalError as error:
         raise InvalidValue(str(error)) from error
+
+
+def new_journal(url: str, job: str) -> Journal:
+    """Open a journal for a simulation of a job that it does not know yet."""
+    journal = any_journal(url)
     # What was only planned is no run: a controller begins with what the plan measured.
     if journal.latest(job, "run") is not None:
         journal.close()

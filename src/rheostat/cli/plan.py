@@ -94,9 +94,8 @@ def _plan(
     tell: Callable[[str], None],
 ) -> tuple[Plan, list[Estimate], list[Verified]]:
     """Measure what is missing, plan, verify, and write everything down as it comes."""
+    from rheostat.cli.journals import any_journal
     from rheostat.clock import WallClock
-    from rheostat.errors import InvalidValue, JournalError
-    from rheostat.journal import open_journal
     from rheostat.planner.campaign import OnTestbed, explore
     from rheostat.planner.configuration_optimizer import abilities
     from rheostat.planner.journaled import known, notebook
@@ -107,10 +106,7 @@ def _plan(
 
     clock, spec = WallClock(), where.spec
     with ExitStack() as stack:
-        try:
-            kept_in = open_journal(url or ":memory:")
-        except JournalError as error:
-            raise InvalidValue(str(error)) from error
+        kept_in = any_journal(url or ":memory:")
         stack.callback(kept_in.close)
         notes = stack.enter_context(notebook(kept_in, spec.name))
         before = known(kept_in, spec.name)

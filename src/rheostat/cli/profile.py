@@ -46,9 +46,9 @@ def profile(
     started with the same journal (phoebe, twres, anticipate) begins with the profile.
     """
     from rheostat.cli import logs
+    from rheostat.cli.journals import any_journal
     from rheostat.cli.output import check_writable, console, write_json
-    from rheostat.errors import InvalidValue, JournalError
-    from rheostat.journal import open_journal
+    from rheostat.errors import InvalidValue
     from rheostat.planner.journaled import notebook, profile_of
     from rheostat.planner.testbeds import place
     from rheostat.policy.profiling import Profiling, profiled
@@ -69,10 +69,7 @@ def profile(
     def tell(text: str) -> None:
         out.print(text, style="dim", markup=False, soft_wrap=True)
 
-    try:
-        kept_in = open_journal(journal or ":memory:")
-    except JournalError as error:
-        raise InvalidValue(str(error)) from error
+    kept_in = any_journal(journal or ":memory:")
     try:
         with notebook(kept_in, where.spec.name) as notes:
             done = profile_of(kept_in, where.spec.name)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rheostat.errors import JournalError
 from rheostat.job.decision import Measurement
 from rheostat.job.plan import Estimate, Plan
-from rheostat.policy.profiling import NAME as PROFILE
+from rheostat.policy.profiling import of_a_profile
 from rheostat.ports import Journal, Lease
 
 HOLDER = "plan"
@@ -26,7 +26,7 @@ def known(journal: Journal, job: str) -> list[Estimate]:
 def profile_of(journal: Journal, job: str) -> list[Measurement]:
     """Return what was profiled of a job before, and could be measured."""
     read = (e.record for e in journal.read(job, kinds=("measurement",)))
-    return [m for m in read if isinstance(m, Measurement) and m.trial.name.startswith(f"{PROFILE} ") and not m.problem]
+    return [m for m in read if isinstance(m, Measurement) and of_a_profile(m) and not m.problem]
 
 
 @dataclass

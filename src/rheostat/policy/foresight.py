@@ -29,7 +29,7 @@ from rheostat.model.outage import Outages
 from rheostat.model.profile import Point, limits_found, point_of
 from rheostat.model.recovery import Course
 from rheostat.policy.fit import fit_allocation
-from rheostat.policy.profiling import NAME
+from rheostat.policy.profiling import of_a_profile
 from rheostat.ports import Situation
 
 KEPT = 40
@@ -83,7 +83,7 @@ def fold(seen: Known, record: Record) -> Known:
     if outages is not seen.outages:
         seen = replace(seen, outages=outages)
     match record:
-        case Measurement() if record.trial.name.startswith(f"{NAME} "):
+        case Measurement() if of_a_profile(record):
             point = point_of(record)
             if point is None:
                 return replace(seen, profile_problem=record.problem or "a trial measured nothing")

@@ -26,6 +26,11 @@ NAME = "profile"
 """How trials of a profile are called, so that their measurements are told from others."""
 
 
+def of_a_profile(measurement: Measurement) -> bool:
+    """Whether a measurement answers a trial of a profile."""
+    return measurement.trial.name.startswith(f"{NAME} ")
+
+
 @dataclass(frozen=True, slots=True)
 class Profiling:
     """What is profiled. The defaults are the paper's."""

@@ -155,7 +155,7 @@ class StageBook:
         for row in reversed(rows):  # of several attempts the newest stays
             if row["stageId"] > self.seen or row["stageId"] in self.open:
                 found[row["stageId"]] = row
-        newest = max(self.seen, *found) if found else self.seen
+        newest = max([self.seen, *found])
         self._miss(found, newest)
         ready = []
         for number, row in sorted(found.items()):

@@ -58,6 +58,7 @@ def replaced_while_read(checkpoint: Checkpoint) -> list[str | None]:
         while not over.is_set():
             checkpoint.write("note", "rheostat", "driver")
 
+    checkpoint.write("note", "rheostat", "driver")  # a writer's thread may be late: there is one to read from the start
     writer = threading.Thread(target=renew)
     writer.start()
     read = [checkpoint.text("rheostat", "driver") for _ in range(300)]

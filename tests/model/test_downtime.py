@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,21 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rheostat.errors import InvalidValue
-from rheostat.job.allocation import Allocation
 from rheostat.job.frozen import from_json, to_json
-from rheostat.job.observation import Observation, OperatorReading, Status
-from rheostat.model.downtime import ASSUMED_S, KEPT, Downtimes, fold
+from rheostat.model.downtime import ASSUMED_S, KEPT, Downtimes
 
 GB = 1e9
-
-
-def after_failure(at_s: float = 100.0, downtime_s: float | None = 45.0, state: float | None = GB) -> Observation:
-    here = Allocation({"job": 4})
-    operator = OperatorReading("job", 4, state_bytes=state)
-    return Observation(
-        at_s, at_s - 10, at_s, here, here, status=Status.RECOVERING, operators=(operator,), uptime_s=20.0,
-        downtime_s=downtime_s,
-    )  # fmt: skip
 
 
 def test_before_any_restart_it_is_assumed() -> None:
@@ -87,31 +75,6 @@ def test_a_longer_downtime_with_less_state_is_not_believed() -> None:
     for downtime, state in ((90.0, 1.0), (60.0, 5.0), (50.0, 7.0), (40.0, 8.0), (30.0, 10.0)):
         known = known.learned(downtime, state * GB)
     assert known.expected_s(100 * GB) == known.expected_s(GB) > 0
-
-
-def test_a_failure_is_learned_once_however_often_it_shows() -> None:
-    window = after_failure()
-    once = fold(Downtimes(), window)
-    assert [r.downtime_s for r in once.restarts] == [45.0]
-    assert once.restarts[0].state_bytes == GB
-    assert fold(once, replace(window, at_s=130.0, uptime_s=50.0)) == once
-    assert len(fold(once, replace(window, at_s=400.0)).restarts) == 2
-
-
-@pytest.mark.parametrize(
-    "window",
-    [
-        replace(after_failure(), status=Status.RUNNING),
-        after_failure(downtime_s=None),
-        after_failure(downtime_s=math.nan),
-        after_failure(downtime_s=-3.0),
-        after_failure(downtime_s=math.inf),
-        after_failure(state=math.nan),
-        Observation.blind(5.0, "nothing"),
-    ],
-)
-def test_other_windows_teach_nothing(window: Observation) -> None:
-    assert fold(Downtimes(), window) == Downtimes()
 
 
 def test_only_the_newest_are_kept_and_it_survives_a_snapshot() -> None:

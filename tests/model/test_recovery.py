@@ -14,7 +14,6 @@ from rheostat.model.recovery import (
     implied_downtime_s,
     needed_ability_per_s,
     recovery_time_s,
-    smallest_size,
 )
 
 RATES = st.lists(st.floats(0, 1e7), min_size=1, max_size=12)
@@ -161,27 +160,6 @@ def test_no_ability_is_enough_where_the_downtime_is_too_long() -> None:
     assert needed_ability_per_s(60.0, Course.constant(5.0), 10.0, 61.0) == math.inf
     assert needed_ability_per_s(60.0, Course.constant(5.0), 10.0, 60.0) == math.inf
     assert needed_ability_per_s(60.0, Course.constant(0.0), 10.0, 60.0) == 0.0
-
-
-def test_the_smallest_size_is_the_first_that_brute_force_finds() -> None:
-    rng = np.random.default_rng(5)
-    sizes = range(1, 25)
-    abilities = [0.8 * (6.9e3 + 15.9e3 * n) for n in sizes]
-    for _ in range(100):
-        course = Course.of(rng.uniform(1e4, 2.5e5, 10), rng.uniform(1e4, 2.5e5, 10), 60.0)
-        found = smallest_size(sizes, abilities, 180.0, course, 10.0, 70.0)
-        times = [recovery_time_s(able, course, 10.0, 70.0) for able in abilities]
-        good = [n for n, r in zip(sizes, times, strict=True) if r <= 180.0 + 1e-6]
-        assert found.kept == bool(good)
-        assert found.tasks == (good[0] if good else 24)
-        assert found.recovery_s == times[found.tasks - 1]
-
-
-def test_a_load_above_every_ability_takes_the_largest_and_says_so() -> None:
-    found = smallest_size([1, 2, 3], [10.0, 20.0, 30.0], 180.0, Course.constant(1e6), 10.0, 60.0)
-    assert (found.tasks, found.kept, found.recovery_s) == (3, False, math.inf)
-    with pytest.raises(InvalidValue, match="no size"):
-        smallest_size([], [], 180.0, Course.constant(1.0), 10.0, 60.0)
 
 
 @given(RATES, RATES, st.floats(1, 600), st.floats(0, 60), st.floats(0, 300))

@@ -252,7 +252,7 @@ Lines = dict[str, list[dict[str, Any]]]
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Lines:
     """One cluster for all that follows: what happened, by part."""
     # In the order that needs the fewest new executors: each takes seconds to start.
-    parts = ("crash", "partial", "overload:5,2,4,2", "back-to-back:2,4,2,5,1")
+    parts = ("crash", "partial", "overload:5,2,3", "back-to-back:3,1,3")
     done = subprocess.run(
         [sys.executable, str(SCRIPT), str(tmp_path_factory.mktemp("resizes")), *parts],
         capture_output=True,
@@ -274,7 +274,7 @@ def test_a_session_starts_with_its_smallest_number_of_executors(cluster: Lines) 
     assert cluster["session"][0]["hosts"] == ["127.0.0.1"]
 
 
-@pytest.mark.parametrize(("part", "sizes"), [("back-to-back", (2, 4, 2, 5, 1)), ("overload", (5, 2, 4, 2))])
+@pytest.mark.parametrize(("part", "sizes"), [("back-to-back", (3, 1, 3)), ("overload", (5, 2, 3))])
 def test_resizing_a_stateful_query_neither_loses_nor_repeats_a_row(
     cluster: Lines, part: str, sizes: tuple[int, ...]
 ) -> None:
@@ -291,9 +291,8 @@ def test_batches_that_run_back_to_back_have_a_boundary(cluster: Lines) -> None:
 
 
 def test_under_overload_executors_are_removed_in_the_middle_of_a_batch(cluster: Lines) -> None:
-    shrunk = [r for r in cluster["overload"] if r["event"] == "resize" and r["removed"]]
-    assert len(shrunk) == 2
-    assert not all(r["at_boundary"] for r in shrunk)
+    (shrunk,) = (r for r in cluster["overload"] if r["event"] == "resize" and r["removed"])
+    assert not shrunk["at_boundary"]
 
 
 def test_a_killed_executor_is_noticed_and_replaced(cluster: Lines) -> None:
@@ -309,7 +308,3 @@ def test_more_executors_than_there_is_room_for_end_as_partial(cluster: Lines) ->
     (result,) = cluster["partial"]
     assert (result["first"], result["state"]) == ("under way", "partial")
     assert (result["wanted"], result["running"], result["cores"]) == (8, 5, 1)
-
-
-def test_looking_at_the_executors_is_cheap(cluster: Lines) -> None:
-    assert cluster["partial"][0]["look_ms"] < 10

@@ -36,22 +36,22 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
 
 def test_too_few_partitions_are_cured_by_a_restart_that_moves_the_state(grown: dict[str, dict[str, Any]]) -> None:
     story = grown["moved"]
-    assert (story["partitions"], story["rows_wrong"], story["status"]) == (16, 0, "stopped")
+    assert (story["partitions"], story["rows_wrong"], story["status"]) == (12, 0, "stopped")
     assert story["seconds_checked"] > 10
     # A stop that comes inside a batch is made again after it.
     *before, last = story["built"]
-    assert (set(before), last) == ({2}, 8)
+    assert (set(before), last) == ({2}, 6)
     words = [step.split()[0] for step in story["steps"]]
     assert words == ["ask", "stop", *["start", "stop"] * (len(before) - 1), "repartition", "start"]
     ((ending, slots, downtime_s),) = story["endings"]
-    assert (ending, slots) == ("done", 8)
+    assert (ending, slots) == ("done", 6)
     assert downtime_s > 0
     assert {"down", "recovering", "running"} >= set(story["statuses"]) > {"running"}
 
 
 def test_state_that_cannot_be_moved_stays_and_is_named_as_the_limit(grown: dict[str, dict[str, Any]]) -> None:
     story = grown["kept"]
-    assert story["built"] == [2, 8]
+    assert story["built"] == [2, 6]
     assert (story["partitions"], story["most"]) == (4, 4)
     assert story["rows_wrong"] == 0
     assert any("the state keeps its 4 partitions" in step for step in story["steps"])
@@ -67,11 +67,11 @@ def test_a_driver_killed_while_it_moves_the_state_is_taken_over_exactly(tmp_path
     begun, finished = story["cut_off"]
     assert begun == finished + 1  # it was killed in the middle
     first, again = story["first"], story["again"]
-    assert (first["partitions"], first["rows_wrong"]) == (16, 0)
-    assert first["endings"][-1][:2] == ["done", 8]
+    assert (first["partitions"], first["rows_wrong"]) == (12, 0)
+    assert first["endings"][-1][:2] == ["done", 6]
     # Without an open change it starts at once with what ran last.
-    assert again["built"] == [8]
-    assert (again["partitions"], again["rows_wrong"]) == (16, 0)
+    assert again["built"] == [6]
+    assert (again["partitions"], again["rows_wrong"]) == (12, 0)
 
 
 Counting = Callable[..., Any]

@@ -263,11 +263,6 @@ def partial(spark: SparkSession, folder: Path, part: str, sizes: list[int]) -> N
     executors.want(LARGEST + 3)
     first = executors.state(3.0, time.time())
     state, _ = settle(executors, patience_s=3.0)
-    looks = []
-    for _ in range(50):
-        started = time.perf_counter()
-        executors.running()
-        looks.append((time.perf_counter() - started) * 1000)
     say(
         part=part,
         event="result",
@@ -276,7 +271,6 @@ def partial(spark: SparkSession, folder: Path, part: str, sizes: list[int]) -> N
         wanted=executors.wanted,
         running=len(executors.running()),
         cores=executors.cores_per_executor,
-        look_ms=round(sorted(looks)[25], 2),
     )
 
 

@@ -2,7 +2,7 @@
 
 python spark_restart.py FOLDER grow|kill|recover
 
-`grow` goes from 2 to 8 slots under load, once with state that can be moved and once with state that cannot. `kill` dies
+`grow` goes from 2 to 6 slots under load, once with state that can be moved and once with state that cannot. `kill` dies
 in the middle of moving the state, driver and all; `recover` is the driver that comes after it.
 """
 
@@ -37,7 +37,7 @@ from rheostat.workload.schedule import Schedule
 from rheostat.workload.source import ScheduleCounter, batch, stream
 
 STORES = "org.apache.spark.sql.execution.streaming.state"
-EXECUTORS, CORES = (1, 4), 2
+EXECUTORS, CORES = (1, 3), 2
 SLOT_PER_S = 100.0
 PATIENCE_S = 240.0
 
@@ -88,7 +88,7 @@ class Clicks:
             self.start,
             name="clicks",
             executors=EXECUTORS,
-            policy=Eight(),
+            policy=Six(),
             journal=journal,
             interval_s=1.0,
             window_s=4.0,
@@ -102,15 +102,15 @@ class Clicks:
 
 
 @dataclass(frozen=True)
-class Eight(BasePolicy[None]):
-    """Wants eight slots as soon as it sees something."""
+class Six(BasePolicy[None]):
+    """Wants six slots as soon as it sees something."""
 
-    name: ClassVar[str] = "eight"
+    name: ClassVar[str] = "six"
 
     def decide(self, situation: Situation[None]) -> Decision:
-        if situation.running.slots == 8 or situation.memo.get("asked"):
+        if situation.running.slots == 6 or situation.memo.get("asked"):
             return Decision.hold(Reason.STEADY, "asked before", memo=situation.memo)
-        return Decision(Allocation({"job": 8}), Reason.UNDER_PROVISIONED, "eight", memo={"asked": True})
+        return Decision(Allocation({"job": 6}), Reason.UNDER_PROVISIONED, "six", memo={"asked": True})
 
 
 class Deadly(SqlJournal):

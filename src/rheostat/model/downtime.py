@@ -15,8 +15,7 @@ import numpy as np
 
 from rheostat.errors import InvalidValue
 from rheostat.job.frozen import check_number
-from rheostat.job.observation import Observation, Status
-from rheostat.job.record import Record
+from rheostat.job.observation import Observation
 
 KEPT = 32
 """Newest restarts that are kept."""
@@ -112,28 +111,3 @@ def state_of(window: Observation) -> float | None:
     """Return the bytes of state of all operators that tell theirs; None where none does."""
     known = [o.state_bytes for o in window.operators if o.state_bytes is not None and 0 <= o.state_bytes < math.inf]
     return sum(known) if known else None
-
-
-def fold(downtimes: Downtimes, record: Record) -> Downtimes:
-    """Fold one record in: the first window after a failure tells how long the job was down.
-
-    A planned change also stops the output, but it loses no work and needs no time to be noticed: it teaches nothing
-    about failures. A downtime that was reported before the failure was seen is the one of an earlier stop.
-    """
-    match record:
-        case Observation(status=Status.RECOVERING, downtime_s=float() as downtime_s) if _sound(record):
-            resumed_s = record.at_s - record.uptime_s
-            if resumed_s <= downtimes.seen_s + 1.0:
-                return downtimes
-            learned = downtimes.learned(downtime_s, state_of(record))
-            return Downtimes(learned.restarts, learned.assumed_s, resumed_s)
-    return downtimes
-
-
-def _sound(window: Observation) -> bool:
-    return (
-        window.downtime_s is not None
-        and 0 <= window.downtime_s < math.inf
-        and 0 <= window.uptime_s < math.inf
-        and all(o.state_bytes is None or 0 <= o.state_bytes < math.inf for o in window.operators)
-    )

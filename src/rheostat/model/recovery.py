@@ -21,7 +21,6 @@ never comes, and R is infinite. `needed_ability_per_s` turns the same equation a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -173,36 +172,6 @@ def implied_downtime_s(
     check_number("ability_per_s", ability_per_s, least=5e-324)
     records = waiting + float(course.came_until(recovery_s) - course.came_until(-checkpoint_interval_s))
     return min(max(recovery_s - records / ability_per_s, 0.0), recovery_s)
-
-
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """The size that keeps a promised recovery time, or the largest there is where none does."""
-
-    tasks: int
-    recovery_s: float
-    kept: bool
-    needed_per_s: float
-    """The ability that would keep it; infinite where the downtime alone is too long."""
-
-
-def smallest_size(
-    sizes: Iterable[int],
-    abilities_per_s: Iterable[float],
-    max_recovery_s: float,
-    course: Course,
-    checkpoint_interval_s: float,
-    downtime_s: float,
-    waiting: float = 0.0,
-) -> Promise:
-    """Return the smallest size whose ability keeps the promise; else the largest, and that it is broken."""
-    known = sorted(zip(sizes, abilities_per_s, strict=True))
-    if not known:
-        raise InvalidValue("there is no size to choose from")
-    needed = needed_ability_per_s(max_recovery_s, course, checkpoint_interval_s, downtime_s, waiting)
-    tasks, ability = next(((n, able) for n, able in known if able >= needed * (1 - SLACK)), known[-1])
-    recovery = recovery_time_s(ability, course, checkpoint_interval_s, downtime_s, waiting)
-    return Promise(tasks, recovery, ability >= needed * (1 - SLACK), needed)
 
 
 def _check(checkpoint_interval_s: float, downtime_s: float, waiting: float) -> None:

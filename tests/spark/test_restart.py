@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from rheostat.clock import WallClock
 from rheostat.engine.spark.checkpoint import Checkpoint, Repartition
-from rheostat.engine.spark.restart import JOB, Pipeline, stop_after_batch
+from rheostat.engine.spark.restart import JOB, Pipeline, at_once, stop_after_batch
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Status
 
@@ -111,7 +111,7 @@ def a_few_batches(spark: SparkSession, counting: Counting) -> Checkpoint:
 
 def test_a_build_that_fails_is_replaced_by_the_one_before(spark: SparkSession, counting: Counting) -> None:
     notes: list[str] = []
-    pipeline = Pipeline(spark, counting)
+    pipeline = Pipeline(spark, at_once(counting))
     pipeline.begin(Allocation({JOB: 1}))
     pipeline.wait()
     first = pipeline.query
@@ -128,7 +128,7 @@ def test_a_build_that_fails_is_replaced_by_the_one_before(spark: SparkSession, c
 
 def test_fewer_slots_than_hoped_for_need_no_restart(spark: SparkSession, counting: Counting) -> None:
     notes: list[str] = []
-    pipeline = Pipeline(spark, counting)
+    pipeline = Pipeline(spark, at_once(counting))
     pipeline.begin(Allocation({JOB: 2}))
     pipeline.wait()
     first = pipeline.query
@@ -141,7 +141,7 @@ def test_fewer_slots_than_hoped_for_need_no_restart(spark: SparkSession, countin
 
 def test_a_pipeline_must_return_its_query(spark: SparkSession) -> None:
     with pytest.raises(ValueError, match="must return it, and returned a builtins"):
-        Pipeline(spark, lambda _: None).begin(Allocation({JOB: 1}))  # type: ignore[arg-type, return-value]
+        Pipeline(spark, at_once(lambda _: None)).begin(Allocation({JOB: 1}))  # type: ignore[arg-type, return-value]
 
 
 def test_a_repartition_is_finished_undone_or_left_alone(spark: SparkSession, counting: Counting) -> None:

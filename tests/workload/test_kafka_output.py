@@ -12,6 +12,7 @@ from rheostat.workload.kafka_output import (
     Output,
     Silence,
     between,
+    downtimes_s,
     largest_silence,
     last_values,
     latency,
@@ -60,6 +61,14 @@ def test_the_same_number_of_the_same_key_again_is_a_repetition() -> None:
 )
 def test_the_largest_silence(times_ms: tuple[int, ...], first_ms: int, last_ms: int, silence: Silence) -> None:
     assert largest_silence(at(*times_ms), first_ms, last_ms) == silence
+
+
+def test_a_change_is_not_blamed_for_the_silence_of_the_next_one_or_of_the_end() -> None:
+    outputs = at(0, 1000, 2500, 3000, 7000, 8000)  # a change at 1.2 s, another one at 2.8 s; the load ends at 8 s
+    assert downtimes_s(outputs, [1.2, 2.8], 8.0) == (1.5, 4.0)
+    assert downtimes_s(outputs, [1.2], 8.0) == (4.0,)
+    assert downtimes_s(outputs, [], 8.0) == ()
+    assert downtimes_s(outputs, [7.5], 7.0) == (1.0,)  # seen a moment after the load's end
 
 
 @given(st.lists(st.integers(0, 1000), min_size=2), st.integers(0, 1000), st.integers(0, 1000))

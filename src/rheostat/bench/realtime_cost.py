@@ -148,13 +148,14 @@ def downtimes(keys: int, changes: int) -> Downtimes:
             engine = RealTimeEngine(spark, staged, FixedSlots(SLOTS), clock)
             engine.begin(Allocation({"key": 2, "count": 3}))
             _filled(engine, keys, clock)
-            changed: dict[bool, list[float]] = {False: [], True: []}
+            changed: list[tuple[float, bool]] = []
             with start_load(broker.bootstrap, SOURCE, Schedule(Constant(1.0), LOAD_PER_S, 3600)) as load:
                 clock.sleep_until(clock.now() + 2 * REST_S)
                 for number in range(changes):
                     for stateful in (False, True) if keys == KEYS[0] else (True,):
-                        changed[stateful].append(_change(engine, stateful, number, clock))
+                        changed.append((_change(engine, stateful, number, clock), stateful))
                         clock.sleep_until(clock.now() + REST_S)
+                end_s = clock.now()
                 sent = load.stop()
             wanted = due(keys, {"filled": keys, "load": sent.delivered})
             outputs = drained(broker.bootstrap, wanted, clock, DRAIN_S)
@@ -164,13 +165,13 @@ def downtimes(keys: int, changes: int) -> Downtimes:
             engine.close()
         finally:
             spark.stop()
-    silent = {
-        kind: tuple(
-            kafka_output.largest_silence(outputs, int(at * 1e3), int((at + 30) * 1e3)).length_ms / 1e3 for at in moments
-        )
-        for kind, moments in changed.items()
-    }
-    return Downtimes(silent[False], silent[True], keys_wrong(outputs, wanted))
+    silent = kafka_output.downtimes_s(outputs, [at_s for at_s, _ in changed], end_s)
+    found = list(zip(silent, (stateful for _, stateful in changed), strict=True))
+    return Downtimes(
+        tuple(seconds for seconds, stateful in found if not stateful),
+        tuple(seconds for seconds, stateful in found if stateful),
+        keys_wrong(outputs, wanted),
+    )
 
 
 def fill(servers: str, keys: int) -> None:

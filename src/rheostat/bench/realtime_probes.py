@@ -170,7 +170,8 @@ def _cpu_s(queries: Sequence[StreamingQuery], stages: Stages, records: int, cloc
     while True:
         done = [sum(int(told["numInputRows"]) for told in query.recentProgress) for query in queries]
         for stage in stages.finished():
-            spent[stage.run_id] += stage.cpu_s
+            if stage.run_id in spent:  # not of the micro-batch that made the checkpoint
+                spent[stage.run_id] += stage.cpu_s
         if min(done) >= records:
             return list(spent.values())
         failed = [query.exception() for query in queries if not query.isActive]

@@ -140,7 +140,9 @@ def run_realtime_trial(trial: RealTimeTrial) -> RealTimeRun:
         end_s=end_s - start_s,
         drained_s=None if wrong else max((output.at_ms for output in outputs), default=0) / 1e3 - start_s,
         latency=kafka_output.latency(inside),
-        silences_s=tuple(_silence_s(outputs, step) for step in steps if step.intent is not None),
+        silences_s=kafka_output.downtimes_s(
+            outputs, [step.observation.at_s for step in steps if step.intent is not None], end_s
+        ),
         records=sent.delivered,
         keys_wrong=wrong,
         repeated=kafka_output.repetitions(outputs),
@@ -225,9 +227,3 @@ def keys_wrong(outputs: Sequence[kafka_output.Output], due: Mapping[str, int]) -
     """Count the keys whose last count is not what it must be; one that must not be there is wrong, too."""
     last = kafka_output.last_values(outputs)
     return sum(last.get(key) != due.get(key) for key in last.keys() | due.keys())
-
-
-def _silence_s(outputs: Sequence[kafka_output.Output], step: Step) -> float:
-    """Return the longest time without output that began within 30 s of a change."""
-    at_ms = int(step.observation.at_s * 1e3)
-    return kafka_output.largest_silence(outputs, at_ms, at_ms + 30_000).length_ms / 1e3

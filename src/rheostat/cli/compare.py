@@ -63,9 +63,7 @@ def compare(
         if engine == "spark-realtime":
             from rheostat.cli.compare_realtime import compare_realtime
 
-            if html_file is not None:
-                raise InvalidValue("--html has no page for spark-realtime yet: --json has all its numbers")
-            compare_realtime(job or "wordcount", policy, load, duration, interval, promises, json_file)
+            compare_realtime(job or "wordcount", policy, load, duration, interval, promises, json_file, html_file)
             return
         from rheostat.cli.compare_spark import compare_spark
 

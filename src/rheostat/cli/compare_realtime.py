@@ -32,10 +32,11 @@ def compare_realtime(
     interval_s: str | None,
     promises: Mapping[str, str | None],
     json_file: str | None,
+    html_file: str | None,
 ) -> None:
     """Predict with the simulator, run on Spark, and print both lines of every policy."""
-    from rheostat.cli.compared import promised, telling
-    from rheostat.cli.output import console, write_json
+    from rheostat.cli.compared import page_of, promised, telling
+    from rheostat.cli.output import console, write_json, write_text
     from rheostat.config.job import read_load
     from rheostat.config.reader import scalar
     from rheostat.errors import EngineError
@@ -63,6 +64,10 @@ def compare_realtime(
             done = bench.compare_realtime(name, texts, tell, load=shape, seconds=length, slo=slo, interval_s=every_s)
         out.print(table(name, done.rows))
         found += [{"job": name, **row.as_dict()} for row in done.rows]
+        if html_file is not None:
+            from rheostat.report.realtime_page import realtime_page
+
+            write_text(page_of(html_file, name, jobs), realtime_page(done))
     if json_file is not None:
         write_json(json_file, found)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def compare_spark(
     html_file: str | None,
 ) -> None:
     """Run the ways one after the other and print a line for each."""
-    from rheostat.cli.compared import promised, telling
+    from rheostat.cli.compared import page_of, promised, telling
     from rheostat.cli.output import console, write_json, write_text
     from rheostat.config.job import read_load
     from rheostat.config.reader import scalar
@@ -69,8 +68,7 @@ def compare_spark(
         if html_file is not None:
             from rheostat.report.spark_page import spark_page
 
-            path = Path(html_file)
-            write_text(str(path if len(jobs) == 1 else path.with_stem(f"{path.stem}-{name}")), spark_page(comparison))
+            write_text(page_of(html_file, name, jobs), spark_page(comparison))
     if json_file is not None:
         write_json(json_file, found)
 

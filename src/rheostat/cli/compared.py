@@ -1,9 +1,10 @@
-"""What the comparisons on a real Spark share: promises from the command line, and what is going on."""
+"""What the comparisons on a real Spark share: promises from the command line, what is going on, where pages go."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -36,3 +37,9 @@ def telling(out: Console, job: str) -> Iterator[Callable[[str], None]]:
                 out.print(what, style="dim", markup=False, soft_wrap=True)
 
         yield tell
+
+
+def page_of(html_file: str, job: str, jobs: Sequence[str]) -> str:
+    """Return where a job's page goes: where there are several jobs, each has its name in the file's."""
+    path = Path(html_file)
+    return str(path if len(jobs) == 1 else path.with_stem(f"{path.stem}-{job}"))

@@ -29,6 +29,14 @@ COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 )
 
 
+LEAD = "The same load on a real Spark, once in each of these ways, one after the other, each on a cluster of its own."
+NOTES = (
+    "The best of each column is marked; less is better in all of them",
+    "Latency is from a record's arrival at the source to the end of the batch that holds its result; what has no "
+    "result at the end is as late as it then is old",
+)
+
+
 def spark_page(comparison: SparkComparison) -> str:
     """Return one HTML document that sets ways to size a Spark job side by side."""
     trial = comparison.runs[0].trial
@@ -39,6 +47,7 @@ def spark_page(comparison: SparkComparison) -> str:
     return render(
         "spark.html.j2",
         title=f"{comparison.job} on Spark: {', '.join(row.policy for row in comparison.rows)}",
+        lead=LEAD,
         sections_={
             "Job": {
                 "pipeline": trial.pipeline,
@@ -59,7 +68,7 @@ def spark_page(comparison: SparkComparison) -> str:
             "Slo": words.settings(trial.slo) or {"promises": "nothing"},
         },
         rows=_rows(comparison),
-        notes=comparison.notes,
+        notes=(*NOTES, *comparison.notes),
         timeline=Plot("timeline", _timeline(comparison)),
     )
 

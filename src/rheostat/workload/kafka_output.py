@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import TracebackType
@@ -25,6 +25,8 @@ Parse = Callable[[bytes | None, bytes | None], tuple[str, int, int]]
 """From a record's key and value to (key, number, event time in ms)."""
 SILENT_WITHIN_S = 30.0
 """A topic that brings nothing for so long before its end is not to be read."""
+LOOKED_S = 30.0
+"""So long after a change its downtime is looked for."""
 AT_ONCE = 1000
 POLL_S = 0.1
 APPEND_TIME_TYPE = 2
@@ -131,6 +133,15 @@ def largest_silence(outputs: Iterable[Output], first_ms: int, last_ms: int) -> S
     if times[-1] < last_ms:
         gaps.append(Silence(times[-1], last_ms, over=False))
     return max(gaps, key=lambda gap: gap.length_ms) if gaps else Silence(first_ms, last_ms, over=True)
+
+
+def downtimes_s(outputs: Sequence[Output], changes_s: Sequence[float], end_s: float) -> tuple[float, ...]:
+    """Return the longest time without output after each of these changes, before the next one or the load's end."""
+    ends_s = (*changes_s, end_s)[1:]
+    return tuple(
+        largest_silence(outputs, int(at_s * 1e3), int(max(at_s, min(next_s, at_s + LOOKED_S)) * 1e3)).length_ms / 1e3
+        for at_s, next_s in zip(changes_s, ends_s, strict=True)
+    )
 
 
 def read(bootstrap: str, topic: str, parse: Parse, start: Mapping[int, int] | None = None) -> list[Output]:

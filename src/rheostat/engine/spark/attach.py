@@ -15,7 +15,7 @@ from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.engine.spark.offsets import OffsetCounter
 from rheostat.engine.spark.realtime import RealTimeEngine
 from rheostat.engine.spark.realtime_attach import begin_realtime
-from rheostat.engine.spark.restart import Pipeline, Start
+from rheostat.engine.spark.restart import Pipeline, Start, at_once
 from rheostat.engine.spark.settings import checked_executors
 from rheostat.engine.spark.slots import slots_of
 from rheostat.engine.spark.staged import PipelineFunction, Staged
@@ -291,7 +291,7 @@ def _pipeline(start: Start) -> Pipeline:
     """Return a pipeline that is not started, in a Spark that can be resized."""
     session = _active()
     check_application(str(session.sparkContext.master), dict(session.sparkContext.getConf().getAll()))
-    return Pipeline(session, start)
+    return Pipeline(session, at_once(start))
 
 
 def _name(start: object) -> str:

@@ -115,7 +115,7 @@ class RealTimeEngine:
         self.name = name or staged.name
         self.window_s, self.patience_s = window_s, patience_s
         shape = RealTime(spark, staged, self._left_s)
-        self.pipeline = Pipeline(spark, lambda allocation: staged.start(spark, allocation), clock, shape)
+        self.pipeline = Pipeline(spark, lambda allocation: staged.drawn(spark, allocation), clock, shape)
         self.topic = TopicEnds(spark, staged.source.servers, staged.source.topic, staged.source.options)
         self.partitions = self.topic.partitions()
         self.failures: list[str] = []

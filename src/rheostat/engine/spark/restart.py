@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 Start = Callable[[Allocation], "StreamingQuery"]
 """Builds and starts a query for an allocation."""
 
+Draw = Callable[[Allocation], Callable[[], "StreamingQuery"]]
+"""Does what can be done for an allocation while another query still runs; what it returns starts the query."""
+
 Prepare = Callable[[], Allocation | None]
 """Waits for what a restart needs, and returns what to build for; None when nothing is to be done."""
 
@@ -108,9 +111,13 @@ class Pipeline:
     """A query and what builds it. `doing` says what is done to it at the moment, "" when nothing is."""
 
     def __init__(
-        self, spark: SparkSession, start: Start, clock: Clock | None = None, shape: Shape | None = None
+        self,
+        spark: SparkSession,
+        draw: Draw,
+        clock: Clock | None = None,
+        shape: Shape | None = None,
     ) -> None:
-        self.spark, self._build, self._clock = spark, start, clock or WallClock()
+        self.spark, self._draw, self._clock = spark, draw, clock or WallClock()
         self.shape: Shape = shape or MicroBatch()
         self.query: StreamingQuery | None = None
         self.allocation: Allocation | None = None
@@ -192,7 +199,7 @@ class Pipeline:
 
     def _restart(self, target: Allocation, note: Note, stopped: Callable[[], None] | None) -> None:
         was, checkpoint = self._built(), Checkpoint.of(self.spark, self._running())
-        partitions = self._partitions(checkpoint, target, note)
+        partitions, ready = self._partitions(checkpoint, target, note), self._drawn(target)
         self._stop(checkpoint, partitions is not None and self.shape.exactly_once, note)
         stopped_s = self._clock.now()
         try:
@@ -200,10 +207,11 @@ class Pipeline:
                 change = Repartition(checkpoint.location, checkpoint.done, *partitions)
                 if not self._move(change, checkpoint, note):
                     target = self.shape.keeping(target, change.old)
+                    ready = self._drawn(target)
             if stopped is not None:
                 stopped()
             note(f"start with {target}")
-            self._start(target)
+            self._start(target, ready)
             self._first_sign()
         except LeaseRefused:
             raise  # another controller has the job, and starts it
@@ -265,15 +273,20 @@ class Pipeline:
             return False
         return True
 
-    def _start(self, allocation: Allocation) -> None:
+    def _drawn(self, allocation: Allocation) -> Callable[[], StreamingQuery]:
         from pyspark.sql import SparkSession
+
+        # Every thread has its own; what builds the query may ask for it.
+        SparkSession._get_j_spark_session_class(self.spark._jvm).setActiveSession(self.spark._jsparkSession)
+        return self._draw(allocation)
+
+    def _start(self, allocation: Allocation, ready: Callable[[], StreamingQuery] | None = None) -> None:
         from pyspark.sql.streaming.query import StreamingQuery
 
         self.doing = f"starting with {allocation}"
-        # Every thread has its own; what builds the query may ask for it.
-        SparkSession._get_j_spark_session_class(self.spark._jvm).setActiveSession(self.spark._jsparkSession)
+        ready = ready or self._drawn(allocation)
         with set_for_now(self.spark, {PARTITIONS: str(self.shape.shuffle_partitions(allocation))}):
-            query = self._build(allocation)
+            query = ready()
         if not isinstance(query, StreamingQuery):
             kind = f"{type(query).__module__}.{type(query).__name__}"
             raise InvalidValue(f"the function that starts the query must return it, and returned a {kind}")
@@ -320,6 +333,11 @@ class Pipeline:
         self.failure, self.doing = None, "beginning"
         self._worker = threading.Thread(target=guarded, name="rheostat-pipeline", daemon=True)
         self._worker.start()
+
+
+def at_once(start: Start) -> Draw:
+    """Draw nothing beforehand: a function of the user's builds and starts the query in one."""
+    return lambda allocation: lambda: start(allocation)
 
 
 def stop_after_batch(query: StreamingQuery, clock: Clock, wait_s: float | None) -> None:

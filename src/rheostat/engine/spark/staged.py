@@ -126,13 +126,22 @@ class Staged:
 
     def start(self, spark: SparkSession, allocation: Allocation, *, realtime: bool = True) -> StreamingQuery:
         """Start the query; in real-time mode every stage has tasks of its own, else all share the job's slots."""
+        if realtime:
+            return self.drawn(spark, allocation)()
         with set_for_now(spark, STATE_SETTINGS):
-            if not realtime:
-                tasks = dict.fromkeys(self.names, TASKS_PER_SLOT * allocation.tasks[JOB])
-                return self._writer(spark, tasks).start()
-            self._seed(spark, allocation)
-            trigger: Any = {"realTime": f"{BATCH_S:g} seconds"}
-            return self._writer(spark, allocation.tasks).trigger(**trigger).start()
+            return self._writer(spark, dict.fromkeys(self.names, TASKS_PER_SLOT * allocation.tasks[JOB])).start()
+
+    def drawn(self, spark: SparkSession, allocation: Allocation) -> Callable[[], StreamingQuery]:
+        """Build the query for real-time mode, which takes a while, and return what starts it."""
+        trigger: Any = {"realTime": f"{BATCH_S:g} seconds"}
+        writer = self._writer(spark, allocation.tasks).trigger(**trigger)
+
+        def start() -> StreamingQuery:
+            with set_for_now(spark, STATE_SETTINGS):
+                self._seed(spark, allocation)
+                return writer.start()
+
+        return start
 
     def _seed(self, spark: SparkSession, allocation: Allocation) -> None:
         """Let a micro-batch make a new checkpoint: state that real-time mode makes cannot be repartitioned.

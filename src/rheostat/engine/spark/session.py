@@ -32,9 +32,11 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m"
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m -XX:ReservedCodeCacheSize=240m"
 """Halves the start of a JVM. Long hot loops run slower for it, so only the embedded cluster gets it. The larger stack
-is for Spark's regular expressions over generated code, which overflow where a plan has long literals (seen)."""
+is for Spark's regular expressions over generated code, which overflow where a plan has long literals (seen). With one
+tier Java keeps room for 48 MB of compiled code instead of 240: a query that was started anew ten times has filled that,
+Java stops compiling for good, and everything is several times slower (seen)."""
 START_S = 120.0
 """After so long without the smallest number of executors the cluster is taken to have no room."""
 POLL_S = 0.05

@@ -30,7 +30,7 @@ from rheostat.workload.schedule import Schedule
 REALTIME_JOBS = {"wordcount": jobs.word_count, "ysb": jobs.ysb}
 WAYS = ("conttune", "ds2", "dhalion")
 SLO = Slo(headroom=0.1)
-HOLD_S, INTERVAL_S, WINDOW_S = 40.0, 5.0, 20.0
+HOLD_S, INTERVAL_S = 40.0, 5.0
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def compare_realtime(
         start=start.tasks,
         slo=slo,
         interval_s=interval_s,
-        window_s=WINDOW_S,
+        window_s=plant.metrics.window_s,
     )
     runs = run_realtime_trials([replace(trial, way=text) for text in asked], tell)
     return RealTimeComparison(name, tuple(runs), (*rows, *(score(run) for run in runs)))

@@ -22,7 +22,7 @@ PARTITIONS = 2
 WORDS_PER_LINE = 3
 VIEWS = 1 / 3
 """Share of the events that are views."""
-WINDOW_S = 30.0
+WINDOW_S = 20.0
 
 
 def _source(name: str) -> PlantOperator:

@@ -168,7 +168,7 @@ def _cpu_s(queries: Sequence[StreamingQuery], stages: Stages, records: int, cloc
     spent = {str(query.runId): 0.0 for query in queries}
     deadline_s = clock.now() + PATIENCE_S
     while True:
-        done = [sum(int(told["numInputRows"]) for told in query.recentProgress) for query in queries]
+        done = [_read(query) for query in queries]
         for stage in stages.finished():
             if stage.run_id in spent:  # not of the micro-batch that made the checkpoint
                 spent[stage.run_id] += stage.cpu_s
@@ -178,3 +178,13 @@ def _cpu_s(queries: Sequence[StreamingQuery], stages: Stages, records: int, cloc
         if failed or clock.now() > deadline_s:
             raise EngineError(f"{min(done):,} of {records:,} records were read: {failed or 'it took too long'}")
         clock.sleep_until(clock.now() + 1.0)
+
+
+def _read(query: StreamingQuery) -> float:
+    """Return how many of the topic's records are in finished batches, those that made the checkpoint among them."""
+    from rheostat.engine.spark.offsets import KafkaCounter
+    from rheostat.engine.spark.progress import parse_progress
+
+    told = query.lastProgress
+    batch = None if told is None else parse_progress(told.json)
+    return 0.0 if batch is None or not batch.sources else KafkaCounter().records(batch.sources[0].end_offset) or 0.0

@@ -7,7 +7,7 @@ import pytest
 from rheostat.engine.spark.probe import NANOSECONDS, RECORDS, SAMPLED
 from rheostat.engine.spark.progress import Batch
 from rheostat.engine.spark.realtime_window import Arrived, RealTimeWindow, Running, arrival_rate, realtime_window
-from rheostat.engine.spark.staged import LATENCY, border
+from rheostat.engine.spark.staged import LATENCY
 from rheostat.engine.spark.stages import Stage
 from rheostat.engine.spark.stretch import Chain
 
@@ -19,12 +19,15 @@ ARRIVED = [Arrived(float(second), RATE * second) for second in range(0, 101, 5)]
 def batch(number: int, start_s: float, seconds: float = 5.0, rows: int = 500, words: int = 3) -> Batch:
     """A batch whose split takes 10 ms a line and whose count takes 5 ms a word."""
     observed: dict[str, dict[str, Any]] = {
-        border("split"): {RECORDS: rows},
+        "lines": {RECORDS: rows},
         # Every word carries the stamps of its line.
         "split": {RECORDS: rows * words, SAMPLED: rows * words, NANOSECONDS: int(rows * words * 10e6)},
-        border("count"): {RECORDS: rows * words},
-        "count": {RECORDS: rows * words, SAMPLED: rows * words, NANOSECONDS: int(rows * words * 5e6)},
-        LATENCY: {"ms": [50, 80, 1000 * (seconds - 4.9)]},
+        "count": {
+            RECORDS: rows * words,
+            SAMPLED: rows * words,
+            NANOSECONDS: int(rows * words * 5e6),
+            LATENCY: [50, 80, 1000 * (seconds - 4.9)],
+        },
     }
     return Batch("q", "run", number, start_s, seconds, seconds - 0.1, rows, (), observed, 10, 4096)
 

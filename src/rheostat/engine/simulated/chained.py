@@ -17,7 +17,7 @@ from rheostat.engine.simulated.realtime import Batch, RealTimeJob
 from rheostat.engine.spark import progress
 from rheostat.engine.spark.probe import NANOSECONDS, RECORDS, SAMPLED
 from rheostat.engine.spark.realtime_window import Arrived, RealTimeWindow, Running, realtime_window
-from rheostat.engine.spark.staged import LATENCY, QUANTILES, border
+from rheostat.engine.spark.staged import LATENCY, QUANTILES
 from rheostat.engine.spark.stages import Stage
 from rheostat.engine.spark.stretch import Chain, Span, late_stages
 from rheostat.errors import EngineError
@@ -124,17 +124,21 @@ class ChainedEngine(SimulatedEngine):
 
     def _report(self, number: int, batch: Batch, errors: Sequence[float]) -> progress.Batch:
         """Write a batch as Spark's progress would, with what was counted at every stage."""
-        observed: dict[str, dict[str, object]] = {}
-        for name, work, error in list(zip(self.names, batch.stages, errors, strict=True))[1:]:
-            rows = round(work.records)
+        rows_in = [round(work.records) for work in batch.stages]
+        rows_out = [*rows_in[1:], rows_in[-1]]
+        observed: dict[str, dict[str, object]] = {self.names[0]: {RECORDS: rows_out[0]}}
+        for place, (work, error) in enumerate(list(zip(batch.stages, errors, strict=True))[1:], start=1):
             # The counters' error is in the useful time: a true rate is noisy, a count of records is not.
             useful_ns = work.useful_s / error * 1e9
-            observed[border(name)] = {RECORDS: rows}
-            observed[name] = {RECORDS: rows, SAMPLED: rows, NANOSECONDS: useful_ns}
+            observed[self.names[place]] = {
+                RECORDS: rows_out[place],
+                SAMPLED: rows_in[place],
+                NANOSECONDS: useful_ns,
+            }
         late_s = np.sort(self.fleet.span(batch.start_s, max(batch.end_s, batch.start_s + 1.0), self.replica)[:, -1])
         if len(late_s):
             ranks = [math.ceil(share * len(late_s)) - 1 for share in QUANTILES]
-            observed[LATENCY] = {"ms": [1e3 * float(late_s[rank]) for rank in ranks]}
+            observed[self.names[-1]][LATENCY] = [1e3 * float(late_s[rank]) for rank in ranks]
         work_s, rows = batch.end_s - batch.start_s, round(batch.stages[0].records)
         name, state_bytes = self.fleet.plant.name, int(self.fleet.state[:, self.replica].sum())
         # Planning and commits, which make the gap, are part of a trigger on Spark.

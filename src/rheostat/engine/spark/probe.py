@@ -9,14 +9,14 @@ and its work is seen through its stage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rheostat.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 BEGIN, END = "__rheostat_begin", "__rheostat_end"
 RECORDS, SAMPLED, NANOSECONDS = "rheostat_records", "rheostat_sampled", "rheostat_ns"
@@ -39,15 +39,25 @@ def operator(
 
     Without a function it counts the records that pass: `events.transform(rheostat.operator("parsed"))`.
     """
+    return probed(name, apply, sample)
+
+
+def probed(
+    name: str,
+    apply: Callable[[DataFrame], DataFrame] | None,
+    sample: int,
+    also: Callable[[], Sequence[Column]] = lambda: (),
+) -> Callable[[DataFrame], DataFrame]:
+    """Return the same with further sums: each `observe` costs something per record, so there is one for all of them."""
     if not name or not isinstance(name, str):
         raise InvalidValue(f"an operator needs a name, not {name!r}")
     if sample < 1:
         raise InvalidValue(f"operator {name!r}: sample must be at least 1, not {sample}")
 
-    def probed(frame: DataFrame) -> DataFrame:
+    def watched(frame: DataFrame) -> DataFrame:
         from pyspark.sql import functions as sql
 
-        counts = [sql.count(sql.lit(1)).alias(RECORDS)]
+        counts = [sql.count(sql.lit(1)).alias(RECORDS), *also()]
         if apply is None:
             return frame.observe(name, *counts)
         key = f"`{frame.columns[0]}`"
@@ -62,7 +72,7 @@ def operator(
         ]
         return stamped.observe(name, *counts).drop(BEGIN, END)
 
-    return probed
+    return watched
 
 
 def read_probe(counted: Mapping[str, Any]) -> Probe | None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from rheostat.engine.spark.probe import RECORDS, read_probe
 from rheostat.engine.spark.progress import Batch
-from rheostat.engine.spark.staged import LATENCY, border
+from rheostat.engine.spark.staged import LATENCY
 from rheostat.engine.spark.stages import Stage
 from rheostat.engine.spark.stretch import LATE, Chain, Span, held_up, late_stages, needs
 from rheostat.job.observation import EdgeReading, Latency, OperatorReading
@@ -118,7 +118,7 @@ def realtime_window(
         edges=edges,
         overloaded=() if root is None else (root,),
         overdue_s=overdue_s,
-        latency=_latency(inside),
+        latency=_latency(inside, chain.names[-1]),
         rate_per_s=rate,
         backlog=backlog,
         lag_s=None if backlog is None or not rate else backlog / rate,
@@ -165,7 +165,7 @@ def _readings(
         if place == 0:
             records, useful_s = float(sum(batch.rows for batch in inside)), None
         else:
-            records = float(sum(_count(batch, border(name)) for batch in inside))
+            records = float(sum(_count(batch, chain.names[place - 1]) for batch in inside))
             useful_s = _useful(inside, name, records)
             edges.append(EdgeReading(chain.names[place - 1], name, records / seconds))
         spent_s = max((value for value in (useful_s, cpu_s.get(name)) if value is not None), default=None)
@@ -219,9 +219,9 @@ def _backlog(
     return max(0.0, arrived[-1].records - done - rate * held_s)
 
 
-def _latency(inside: Sequence[Batch]) -> Latency | None:
+def _latency(inside: Sequence[Batch], last: str) -> Latency | None:
     """Return the worst quantiles of any batch: an overloaded one is not hidden by those on time."""
-    found = [ms for batch in inside if (ms := batch.observed.get(LATENCY, {}).get("ms"))]
+    found = [ms for batch in inside if (ms := batch.observed.get(last, {}).get(LATENCY))]
     if not found:
         return None
     worst = [max(0.0, max(float(values[place]) for values in found) / 1e3) for place in range(3)]

@@ -20,13 +20,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rheostat.engine.spark.checkpoint import FORMAT, STORE, Checkpoint, set_for_now
-from rheostat.engine.spark.probe import RECORDS, operator
+from rheostat.engine.spark.probe import RECORDS, probed
 from rheostat.engine.spark.restart import JOB, TASKS_PER_SLOT
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.allocation import Allocation
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -35,8 +35,10 @@ Slow = Callable[[int], Transform]
 """Tasks -> a step that slows rows down."""
 
 NAME = re.compile(r"[A-Za-z_][\w-]*")
-LATENCY = "rheostat-latency"
+LATENCY = "rheostat_latency_ms"
+"""Quantiles of the age of events when their rows leave the last stage, where its probe counts."""
 QUANTILES = (0.5, 0.95, 0.99)
+AGE = "__rheostat_age_ms"
 BATCH_S = 5.0
 """Spark's smallest batch of real-time mode, which is an interval of checkpoints and reports."""
 SEED_S = 60.0
@@ -48,11 +50,6 @@ STATE_SETTINGS = {
     FORMAT: "2",
 }
 """What real-time mode needs; in micro-batch too, so that the modes can be changed on one checkpoint."""
-
-
-def border(stage: str) -> str:
-    """Return the name under which the records on the way into a stage are counted."""
-    return f"into-{stage}"
 
 
 @dataclass(frozen=True)
@@ -110,18 +107,21 @@ class Staged:
         return (self.source.name, *(stage.name for stage in self.stages))
 
     def frame(self, spark: SparkSession, tasks: Mapping[str, int]) -> DataFrame:
-        """Chain the stages: an exchange, a count and probes for each."""
+        """Chain the stages: an exchange and probes for each. What leaves a part is counted under the part's name."""
         from pyspark.sql import functions as sql
 
         reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", self.source.servers)
         reader = reader.option("subscribe", self.source.topic).options(**self.source.options)
         rows = (self.source.parse or _as_it_is)(reader.load())
+        rows = rows.observe(self.source.name, sql.count(sql.lit(1)).alias(RECORDS))
         for stage in self.stages:
-            rows = rows.observe(border(stage.name), sql.count(sql.lit(1)).alias(RECORDS))
             rows = stage.apply(rows) if stage.keyed else rows.repartition(tasks[stage.name])
-            rows = operator(stage.name, stage.timed(tasks[stage.name]), sample=self.sample)(rows)
-        if self.event_time is not None:
-            rows = _timed(rows, self.event_time)
+            work = stage.timed(tasks[stage.name])
+            if self.event_time is not None and stage is self.stages[-1]:
+                aged = _aged(work, self.event_time)
+                rows = probed(stage.name, aged, self.sample, _quantiles)(rows).drop(AGE)
+            else:
+                rows = probed(stage.name, work, self.sample)(rows)
         return self.columns(rows)
 
     def start(self, spark: SparkSession, allocation: Allocation, *, realtime: bool = True) -> StreamingQuery:
@@ -285,12 +285,15 @@ def _function(name: str, apply: Transform) -> Transform:
     return apply
 
 
-def _timed(rows: DataFrame, event_time: str) -> DataFrame:
-    """Measure how old every event is when its row leaves the last stage."""
+def _aged(work: Transform, event_time: str) -> Transform:
+    """Do the work, and note how old every event then is."""
     from pyspark.sql import functions as sql
 
-    column = "__rheostat_age_ms"
     now_ms = "cast(java_method('java.lang.System', 'currentTimeMillis') as bigint)"
-    aged = rows.withColumn(column, sql.expr(f"{now_ms} - unix_millis({event_time})"))
-    quantiles = sql.percentile_approx(column, list(QUANTILES), 1000)
-    return aged.observe(LATENCY, quantiles.alias("ms")).drop(column)
+    return lambda rows: work(rows).withColumn(AGE, sql.expr(f"{now_ms} - unix_millis({event_time})"))
+
+
+def _quantiles() -> list[Column]:
+    from pyspark.sql import functions as sql
+
+    return [sql.percentile_approx(AGE, list(QUANTILES), 1000).alias(LATENCY)]

@@ -39,7 +39,7 @@ check: $(READY)  ## linter and type checker
 	$(BIN)/mypy
 
 test: check  ## linter, type checker and all tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 25
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 25 -rR
 
 bench: $(READY)  ## print what DESIGN promises about speed and fidelity
 	$(BIN)/rheostat bench all

@@ -50,9 +50,8 @@ def test_sizes_and_rates_are_tried_one_after_the_other_on_one_cluster() -> None:
         assert window is not None
         assert window.running == Allocation({JOB: asked})
         # A window is as many whole batches as there were, so its rates are those of a few seconds more or less; on a
-        # busy machine a cold executor catches up in it, and batches of many seconds are few.
-        assert window.load_per_s is not None
-        assert 50.0 * asked < window.load_per_s < 200.0 * asked
+        # busy machine a cold executor catches up in it.
+        assert window.load_per_s == pytest.approx(100.0 * asked, rel=0.3)
         assert window.throughput_per_s is not None
         assert window.throughput_per_s > 30.0 * asked
         assert told.seconds >= 30.0

@@ -69,6 +69,12 @@ class RealTimeComparison:
     rows: tuple[RealTimeScore, ...]
 
 
+def side_by_side(rows: Sequence[RealTimeScore]) -> list[RealTimeScore]:
+    """Return every policy's measured row, and the predicted one behind it."""
+    names = list(dict.fromkeys(row.policy for row in rows))
+    return sorted(rows, key=lambda row: (names.index(row.policy), row.engine == "simulated"))
+
+
 def realtime_job(name: str) -> Plant:
     """Return the simulated twin of a real-time pipeline."""
     if name not in REALTIME_JOBS:

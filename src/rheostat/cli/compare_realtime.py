@@ -78,6 +78,8 @@ def table(job: str, rows: Sequence[RealTimeScore]) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
+    from rheostat.bench.realtime_compare import side_by_side
+
     shown = Table(
         title=f"{job} in real-time mode: measured on Spark, predicted by the simulator",
         title_justify="left",
@@ -88,8 +90,7 @@ def table(job: str, rows: Sequence[RealTimeScore]) -> Table:
     shown.add_column("policy", overflow="fold", min_width=12)
     for heading, _ in COLUMNS.values():
         shown.add_column(heading, justify="right")
-    names = list(dict.fromkeys(row.policy for row in rows))
-    for row in sorted(rows, key=lambda row: (names.index(row.policy), row.engine == "simulated")):
+    for row in side_by_side(rows):
         cells = [f"{getattr(row, field):{form}}" for field, (_, form) in COLUMNS.items()]
         shown.add_row("  predicted" if row.engine == "simulated" else escape(row.policy), *cells)
     return shown

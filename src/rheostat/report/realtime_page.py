@@ -64,9 +64,10 @@ def realtime_page(comparison: RealTimeComparison) -> str:
 
 
 def _rows(rows: Sequence[RealTimeScore]) -> Table:
-    names = list(dict.fromkeys(row.policy for row in rows))
+    from rheostat.bench.realtime_compare import side_by_side
+
     lines = []
-    for row in sorted(rows, key=lambda row: (names.index(row.policy), row.engine == "simulated")):
+    for row in side_by_side(rows):
         foretold = row.engine == "simulated"
         kind = "number muted" if foretold else "number"
         cells = [Cell(write(getattr(row, name)), kind) for name, _, write in COLUMNS]

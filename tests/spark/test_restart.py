@@ -126,6 +126,27 @@ def test_a_build_that_fails_is_replaced_by_the_one_before(spark: SparkSession, c
     pipeline.query.stop()
 
 
+def test_a_query_that_cannot_be_drawn_leaves_the_running_one_alone(spark: SparkSession, counting: Counting) -> None:
+    def draw(allocation: Allocation) -> Callable[[], Any]:
+        if allocation.slots == 13:
+            raise ValueError("thirteen cannot be drawn")
+        return lambda: counting(allocation)
+
+    notes: list[str] = []
+    pipeline = Pipeline(spark, draw)
+    pipeline.begin(Allocation({JOB: 1}))
+    pipeline.wait()
+    first = pipeline.query
+    pipeline.rebuild(lambda: Allocation({JOB: 13}), notes.append)
+    pipeline.wait()
+    assert pipeline.query is first
+    assert first is not None
+    assert (pipeline.slots, pipeline.status, first.isActive) == (1, Status.RUNNING, True)
+    assert "thirteen cannot be drawn" in pipeline.fixed
+    assert "stop after a batch" not in notes
+    first.stop()
+
+
 def test_fewer_slots_than_hoped_for_need_no_restart(spark: SparkSession, counting: Counting) -> None:
     notes: list[str] = []
     pipeline = Pipeline(spark, at_once(counting))

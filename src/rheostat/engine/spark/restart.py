@@ -199,7 +199,12 @@ class Pipeline:
 
     def _restart(self, target: Allocation, note: Note, stopped: Callable[[], None] | None) -> None:
         was, checkpoint = self._built(), Checkpoint.of(self.spark, self._running())
-        partitions, ready = self._partitions(checkpoint, target, note), self._drawn(target)
+        partitions = self._partitions(checkpoint, target, note)
+        try:
+            ready = self._drawn(target)
+        except Exception as error:
+            self._cannot_be_built(target, error)
+            raise
         self._stop(checkpoint, partitions is not None and self.shape.exactly_once, note)
         stopped_s = self._clock.now()
         try:
@@ -217,7 +222,7 @@ class Pipeline:
             raise  # another controller has the job, and starts it
         except Exception as error:
             if not isinstance(error, JournalError):
-                self.fixed = f"it could not be built for {target}: {_words(error)}"
+                self._cannot_be_built(target, error)
             with suppress(JournalError):
                 note(f"start with {was} as before: {_words(error)}")
             self._start(was)
@@ -272,6 +277,9 @@ class Pipeline:
             note(self.kept)
             return False
         return True
+
+    def _cannot_be_built(self, target: Allocation, error: Exception) -> None:
+        self.fixed = f"it could not be built for {target}: {_words(error)}"
 
     def _drawn(self, allocation: Allocation) -> Callable[[], StreamingQuery]:
         from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ from rheostat.bench.spark_score import (
     weighted_quantiles,
 )
 from rheostat.bench.spark_trial import STATIC_MAX, STATIC_MIN, Trial, TrialRun
-from rheostat.engine.spark.progress import Batch, SourceProgress
+from rheostat.engine.batches.progress import Batch, SourceProgress
 from rheostat.errors import InvalidValue
 from rheostat.job.slo import Slo
 from rheostat.workload.loads import Constant

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from rheostat.engine.spark.batchfit import Sample, Sizes, fit_batches
+from rheostat.engine.batches.batch_time import Sample, Sizes, fit_batches
 
 
 def batches(

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from rheostat.engine.spark.executors import Executor, Loss
-from rheostat.engine.spark.hindrance import gc_share, hindrances, lost_executors, unused
-from rheostat.engine.spark.progress import Batch, SourceProgress
-from rheostat.engine.spark.stages import Stage
+from rheostat.engine.batches.bottleneck import gc_share, hindrances, unused
+from rheostat.engine.batches.progress import Batch, SourceProgress
+from rheostat.engine.batches.stage import Stage
+from rheostat.engine.spark.executors import Executor, Loss, lost_executors
 from rheostat.job.observation import BatchTime
 
 

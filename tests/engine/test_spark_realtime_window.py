@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from rheostat.engine.spark.probe import NANOSECONDS, RECORDS, SAMPLED
-from rheostat.engine.spark.progress import Batch
-from rheostat.engine.spark.realtime_window import Arrived, RealTimeWindow, Running, arrival_rate, realtime_window
-from rheostat.engine.spark.staged import LATENCY
-from rheostat.engine.spark.stages import Stage
-from rheostat.engine.spark.stretch import Chain
+from rheostat.engine.batches.lateness import Chain
+from rheostat.engine.batches.probe import LATENCY, NANOSECONDS, RECORDS, SAMPLED
+from rheostat.engine.batches.progress import Batch
+from rheostat.engine.batches.realtime_window import Arrived, RealTimeWindow, Running, arrival_rate, realtime_window
+from rheostat.engine.batches.stage import Stage
 
 CHAIN = Chain(("lines", "split", "count"), {"lines": 2, "split": 2, "count": 4}, 5.0)
 RATE = 100.0

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rheostat.engine.spark.stages import Stage, StageBook, parse_stage, widest
+from rheostat.engine.batches.stage import Stage, StageBook, parse_stage, widest
 
 Row = dict[str, Any]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rheostat.engine.spark.stretch import Chain, Span, held_up, late_stages, needs, worth_waiting_s
+from rheostat.engine.batches.lateness import Chain, Span, held_up, late_stages, needs, worth_waiting_s
 from rheostat.job.observation import OperatorReading
 
 CHAIN = Chain(("in", "map", "count"), {"in": 1, "map": 2, "count": 3}, 5.0)

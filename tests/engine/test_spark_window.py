@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rheostat.engine.spark.offsets import (
+from rheostat.engine.batches.offsets import (
     KafkaCounter,
     OffsetCounter,
     RateCounter,
@@ -15,11 +15,11 @@ from rheostat.engine.spark.offsets import (
     UnknownCounter,
     counter_for,
 )
-from rheostat.engine.spark.probe import Probe
-from rheostat.engine.spark.progress import Batch, SourceProgress, parse_progress
-from rheostat.engine.spark.readings import job_reading
-from rheostat.engine.spark.stages import Stage, parse_stage
-from rheostat.engine.spark.window import QueryWindow, query_window, unsettled
+from rheostat.engine.batches.probe import Probe
+from rheostat.engine.batches.progress import Batch, SourceProgress, parse_progress
+from rheostat.engine.batches.readings import job_reading
+from rheostat.engine.batches.stage import Stage, parse_stage
+from rheostat.engine.batches.window import QueryWindow, query_window, unsettled
 
 REPORT: dict[str, Any] = {
     "id": "c4c664f4",

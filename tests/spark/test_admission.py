@@ -6,9 +6,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from rheostat.engine.batches.progress import Batch, parse_progress
 from rheostat.engine.spark.admission import Admission
 from rheostat.engine.spark.feed import Feed
-from rheostat.engine.spark.progress import Batch, parse_progress
 
 PATIENCE_S = 60.0
 

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import rheostat
+from rheostat.engine.batches.offsets import RowCounter
 from rheostat.engine.spark.checks import (
     check_application,
     check_queries,
@@ -18,7 +19,6 @@ from rheostat.engine.spark.checks import (
     refuse_trigger,
     session_of,
 )
-from rheostat.engine.spark.offsets import RowCounter
 from rheostat.errors import InvalidValue
 from rheostat.job.slo import Slo
 

@@ -29,10 +29,10 @@ from sqlalchemy import event
 from sqlalchemy.pool import Pool
 
 import rheostat
+from rheostat.engine.batches.offsets import RowCounter
 from rheostat.engine.spark.attach import Scaler
 from rheostat.engine.spark.executors import SparkScheduler
 from rheostat.engine.spark.microbatch import MicroBatchEngine
-from rheostat.engine.spark.offsets import RowCounter
 from rheostat.errors import RheostatError
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.observation import Change

@@ -182,8 +182,8 @@ def _cpu_s(queries: Sequence[StreamingQuery], stages: Stages, records: int, cloc
 
 def _read(query: StreamingQuery) -> float:
     """Return how many of the topic's records are in finished batches, those that made the checkpoint among them."""
-    from rheostat.engine.spark.offsets import KafkaCounter
-    from rheostat.engine.spark.progress import parse_progress
+    from rheostat.engine.batches.offsets import KafkaCounter
+    from rheostat.engine.batches.progress import parse_progress
 
     told = query.lastProgress
     batch = None if told is None else parse_progress(told.json)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from rheostat.bench.outside import Outside
 from rheostat.bench.processes import in_own_process, kill_an_executor
 from rheostat.clock import WallClock
+from rheostat.engine.batches.progress import Batch
 from rheostat.engine.simulated.curves import Curve
-from rheostat.engine.spark.progress import Batch
 from rheostat.engine.spark.quiet import quiet
 from rheostat.errors import InvalidValue, RheostatError
 from rheostat.job.frozen import check_number
@@ -183,8 +183,8 @@ class _Running:
         self.outside = Outside(folder / "checkpoint")
 
     def measure(self) -> TrialRun:
+        from rheostat.engine.batches.progress import parse_progress
         from rheostat.engine.spark.feed import Feed
-        from rheostat.engine.spark.progress import parse_progress
 
         feed = Feed()
         self.spark.streams.addListener(feed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rheostat.engine.spark.offsets import OffsetCounter
+from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.engine.spark.testbed import Injected
 from rheostat.errors import InvalidValue
 from rheostat.job.decision import Phase

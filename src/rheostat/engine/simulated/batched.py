@@ -1,7 +1,7 @@
 """A replica that works in micro-batches behind the Engine port.
 
 It shows what `engine.spark.microbatch` shows of a real application, and by the same function: finished batches and
-their stages become a window in `engine.spark.window`.
+their stages become a window in `engine.batches.window`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from rheostat.engine.batches import progress
+from rheostat.engine.batches.readings import idle, job_reading
+from rheostat.engine.batches.stage import Stage
+from rheostat.engine.batches.window import QueryWindow, query_window
 from rheostat.engine.simulated.engine import SimulatedEngine
 from rheostat.engine.simulated.fleet import Fleet
 from rheostat.engine.simulated.microbatch import Batch, MicroBatchJob
-from rheostat.engine.spark import progress
-from rheostat.engine.spark.readings import idle, job_reading
-from rheostat.engine.spark.stages import Stage
-from rheostat.engine.spark.window import QueryWindow, query_window
 from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Change, Observation, OperatorReading, SourceReading

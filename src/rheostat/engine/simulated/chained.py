@@ -1,7 +1,7 @@
 """A replica in real-time mode behind the Engine port.
 
 It shows what an engine sees of such a query on Spark, and by the same function: finished batches, their stages and
-probes become a window in `engine.spark.realtime_window`. Nothing is reported while a batch runs.
+probes become a window in `engine.batches.realtime_window`. Nothing is reported while a batch runs.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rheostat.engine.batches import progress
+from rheostat.engine.batches.lateness import Chain, Span, late_stages
+from rheostat.engine.batches.probe import LATENCY, NANOSECONDS, QUANTILES, RECORDS, SAMPLED
+from rheostat.engine.batches.realtime_window import Arrived, RealTimeWindow, Running, realtime_window
+from rheostat.engine.batches.stage import Stage
 from rheostat.engine.simulated.engine import SimulatedEngine
 from rheostat.engine.simulated.fleet import Fleet
 from rheostat.engine.simulated.realtime import Batch, RealTimeJob
-from rheostat.engine.spark import progress
-from rheostat.engine.spark.probe import NANOSECONDS, RECORDS, SAMPLED
-from rheostat.engine.spark.realtime_window import Arrived, RealTimeWindow, Running, realtime_window
-from rheostat.engine.spark.staged import LATENCY, QUANTILES
-from rheostat.engine.spark.stages import Stage
-from rheostat.engine.spark.stretch import Chain, Span, late_stages
 from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Change, Observation, OperatorReading, SourceReading, Status

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rheostat.engine.batches.lateness import worth_waiting_s
 from rheostat.engine.simulated.arrivals import TINY, Arrivals
 from rheostat.engine.simulated.discipline import RealTime, Span
-from rheostat.engine.spark.stretch import worth_waiting_s
 from rheostat.job.allocation import Allocation
 
 KEPT = 512

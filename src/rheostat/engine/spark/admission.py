@@ -12,8 +12,8 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rheostat.engine.spark.offsets import decoded
-from rheostat.engine.spark.progress import Batch, SourceProgress
+from rheostat.engine.batches.offsets import decoded
+from rheostat.engine.batches.progress import Batch, SourceProgress
 
 ALL = "All Available"
 """How Spark writes that there is no limit."""

@@ -402,3 +402,16 @@ class Executors:
                 # The reason comes milliseconds later than the fact: see `losses`.
                 self._losses = [*self._losses, Loss(executor, self._clock.now())][-LOSSES_KEPT:]
         return registered
+
+
+def lost_executors(losses: Sequence[Loss]) -> str:
+    """Name executors that died, and why, as far as Spark says."""
+    reasons: dict[str, list[str]] = {}
+    for loss in losses:
+        reasons.setdefault(loss.reason or "Spark gives no reason", []).append(loss.executor.id)
+    texts = []
+    for reason, ids in reasons.items():
+        # Spark's own exit code after an OutOfMemoryError, and what is left after a kill by the system.
+        memory = ": give executors more memory" if "OutOfMemory" in reason or "code 52" in reason else ""
+        texts.append(f"lost executor{'s' if len(ids) > 1 else ''} {', '.join(ids)}: {reason}{memory}")
+    return "; ".join(texts)

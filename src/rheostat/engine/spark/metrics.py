@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from rheostat.clock import WallClock
 from rheostat.deadline import Deadline
+from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.engine.exposition import Counts, families
 from rheostat.engine.spark.checks import check_counters, check_queries, refuse_live, session_of
 from rheostat.engine.spark.microbatch import MicroBatchEngine
-from rheostat.engine.spark.offsets import OffsetCounter
 from rheostat.errors import EngineError, InvalidValue, RheostatError
 from rheostat.job.frozen import check_number
 from rheostat.job.observation import Observation

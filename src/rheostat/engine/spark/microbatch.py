@@ -12,17 +12,18 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from rheostat.engine.batches.batch_time import Sizes
+from rheostat.engine.batches.bottleneck import unused
+from rheostat.engine.batches.offsets import OffsetCounter, counter_for
+from rheostat.engine.batches.progress import Batch, parse_progress
+from rheostat.engine.batches.readings import idle, job_reading, named_readings, worst_latency
+from rheostat.engine.batches.stage import Stage, widest
+from rheostat.engine.batches.window import QueryWindow, query_window, unsettled
 from rheostat.engine.spark.admission import Admission
-from rheostat.engine.spark.batchfit import Sizes
-from rheostat.engine.spark.executors import Executors, Loss
+from rheostat.engine.spark.executors import Executors, Loss, lost_executors
 from rheostat.engine.spark.feed import Feed
-from rheostat.engine.spark.hindrance import lost_executors, unused
-from rheostat.engine.spark.offsets import OffsetCounter, counter_for
-from rheostat.engine.spark.progress import Batch, parse_progress
-from rheostat.engine.spark.readings import idle, job_reading, named_readings, worst_latency
 from rheostat.engine.spark.restart import JOB, Pipeline
-from rheostat.engine.spark.stages import Stage, Stages, widest
-from rheostat.engine.spark.window import QueryWindow, query_window, unsettled
+from rheostat.engine.spark.stages import Stages
 from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.job.graph import Graph, JobSpec, Tunable

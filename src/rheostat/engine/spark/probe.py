@@ -9,27 +9,17 @@ and its work is seen through its stage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
+from rheostat.engine.batches.probe import NANOSECONDS, RECORDS, SAMPLED
 from rheostat.errors import InvalidValue
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 BEGIN, END = "__rheostat_begin", "__rheostat_end"
-RECORDS, SAMPLED, NANOSECONDS = "rheostat_records", "rheostat_sampled", "rheostat_ns"
 NOW_NS = "cast(java_method('java.lang.System', 'nanoTime') as bigint)"
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """What one batch's probe counted."""
-
-    records: int
-    useful_s: float | None
-    """Seconds of all tasks together; None where the stamps did not come through."""
 
 
 def operator(
@@ -73,13 +63,3 @@ def probed(
         return stamped.observe(name, *counts).drop(BEGIN, END)
 
     return watched
-
-
-def read_probe(counted: Mapping[str, Any]) -> Probe | None:
-    """Return what a probe counted in one batch; None for observations that are not ours."""
-    if RECORDS not in counted:
-        return None
-    records, sampled = int(counted[RECORDS]), int(counted.get(SAMPLED) or 0)
-    if not sampled:
-        return Probe(records, 0.0 if records == 0 else None)
-    return Probe(records, float(counted[NANOSECONDS] or 0) / 1e9 * records / sampled)

@@ -17,18 +17,19 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from rheostat.engine.batches.lateness import Chain, worth_waiting_s
+from rheostat.engine.batches.offsets import KafkaCounter
+from rheostat.engine.batches.progress import Batch, parse_progress
+from rheostat.engine.batches.realtime_window import Arrived, RealTimeWindow, Running, arrival_rate, realtime_window
+from rheostat.engine.batches.stage import Stage
 from rheostat.engine.spark.checkpoint import Checkpoint, StateStore
 from rheostat.engine.spark.downtime import Downtime, expected_downtime_s
 from rheostat.engine.spark.feed import Feed
-from rheostat.engine.spark.offsets import KafkaCounter
 from rheostat.engine.spark.owner import Owner
-from rheostat.engine.spark.progress import Batch, parse_progress
-from rheostat.engine.spark.realtime_window import Arrived, RealTimeWindow, Running, arrival_rate, realtime_window
 from rheostat.engine.spark.restart import Pipeline
 from rheostat.engine.spark.slots import Slots
 from rheostat.engine.spark.staged import BATCH_S, Staged
-from rheostat.engine.spark.stages import Stage, Stages
-from rheostat.engine.spark.stretch import Chain, worth_waiting_s
+from rheostat.engine.spark.stages import Stages
 from rheostat.engine.spark.topic import TopicEnds
 from rheostat.errors import EngineError, RheostatError
 from rheostat.job.allocation import Allocation

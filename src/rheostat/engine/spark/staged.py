@@ -19,8 +19,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from rheostat.engine.batches.probe import LATENCY, QUANTILES, RECORDS
 from rheostat.engine.spark.checkpoint import FORMAT, STORE, Checkpoint, set_for_now
-from rheostat.engine.spark.probe import RECORDS, probed
+from rheostat.engine.spark.probe import probed
 from rheostat.engine.spark.restart import JOB, TASKS_PER_SLOT
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.allocation import Allocation
@@ -35,9 +36,6 @@ Slow = Callable[[int], Transform]
 """Tasks -> a step that slows rows down."""
 
 NAME = re.compile(r"[A-Za-z_][\w-]*")
-LATENCY = "rheostat_latency_ms"
-"""Quantiles of the age of events when their rows leave the last stage, where its probe counts."""
-QUANTILES = (0.5, 0.95, 0.99)
 AGE = "__rheostat_age_ms"
 AGES_PER_TIMED = 8
 """For each record that is timed, so many tell their age: quantiles need more of them, and all would cost a quarter of

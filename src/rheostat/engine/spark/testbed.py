@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from rheostat.clock import WallClock
+from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.engine.spark.microbatch import MicroBatchEngine
-from rheostat.engine.spark.offsets import OffsetCounter
 from rheostat.engine.spark.quiet import quiet
 from rheostat.engine.spark.restart import JOB
 from rheostat.engine.spark.session import session

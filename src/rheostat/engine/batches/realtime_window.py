@@ -13,11 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rheostat.engine.spark.probe import RECORDS, read_probe
-from rheostat.engine.spark.progress import Batch
-from rheostat.engine.spark.staged import LATENCY
-from rheostat.engine.spark.stages import Stage
-from rheostat.engine.spark.stretch import LATE, Chain, Span, held_up, late_stages, needs
+from rheostat.engine.batches.lateness import LATE, Chain, Span, held_up, late_stages, needs
+from rheostat.engine.batches.probe import LATENCY, RECORDS, read_probe
+from rheostat.engine.batches.progress import Batch
+from rheostat.engine.batches.stage import Stage
 from rheostat.job.observation import EdgeReading, Latency, OperatorReading
 
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
-from rheostat.engine.spark.batchfit import Sample, fit_batches
-from rheostat.engine.spark.hindrance import gc_share, hindrances
-from rheostat.engine.spark.offsets import OffsetCounter
-from rheostat.engine.spark.probe import Probe, read_probe
-from rheostat.engine.spark.progress import Batch, SourceProgress
-from rheostat.engine.spark.stages import Stage, widest
+from rheostat.engine.batches.batch_time import Sample, fit_batches
+from rheostat.engine.batches.bottleneck import gc_share, hindrances
+from rheostat.engine.batches.offsets import OffsetCounter
+from rheostat.engine.batches.probe import Probe, read_probe
+from rheostat.engine.batches.progress import Batch, SourceProgress
+from rheostat.engine.batches.stage import Stage, widest
 from rheostat.job.observation import BatchTime, Latency
 
 GAPS = 12

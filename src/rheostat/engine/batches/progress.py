@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from rheostat.engine.spark.offsets import decoded
+from rheostat.engine.batches.offsets import decoded
 
 
 @dataclass(frozen=True, slots=True)

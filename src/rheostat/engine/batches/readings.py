@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rheostat.engine.spark.window import QueryWindow
+from rheostat.engine.batches.window import QueryWindow
 from rheostat.job.observation import Latency, OperatorReading
 
 CALM = Latency(0, 0, 0, 0, 0, 0)

@@ -8,14 +8,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from statistics import median
-from typing import TYPE_CHECKING
 
-from rheostat.engine.spark.progress import Batch
-from rheostat.engine.spark.stages import Stage
+from rheostat.engine.batches.progress import Batch
+from rheostat.engine.batches.stage import Stage
 from rheostat.job.observation import BatchTime
-
-if TYPE_CHECKING:
-    from rheostat.engine.spark.executors import Loss
 
 BEHIND_S = 1.0
 """Batches shorter than this are not slow, whatever they are made of."""
@@ -55,19 +51,6 @@ def unused(useful: int, slots: int) -> str:
     """Say that slots outnumber the tasks that there can be at a time."""
     cure = "more partitions (repartition, spark.sql.shuffle.partitions, partitions of the topic) would use the rest"
     return f"only {useful} of {slots} slots can be used, there are never more than {useful} tasks at a time: {cure}"
-
-
-def lost_executors(losses: Sequence[Loss]) -> str:
-    """Name executors that died, and why, as far as Spark says."""
-    reasons: dict[str, list[str]] = {}
-    for loss in losses:
-        reasons.setdefault(loss.reason or "Spark gives no reason", []).append(loss.executor.id)
-    texts = []
-    for reason, ids in reasons.items():
-        # Spark's own exit code after an OutOfMemoryError, and what is left after a kill by the system.
-        memory = ": give executors more memory" if "OutOfMemory" in reason or "code 52" in reason else ""
-        texts.append(f"lost executor{'s' if len(ids) > 1 else ''} {', '.join(ids)}: {reason}{memory}")
-    return "; ".join(texts)
 
 
 def gc_share(stages: Sequence[Stage]) -> float | None:

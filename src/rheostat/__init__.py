@@ -11,7 +11,7 @@ _LAZY = {
     "metrics": "rheostat.engine.spark.metrics",
     "operator": "rheostat.engine.spark.probe",
     "pipeline": "rheostat.engine.spark.staged",
-    "session": "rheostat.engine.spark.session",
+    "session": "rheostat.engine.spark.session.session",
     "Allocation": "rheostat.job.allocation",
     "Slo": "rheostat.job.slo",
     "Bounds": "rheostat.job.slo",
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rheostat.engine.spark.attach import autoscale
     from rheostat.engine.spark.metrics import metrics
     from rheostat.engine.spark.probe import operator
-    from rheostat.engine.spark.session import session
+    from rheostat.engine.spark.session.session import session
     from rheostat.engine.spark.staged import pipeline
     from rheostat.job.allocation import Allocation
     from rheostat.job.guards import Guards

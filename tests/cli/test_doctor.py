@@ -50,7 +50,7 @@ def test_the_java_that_spark_will_start_is_told(tmp_path: Path, monkeypatch: pyt
 
 
 def test_no_java_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rheostat.engine.spark.java.PLACES", {})
+    monkeypatch.setattr("rheostat.engine.spark.session.java.PLACES", {})
     (check,) = [check for check in doctor.checks() if check.what == "Java"]
     assert check.state == "optional"
     assert "JAVA_HOME" in check.found

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from rheostat.engine.spark.java import found_java, use_java, wrapped
+from rheostat.engine.spark.session.java import found_java, use_java, wrapped
 from rheostat.errors import EngineError
 
 

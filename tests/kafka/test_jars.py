@@ -58,7 +58,7 @@ def kept(machine: Path) -> list[str]:
 def test_the_real_jars_are_there_and_a_second_fetch_starts_nothing(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rheostat.engine.spark.java.PLACES", {})  # whoever looks for Java gets an error
+    monkeypatch.setattr("rheostat.engine.spark.session.java.PLACES", {})  # whoever looks for Java gets an error
     names = {jar.name for jar in kafka_jars.broker_jars() + kafka_jars.connector_jars()}
     assert names >= {name.partition("/")[2] for name in jar_names()}
 
@@ -138,7 +138,7 @@ def test_a_mirror_is_named_by_the_user_s_own_settings(machine: Path, monkeypatch
 
 
 def test_without_java_it_says_so(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rheostat.engine.spark.java.PLACES", {})
+    monkeypatch.setattr("rheostat.engine.spark.session.java.PLACES", {})
     with pytest.raises(EngineError, match="install Java 17 or newer"):
         kafka_jars.fetch()
 

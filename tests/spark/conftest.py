@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from rheostat.engine.spark.java import use_java
-from rheostat.engine.spark.session import QUICK_START
+from rheostat.engine.spark.session.java import use_java
+from rheostat.engine.spark.session.session import QUICK_START
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

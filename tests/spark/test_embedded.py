@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rheostat.engine.spark.embedded import environment, link_home
+from rheostat.engine.spark.session.embedded import environment, link_home
 
 
 def test_a_home_of_links_has_all_but_what_workers_wrote(tmp_path: Path) -> None:

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from rheostat.engine.spark.session import (
+from rheostat.engine.spark.session.session import (
     classic_context,
     refuse_connect,
     session,
     session_settings,
     still_starting,
 )
-from rheostat.engine.spark.settings import NEEDED, check_master, missing_settings, untested_master
+from rheostat.engine.spark.session.settings import NEEDED, check_master, missing_settings, untested_master
 from rheostat.errors import InvalidValue
 
 

@@ -27,7 +27,7 @@ from rheostat.bench.realtime_trial import counted, expected, local_session
 from rheostat.engine.spark.attach import Scaler
 from rheostat.engine.spark.checkpoint import PARTITIONS, Checkpoint, set_for_now
 from rheostat.engine.spark.kafka_jars import connector_jars
-from rheostat.engine.spark.quiet import quiet
+from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.spark.slots import slots_of
 from rheostat.engine.spark.staged import Staged
 from rheostat.job.allocation import Allocation

@@ -24,7 +24,7 @@ from rheostat.engine.spark import owner, realtime
 from rheostat.engine.spark.attach import Scaler
 from rheostat.engine.spark.checkpoint import Checkpoint
 from rheostat.engine.spark.kafka_client import producer
-from rheostat.engine.spark.quiet import quiet
+from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.spark.staged import Staged
 from rheostat.errors import RheostatError
 from rheostat.job.allocation import Allocation

@@ -28,7 +28,7 @@ from pyspark.sql.functions import sum as total
 from pyspark.sql.streaming.query import StreamingQuery
 
 from rheostat.engine.spark.executors import Executors, SparkScheduler
-from rheostat.engine.spark.session import session
+from rheostat.engine.spark.session.session import session
 from rheostat.job.observation import Change
 
 LARGEST = 5

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from rheostat.bench.processes import kill_an_executor
 from rheostat.clock import WallClock
 from rheostat.engine.spark.attach import Scaler, autoscale
-from rheostat.engine.spark.quiet import quiet
-from rheostat.engine.spark.session import session
+from rheostat.engine.spark.session.log4j import quiet
+from rheostat.engine.spark.session.session import session
 from rheostat.errors import RheostatError
 from rheostat.job.slo import Slo
 from rheostat.loop import Step

@@ -28,7 +28,7 @@ from rheostat.bench.realtime_trial import SINK, SOURCE, drained, keys_wrong, loc
 from rheostat.clock import WallClock
 from rheostat.engine.spark import kafka_client
 from rheostat.engine.spark.broker import Broker
-from rheostat.engine.spark.quiet import quiet
+from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.spark.staged import Builder, Staged
 from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation

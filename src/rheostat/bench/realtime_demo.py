@@ -23,7 +23,7 @@ from rheostat.clock import WallClock
 from rheostat.engine.simulated.jobs.realtime import PARTITIONS, SLOTS
 from rheostat.engine.spark.attach import Scaler, autoscale
 from rheostat.engine.spark.broker import Broker
-from rheostat.engine.spark.quiet import quiet
+from rheostat.engine.spark.session.log4j import quiet
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Slo
 from rheostat.loop import Step

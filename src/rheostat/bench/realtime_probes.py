@@ -31,7 +31,7 @@ from rheostat.bench.realtime_trial import (
 from rheostat.clock import WallClock
 from rheostat.engine.simulated.jobs.realtime import word_count
 from rheostat.engine.spark.broker import Broker
-from rheostat.engine.spark.quiet import quiet
+from rheostat.engine.spark.session.log4j import quiet
 from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.workload.loads import Steps

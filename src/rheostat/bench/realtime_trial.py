@@ -18,7 +18,7 @@ from rheostat.engine.simulated import Plant, SimulatedTestbed
 from rheostat.engine.simulated.jobs.realtime import JOBS
 from rheostat.engine.spark.broker import APPEND_TIME, Broker
 from rheostat.engine.spark.kafka_jars import connector_jars
-from rheostat.engine.spark.quiet import quiet
+from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.spark.staged import Staged
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Slo
@@ -169,7 +169,7 @@ def warm(scaler: Scaler, clock: WallClock) -> None:
 
 def local_session(slots: int, conf: Mapping[str, str]) -> SparkSession:
     """Start a Spark in this process, with slots for real-time mode and the connector for Kafka."""
-    from rheostat.engine.spark.session import started
+    from rheostat.engine.spark.session.session import started
 
     return started(
         {

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from rheostat.bench.measure import Measure, Progress
 from rheostat.bench.processes import in_own_process
 from rheostat.bench.spark_trial import Trial, TrialRun, run_trials
-from rheostat.engine.spark.quiet import quiet
+from rheostat.engine.spark.session.log4j import quiet
 from rheostat.workload.loads import Constant
 from rheostat.workload.schedule import Schedule
 
@@ -84,7 +84,7 @@ def run_pairs(pipeline: str, rows: int, batches: int) -> Pairs:
     from rheostat.clock import WallClock
     from rheostat.engine.spark.attach import autoscale
     from rheostat.engine.spark.probe import operator
-    from rheostat.engine.spark.session import session
+    from rheostat.engine.spark.session.session import session
     from rheostat.engine.spark.stages import Stages
     from rheostat.workload.pipeline import plain
 

@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from rheostat.bench.measure import Measure, Progress
 from rheostat.bench.outside import Outside
 from rheostat.bench.processes import kill_an_executor, processes_below
-from rheostat.engine.spark.quiet import quiet
+from rheostat.engine.spark.session.log4j import quiet
 from rheostat.errors import RheostatError
 from rheostat.model.recovery import Course, implied_downtime_s, recovery_time_s
 from rheostat.workload.loads import Constant
@@ -181,7 +181,7 @@ class _Job:
 
 def drive(folder: str, schedule: Schedule) -> None:
     """Run the query until this process is killed."""
-    from rheostat.engine.spark.session import session
+    from rheostat.engine.spark.session.session import session
     from rheostat.workload.pacing import paced
     from rheostat.workload.source import stream
 

@@ -18,7 +18,7 @@ from rheostat.bench.processes import in_own_process, kill_an_executor
 from rheostat.clock import WallClock
 from rheostat.engine.batches.progress import Batch
 from rheostat.engine.simulated.curves import Curve
-from rheostat.engine.spark.quiet import quiet
+from rheostat.engine.spark.session.log4j import quiet
 from rheostat.errors import InvalidValue, RheostatError
 from rheostat.job.frozen import check_number
 from rheostat.job.slo import Slo
@@ -140,7 +140,7 @@ def run_trial(trial: Trial) -> TrialRun:
 
 
 def _session(trial: Trial, folder: Path) -> SparkSession:
-    from rheostat.engine.spark.session import session, session_settings, started
+    from rheostat.engine.spark.session.session import session, session_settings, started
 
     conf = {
         **quiet(folder),

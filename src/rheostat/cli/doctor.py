@@ -122,7 +122,7 @@ def _machine() -> Check:
 
 def _java() -> Check:
     """Say which Java Spark will start, and what is wrong with those before it. Only Spark needs one."""
-    from rheostat.engine.spark.java import found_java
+    from rheostat.engine.spark.session.java import found_java
 
     try:
         java = found_java()

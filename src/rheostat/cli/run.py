@@ -190,8 +190,8 @@ def _session(
     import os
 
     from rheostat.config.reader import scalar
-    from rheostat.engine.spark.session import session, started
-    from rheostat.engine.spark.settings import NEEDED, RECOMMENDED
+    from rheostat.engine.spark.session.session import session, started
+    from rheostat.engine.spark.session.settings import NEEDED, RECOMMENDED
     from rheostat.errors import InvalidValue
 
     own = {"spark.ui.showConsoleProgress": "false"}
@@ -259,7 +259,7 @@ def _policy_and_slo(policy: str | None, headroom: str | None, max_latency: str |
 
 def _bounds(text: str) -> tuple[int, int]:
     from rheostat.config.reader import scalar
-    from rheostat.engine.spark.settings import checked_executors
+    from rheostat.engine.spark.session.settings import checked_executors
     from rheostat.errors import InvalidValue
 
     numbers = tuple(scalar(part) for part in text.split(":"))

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from rheostat.clock import WallClock
 from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.engine.spark.begin import begin
-from rheostat.engine.spark.checks import ATTACHED, check_application, check_attach, refuse_second
+from rheostat.engine.spark.checks import ATTACHED, check_attach, refuse_second
 from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.engine.spark.realtime import RealTimeEngine
 from rheostat.engine.spark.realtime_attach import begin_realtime
 from rheostat.engine.spark.restart import Pipeline, Start, at_once
-from rheostat.engine.spark.settings import checked_executors
+from rheostat.engine.spark.session.settings import check_application, checked_executors
 from rheostat.engine.spark.slots import slots_of
 from rheostat.engine.spark.staged import PipelineFunction, Staged
 from rheostat.errors import InvalidValue, LeaseRefused, RheostatError

@@ -22,9 +22,9 @@ from pathlib import Path
 from types import TracebackType
 
 from rheostat.engine.spark import kafka_client
-from rheostat.engine.spark.embedded import LOCALHOST
-from rheostat.engine.spark.jvm import SMALL, classpath, ended, start_java
 from rheostat.engine.spark.kafka_jars import Tell, broker_jars, quiet
+from rheostat.engine.spark.session.embedded import LOCALHOST
+from rheostat.engine.spark.session.java_process import SMALL, classpath, ended, start_java
 from rheostat.errors import EngineError
 from rheostat.job.frozen import check_number
 

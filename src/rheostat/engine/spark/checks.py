@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
-from rheostat.engine.spark.settings import check_master, checked_executors, missing_settings, untested_master
+from rheostat.engine.spark.session.settings import (
+    check_application,
+    checked_executors,
+    untested_master,
+)
 from rheostat.errors import InvalidValue, RheostatError, RheostatWarning, nearest
 from rheostat.job.frozen import check_number
 from rheostat.job.slo import Slo
@@ -140,15 +144,6 @@ def session_of(queries: Sequence[Any]) -> Any:
             )
     known = SparkSession._instantiatedSession
     return known if known is not None and first.equals(known._jsparkSession) else SparkSession(context, first)
-
-
-def check_application(master: str, conf: Mapping[str, str]) -> None:
-    """Refuse an application whose executors cannot be added and removed safely."""
-    if problem := check_master(master):
-        raise InvalidValue(problem)
-    if missing := missing_settings(conf):
-        lines = "\n".join(f"  {item}" for item in missing)
-        raise InvalidValue(f"Spark settings that live resizing needs are missing:\n{lines}\nrheostat.session sets them")
 
 
 def refuse_promise(slo: Slo, trigger_s: float) -> None:

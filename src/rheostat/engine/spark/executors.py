@@ -376,7 +376,7 @@ class Executors:
         if not self._scheduler.request_total(executors):
             raise EngineError(
                 f"the cluster manager did not acknowledge a total of {executors} executors: "
-                "it may be down, or this master cannot scale (see rheostat.engine.spark.settings.check_master)"
+                "it may be down, or this master cannot scale (see rheostat.engine.spark.session.settings.check_master)"
             )
         self._wanted = executors
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rheostat.engine.spark.jvm import SMALL, ended, start_java
+from rheostat.engine.spark.session.java_process import SMALL, ended, start_java
 from rheostat.errors import EngineError, InvalidValue
 
 KAFKA = "4.1.0"

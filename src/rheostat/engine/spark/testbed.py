@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from rheostat.clock import WallClock
 from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.engine.spark.microbatch import MicroBatchEngine
-from rheostat.engine.spark.quiet import quiet
 from rheostat.engine.spark.restart import JOB
-from rheostat.engine.spark.session import session
+from rheostat.engine.spark.session.log4j import quiet
+from rheostat.engine.spark.session.session import session
 from rheostat.errors import EngineError, RheostatError
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement, Phase, Trial

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rheostat.engine.spark.session import QUICK_START
+from rheostat.engine.spark.session.session import QUICK_START
 
 NO_LOG = """status = off
 rootLogger.level = off

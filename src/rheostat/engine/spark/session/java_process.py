@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from rheostat.engine.spark.java import found_java
+from rheostat.engine.spark.session.java import found_java
 
 SMALL = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """For programs that start often and compute little: half the time to start."""

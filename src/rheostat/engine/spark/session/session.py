@@ -12,10 +12,10 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from rheostat.clock import WallClock
-from rheostat.engine.spark.embedded import LOCALHOST, embedded_cluster
 from rheostat.engine.spark.executors import Executors, SparkScheduler
-from rheostat.engine.spark.java import use_java
-from rheostat.engine.spark.settings import (
+from rheostat.engine.spark.session.embedded import LOCALHOST, embedded_cluster
+from rheostat.engine.spark.session.java import use_java
+from rheostat.engine.spark.session.settings import (
     EMBEDDED,
     MIN_MEMORY_MB,
     NEEDED,

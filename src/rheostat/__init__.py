@@ -9,7 +9,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "autoscale": "rheostat.engine.spark.attach",
     "metrics": "rheostat.engine.spark.metrics",
-    "operator": "rheostat.engine.spark.probe",
+    "operator": "rheostat.engine.spark.telemetry.probe",
     "pipeline": "rheostat.engine.spark.staged",
     "session": "rheostat.engine.spark.session.session",
     "Allocation": "rheostat.job.allocation",
@@ -23,9 +23,9 @@ _LAZY = {
 if TYPE_CHECKING:
     from rheostat.engine.spark.attach import autoscale
     from rheostat.engine.spark.metrics import metrics
-    from rheostat.engine.spark.probe import operator
     from rheostat.engine.spark.session.session import session
     from rheostat.engine.spark.staged import pipeline
+    from rheostat.engine.spark.telemetry.probe import operator
     from rheostat.job.allocation import Allocation
     from rheostat.job.guards import Guards
     from rheostat.job.slo import Bounds, Budget, Slo

@@ -7,7 +7,7 @@ import pytest
 from rheostat.engine.batches.offsets import KafkaCounter, OffsetCounter, UnknownCounter
 from rheostat.engine.batches.progress import Batch, SourceProgress
 from rheostat.engine.batches.window import QueryWindow, query_window
-from rheostat.engine.spark.admission import FileLimit, Look
+from rheostat.engine.spark.telemetry.admission import FileLimit, Look
 
 KAFKA_END = {"clicks": {"0": 100, "1": 50}, "views": {"0": 10}}
 

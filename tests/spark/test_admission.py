@@ -7,8 +7,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from rheostat.engine.batches.progress import Batch, parse_progress
-from rheostat.engine.spark.admission import Admission
-from rheostat.engine.spark.feed import Feed
+from rheostat.engine.spark.telemetry.admission import Admission
+from rheostat.engine.spark.telemetry.feed import Feed
 
 PATIENCE_S = 60.0
 

@@ -9,7 +9,7 @@ import pytest
 import spark_autoscaled
 from pyspark.sql import SparkSession
 
-from rheostat.engine.spark.probe import operator
+from rheostat.engine.spark.telemetry.probe import operator
 from rheostat.errors import InvalidValue
 
 

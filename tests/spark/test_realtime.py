@@ -14,7 +14,7 @@ from kafka_world import new_topic, running_broker
 from pyspark.sql import SparkSession
 
 from rheostat.engine.spark.broker import Broker
-from rheostat.engine.spark.topic import TopicEnds
+from rheostat.engine.spark.telemetry.topic import TopicEnds
 from rheostat.errors import EngineError
 from rheostat.workload.kafka_load import start_load
 from rheostat.workload.loads import Constant

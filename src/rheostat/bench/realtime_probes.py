@@ -41,7 +41,7 @@ from rheostat.workload.schedule import Schedule
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from rheostat.engine.spark.stages import Stages
+    from rheostat.engine.spark.telemetry.stages import Stages
 
 TASKS = {"split": 2, "count": 3}
 BUSY = (0.2, 0.4, 0.6, 0.8, 0.95)
@@ -136,7 +136,7 @@ def cost(warm: int, records: int) -> tuple[float, float]:
     from pyspark.sql.classic.dataframe import DataFrame
 
     from rheostat.engine.spark.checkpoint import PARTITIONS, set_for_now
-    from rheostat.engine.spark.stages import Stages
+    from rheostat.engine.spark.telemetry.stages import Stages
 
     clock = WallClock()
     with TemporaryDirectory(prefix="rheostat-probes-") as folder, Broker() as broker:

@@ -83,9 +83,9 @@ def run_pairs(pipeline: str, rows: int, batches: int) -> Pairs:
     """Run the query with and without probes at the same time, in this process."""
     from rheostat.clock import WallClock
     from rheostat.engine.spark.attach import autoscale
-    from rheostat.engine.spark.probe import operator
     from rheostat.engine.spark.session.session import session
-    from rheostat.engine.spark.stages import Stages
+    from rheostat.engine.spark.telemetry.probe import operator
+    from rheostat.engine.spark.telemetry.stages import Stages
     from rheostat.workload.pipeline import plain
 
     with TemporaryDirectory(prefix="rheostat-overhead-") as folder:

@@ -184,7 +184,7 @@ class _Running:
 
     def measure(self) -> TrialRun:
         from rheostat.engine.batches.progress import parse_progress
-        from rheostat.engine.spark.feed import Feed
+        from rheostat.engine.spark.telemetry.feed import Feed
 
         feed = Feed()
         self.spark.streams.addListener(feed)
@@ -219,7 +219,7 @@ class _Running:
     # -- the query ----------------------------------------------------------------------------------------------
 
     def _start(self) -> StreamingQuery:
-        from rheostat.engine.spark.probe import operator
+        from rheostat.engine.spark.telemetry.probe import operator
         from rheostat.workload.pacing import live_paced, paced
         from rheostat.workload.pipeline import plain
         from rheostat.workload.source import stream

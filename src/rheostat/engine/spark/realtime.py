@@ -24,13 +24,13 @@ from rheostat.engine.batches.realtime_window import Arrived, RealTimeWindow, Run
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.spark.checkpoint import Checkpoint, StateStore
 from rheostat.engine.spark.downtime import Downtime, expected_downtime_s
-from rheostat.engine.spark.feed import Feed
 from rheostat.engine.spark.owner import Owner
 from rheostat.engine.spark.restart import Pipeline
 from rheostat.engine.spark.slots import Slots
 from rheostat.engine.spark.staged import BATCH_S, Staged
-from rheostat.engine.spark.stages import Stages
-from rheostat.engine.spark.topic import TopicEnds
+from rheostat.engine.spark.telemetry.feed import Feed
+from rheostat.engine.spark.telemetry.stages import Stages
+from rheostat.engine.spark.telemetry.topic import TopicEnds
 from rheostat.errors import EngineError, RheostatError
 from rheostat.job.allocation import Allocation
 from rheostat.job.graph import Edge, Graph, JobSpec, Pinned, Tunable

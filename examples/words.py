@@ -13,7 +13,7 @@ import rheostat
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from rheostat.engine.spark.staged import Builder
+    from rheostat.engine.spark.pipeline import Builder
 
 
 def lines(rows: DataFrame) -> DataFrame:

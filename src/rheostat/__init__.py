@@ -10,7 +10,7 @@ _LAZY = {
     "autoscale": "rheostat.engine.spark.attach",
     "metrics": "rheostat.engine.spark.metrics",
     "operator": "rheostat.engine.spark.telemetry.probe",
-    "pipeline": "rheostat.engine.spark.staged",
+    "pipeline": "rheostat.engine.spark.pipeline",
     "session": "rheostat.engine.spark.session.session",
     "Allocation": "rheostat.job.allocation",
     "Slo": "rheostat.job.slo",
@@ -23,8 +23,8 @@ _LAZY = {
 if TYPE_CHECKING:
     from rheostat.engine.spark.attach import autoscale
     from rheostat.engine.spark.metrics import metrics
+    from rheostat.engine.spark.pipeline import pipeline
     from rheostat.engine.spark.session.session import session
-    from rheostat.engine.spark.staged import pipeline
     from rheostat.engine.spark.telemetry.probe import operator
     from rheostat.job.allocation import Allocation
     from rheostat.job.guards import Guards

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from rheostat.engine.spark.downtime import Downtime, expected_downtime_s, usual_s
+from rheostat.engine.spark.lifecycle.downtime import Downtime, expected_downtime_s, usual_s
 
 
 def test_state_costs_more_the_more_keys_it_has() -> None:

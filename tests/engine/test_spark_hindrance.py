@@ -7,7 +7,8 @@ import pytest
 from rheostat.engine.batches.bottleneck import gc_share, hindrances, unused
 from rheostat.engine.batches.progress import Batch, SourceProgress
 from rheostat.engine.batches.stage import Stage
-from rheostat.engine.spark.executors import Executor, Loss, lost_executors
+from rheostat.engine.spark.executors.pool import Loss, lost_executors
+from rheostat.engine.spark.executors.scheduler import Executor
 from rheostat.job.observation import BatchTime
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 from file_engine import StepClock
 
-from rheostat.engine.spark.checkpoint import Checkpoint
-from rheostat.engine.spark.owner import FRESH_S, RENEW_S, REPLACED_S, Owner
+from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint
+from rheostat.engine.spark.lifecycle.owner import FRESH_S, RENEW_S, REPLACED_S, Owner
 from rheostat.errors import EngineError
 
 

@@ -7,8 +7,8 @@ from file_engine import FileEngine, Seven, StepClock
 
 from rheostat.cycle import State
 from rheostat.engine.spark.begin import last_allocation, take
-from rheostat.engine.spark.checkpoint import Repartition
-from rheostat.engine.spark.restart import stop_after_batch
+from rheostat.engine.spark.lifecycle.checkpoint import Repartition
+from rheostat.engine.spark.lifecycle.restart import stop_after_batch
 from rheostat.errors import LeaseRefused
 from rheostat.job.allocation import Allocation
 from rheostat.job.record import Intent, IntentStep

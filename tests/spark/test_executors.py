@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from rheostat.engine.spark.executors import Executor, Executors, idle_then_newest, progress
+from rheostat.engine.spark.executors.pool import Executors, idle_then_newest, progress
+from rheostat.engine.spark.executors.scheduler import Executor
 from rheostat.errors import EngineError, InvalidValue
 from rheostat.job.observation import Change
 

@@ -13,8 +13,8 @@ import spark_restart
 from pyspark.sql import SparkSession
 
 from rheostat.clock import WallClock
-from rheostat.engine.spark.checkpoint import Checkpoint, Repartition
-from rheostat.engine.spark.restart import JOB, Pipeline, at_once, stop_after_batch
+from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint, Repartition
+from rheostat.engine.spark.lifecycle.restart import JOB, Pipeline, at_once, stop_after_batch
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Status
 

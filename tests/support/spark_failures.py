@@ -31,7 +31,7 @@ from sqlalchemy.pool import Pool
 import rheostat
 from rheostat.engine.batches.offsets import RowCounter
 from rheostat.engine.spark.attach import Scaler
-from rheostat.engine.spark.executors import SparkScheduler
+from rheostat.engine.spark.executors.scheduler import SparkScheduler
 from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.errors import RheostatError
 from rheostat.job.decision import Decision, Reason

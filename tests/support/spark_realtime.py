@@ -25,11 +25,11 @@ import rheostat
 from rheostat.bench.processes import kill_an_executor
 from rheostat.bench.realtime_trial import counted, expected, local_session
 from rheostat.engine.spark.attach import Scaler
-from rheostat.engine.spark.checkpoint import PARTITIONS, Checkpoint, set_for_now
+from rheostat.engine.spark.executors.slots import slots_of
 from rheostat.engine.spark.kafka_jars import connector_jars
+from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, Checkpoint, set_for_now
+from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet
-from rheostat.engine.spark.slots import slots_of
-from rheostat.engine.spark.staged import Staged
 from rheostat.job.allocation import Allocation
 from rheostat.job.record import IntentEnd, IntentStep, Record
 from rheostat.journal import open_journal

@@ -20,12 +20,13 @@ import structlog
 import rheostat
 from rheostat.bench.realtime_trial import counted, expected, local_session
 from rheostat.clock import WallClock
-from rheostat.engine.spark import owner, realtime
+from rheostat.engine.spark import realtime
 from rheostat.engine.spark.attach import Scaler
-from rheostat.engine.spark.checkpoint import Checkpoint
 from rheostat.engine.spark.kafka_client import producer
+from rheostat.engine.spark.lifecycle import owner
+from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint
+from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet
-from rheostat.engine.spark.staged import Staged
 from rheostat.errors import RheostatError
 from rheostat.job.allocation import Allocation
 from rheostat.loop import Step

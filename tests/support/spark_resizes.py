@@ -27,7 +27,8 @@ from pyspark.sql.functions import col, count, expr, window
 from pyspark.sql.functions import sum as total
 from pyspark.sql.streaming.query import StreamingQuery
 
-from rheostat.engine.spark.executors import Executors, SparkScheduler
+from rheostat.engine.spark.executors.pool import Executors
+from rheostat.engine.spark.executors.scheduler import SparkScheduler
 from rheostat.engine.spark.session.session import session
 from rheostat.job.observation import Change
 

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import rheostat
 from rheostat.engine.spark.attach import Scaler
-from rheostat.engine.spark.checkpoint import Checkpoint, Repartition
+from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint, Repartition
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.record import IntentEnd, IntentStep, Record, Run

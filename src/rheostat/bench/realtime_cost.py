@@ -28,8 +28,8 @@ from rheostat.bench.realtime_trial import SINK, SOURCE, drained, keys_wrong, loc
 from rheostat.clock import WallClock
 from rheostat.engine.spark import kafka_client
 from rheostat.engine.spark.broker import Broker
+from rheostat.engine.spark.pipeline import Builder, Staged
 from rheostat.engine.spark.session.log4j import quiet
-from rheostat.engine.spark.staged import Builder, Staged
 from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
@@ -135,8 +135,8 @@ def due(keys: int, sent: Mapping[str, int]) -> dict[str, int]:
 
 def downtimes(keys: int, changes: int) -> Downtimes:
     """Change the tasks of a pipeline under load again and again, in this process."""
+    from rheostat.engine.spark.executors.slots import FixedSlots
     from rheostat.engine.spark.realtime import RealTimeEngine
-    from rheostat.engine.spark.slots import FixedSlots
 
     clock = WallClock()
     with TemporaryDirectory(prefix="rheostat-rescale-") as folder, Broker() as broker:

@@ -135,7 +135,7 @@ def cost(warm: int, records: int) -> tuple[float, float]:
     """Return CPU per record without probes over that with them, and the former in microseconds; in this process."""
     from pyspark.sql.classic.dataframe import DataFrame
 
-    from rheostat.engine.spark.checkpoint import PARTITIONS, set_for_now
+    from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, set_for_now
     from rheostat.engine.spark.telemetry.stages import Stages
 
     clock = WallClock()

@@ -18,8 +18,8 @@ from rheostat.engine.simulated import Plant, SimulatedTestbed
 from rheostat.engine.simulated.jobs.realtime import JOBS
 from rheostat.engine.spark.broker import APPEND_TIME, Broker
 from rheostat.engine.spark.kafka_jars import connector_jars
+from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet
-from rheostat.engine.spark.staged import Staged
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Slo
 from rheostat.loop import Step

@@ -168,7 +168,7 @@ class _Running:
     """A trial while it runs."""
 
     def __init__(self, trial: Trial, spark: SparkSession, folder: Path) -> None:
-        from rheostat.engine.spark.executors import Executors
+        from rheostat.engine.spark.executors.pool import Executors
 
         self.trial, self.spark, self.folder, self.clock = trial, spark, folder, WallClock()
         self.pipeline = pipeline_named(trial.pipeline)

@@ -165,7 +165,7 @@ def _watch(scaler: Scaler, show: Any, stopping: Any, limit_s: float | None) -> N
 def _end(scaler: Scaler) -> str:
     """Stop the scaler, then the query after a batch; return why the query failed, "" when it did not."""
     from rheostat.clock import WallClock
-    from rheostat.engine.spark.restart import stop_after_batch
+    from rheostat.engine.spark.lifecycle.restart import stop_after_batch
 
     scaler.stop()
     failed = ""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from rheostat.engine.simulated.curves import Curve
-from rheostat.engine.spark.staged import Builder, Slow, Staged, Transform
+from rheostat.engine.spark.pipeline import Builder, Slow, Staged, Transform
 from rheostat.errors import InvalidValue, nearest
 from rheostat.workload.nexmark_events import bids
 from rheostat.workload.pacing import paced

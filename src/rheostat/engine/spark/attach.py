@@ -12,13 +12,13 @@ from rheostat.clock import WallClock
 from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.engine.spark.begin import begin
 from rheostat.engine.spark.checks import ATTACHED, check_attach, refuse_second
+from rheostat.engine.spark.executors.slots import slots_of
+from rheostat.engine.spark.lifecycle.restart import Pipeline, Start, at_once
 from rheostat.engine.spark.microbatch import MicroBatchEngine
+from rheostat.engine.spark.pipeline import PipelineFunction, Staged
 from rheostat.engine.spark.realtime import RealTimeEngine
 from rheostat.engine.spark.realtime_attach import begin_realtime
-from rheostat.engine.spark.restart import Pipeline, Start, at_once
 from rheostat.engine.spark.session.settings import check_application, checked_executors
-from rheostat.engine.spark.slots import slots_of
-from rheostat.engine.spark.staged import PipelineFunction, Staged
 from rheostat.errors import InvalidValue, LeaseRefused, RheostatError
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision

@@ -7,9 +7,9 @@ from typing import Any
 import structlog
 
 from rheostat.cycle import State
-from rheostat.engine.spark.checkpoint import Checkpoint, Repartition
+from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint, Repartition
+from rheostat.engine.spark.lifecycle.restart import JOB, STARTED, Pipeline
 from rheostat.engine.spark.microbatch import MicroBatchEngine
-from rheostat.engine.spark.restart import JOB, STARTED, Pipeline
 from rheostat.errors import LeaseRefused
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Observation

@@ -19,8 +19,8 @@ from rheostat.engine.batches.progress import Batch, parse_progress
 from rheostat.engine.batches.readings import idle, job_reading, named_readings, worst_latency
 from rheostat.engine.batches.stage import Stage, widest
 from rheostat.engine.batches.window import QueryWindow, query_window, unsettled
-from rheostat.engine.spark.executors import Executors, Loss, lost_executors
-from rheostat.engine.spark.restart import JOB, Pipeline
+from rheostat.engine.spark.executors.pool import Executors, Loss, lost_executors
+from rheostat.engine.spark.lifecycle.restart import JOB, Pipeline
 from rheostat.engine.spark.telemetry.admission import Admission
 from rheostat.engine.spark.telemetry.feed import Feed
 from rheostat.engine.spark.telemetry.stages import Stages

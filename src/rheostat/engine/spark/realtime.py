@@ -22,12 +22,12 @@ from rheostat.engine.batches.offsets import KafkaCounter
 from rheostat.engine.batches.progress import Batch, parse_progress
 from rheostat.engine.batches.realtime_window import Arrived, RealTimeWindow, Running, arrival_rate, realtime_window
 from rheostat.engine.batches.stage import Stage
-from rheostat.engine.spark.checkpoint import Checkpoint, StateStore
-from rheostat.engine.spark.downtime import Downtime, expected_downtime_s
-from rheostat.engine.spark.owner import Owner
-from rheostat.engine.spark.restart import Pipeline
-from rheostat.engine.spark.slots import Slots
-from rheostat.engine.spark.staged import BATCH_S, Staged
+from rheostat.engine.spark.executors.slots import Slots
+from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint, StateStore
+from rheostat.engine.spark.lifecycle.downtime import Downtime, expected_downtime_s
+from rheostat.engine.spark.lifecycle.owner import Owner
+from rheostat.engine.spark.lifecycle.restart import Pipeline
+from rheostat.engine.spark.pipeline import BATCH_S, Staged
 from rheostat.engine.spark.telemetry.feed import Feed
 from rheostat.engine.spark.telemetry.stages import Stages
 from rheostat.engine.spark.telemetry.topic import TopicEnds

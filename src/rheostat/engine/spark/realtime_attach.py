@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rheostat.engine.spark.begin import take_over
-from rheostat.engine.spark.checkpoint import Checkpoint
+from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint
+from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.realtime import RealTimeEngine
-from rheostat.engine.spark.staged import Staged
 from rheostat.job.allocation import Allocation
 from rheostat.loop import Controller
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from rheostat.clock import WallClock
 from rheostat.engine.batches.offsets import OffsetCounter
+from rheostat.engine.spark.lifecycle.restart import JOB
 from rheostat.engine.spark.microbatch import MicroBatchEngine
-from rheostat.engine.spark.restart import JOB
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.spark.session.session import session
 from rheostat.errors import EngineError, RheostatError
@@ -135,7 +135,7 @@ class SparkTestbed:
         return self._spark
 
     def _resize(self, spark: SparkSession, allocation: Allocation) -> None:
-        from rheostat.engine.spark.executors import Executors
+        from rheostat.engine.spark.executors.pool import Executors
 
         lever = Executors.of(spark.sparkContext)
         wanted = allocation.slots // lever.cores_per_executor

@@ -12,7 +12,8 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from rheostat.clock import WallClock
-from rheostat.engine.spark.executors import Executors, SparkScheduler
+from rheostat.engine.spark.executors.pool import Executors
+from rheostat.engine.spark.executors.scheduler import SparkScheduler
 from rheostat.engine.spark.session.embedded import LOCALHOST, embedded_cluster
 from rheostat.engine.spark.session.java import use_java
 from rheostat.engine.spark.session.settings import (

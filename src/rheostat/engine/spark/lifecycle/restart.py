@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 
 from rheostat.clock import WallClock
-from rheostat.engine.spark.checkpoint import PARTITIONS, Checkpoint, Repartition, StateStore, set_for_now
+from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, Checkpoint, Repartition, StateStore, set_for_now
 from rheostat.errors import EngineError, InvalidValue, JournalError, LeaseRefused
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Status

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Protocol
 
-from rheostat.engine.spark.executors import Executors
-from rheostat.engine.spark.local import in_one_process
+from rheostat.engine.spark.executors.local import in_one_process
+from rheostat.engine.spark.executors.pool import Executors
 from rheostat.engine.spark.session.settings import check_application, checked_executors
 from rheostat.errors import InvalidValue
 from rheostat.job.observation import Change

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rheostat.engine.spark.executors import Executor, SparkScheduler
+from rheostat.engine.spark.executors.scheduler import Executor, SparkScheduler
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

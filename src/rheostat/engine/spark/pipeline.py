@@ -20,8 +20,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rheostat.engine.batches.probe import LATENCY, QUANTILES, RECORDS
-from rheostat.engine.spark.checkpoint import FORMAT, STORE, Checkpoint, set_for_now
-from rheostat.engine.spark.restart import JOB, TASKS_PER_SLOT
+from rheostat.engine.spark.lifecycle.checkpoint import FORMAT, STORE, Checkpoint, set_for_now
+from rheostat.engine.spark.lifecycle.restart import JOB, TASKS_PER_SLOT
 from rheostat.engine.spark.telemetry.probe import probed
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.allocation import Allocation

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import structlog
 
-from rheostat.engine.spark.checkpoint import Checkpoint
+from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint
 from rheostat.errors import EngineError
 from rheostat.ports import Clock
 

@@ -8,10 +8,10 @@ import pytest
 from rheostat.bench.fidelity import recovery_s, shown
 from rheostat.bench.measure import Measure, data_folder
 from rheostat.bench.runs import Scenario, compare, make_clairvoyant, peak_allocation
+from rheostat.control.limits import limits
 from rheostat.engine.simulated.jobs import job
 from rheostat.engine.simulated.plant import Interference
 from rheostat.errors import InvalidValue
-from rheostat.guard.limits import limits
 from rheostat.job import Allocation, Bounds, Slo
 from rheostat.journal.memory import MemoryJournal
 from rheostat.policy.clairvoyant import smallest

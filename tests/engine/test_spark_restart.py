@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from file_engine import FileEngine, Seven, StepClock
 
-from rheostat.cycle import State
+from rheostat.control.controller import Controller, Pace
+from rheostat.control.cycle import State
 from rheostat.engine.spark.begin import last_allocation, take
 from rheostat.engine.spark.lifecycle.checkpoint import Repartition
 from rheostat.engine.spark.lifecycle.restart import stop_after_batch
@@ -13,7 +14,6 @@ from rheostat.errors import LeaseRefused
 from rheostat.job.allocation import Allocation
 from rheostat.job.record import Intent, IntentStep
 from rheostat.journal.memory import MemoryJournal
-from rheostat.loop import Controller, Pace
 
 MOVE = str(Repartition("file:/checkpoint", 12, 4, 16))
 

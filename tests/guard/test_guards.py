@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rheostat.control.guards import Scene, guarded
+from rheostat.control.limits import clip, limits
 from rheostat.errors import InvalidValue
-from rheostat.guard.chain import Scene, guarded
-from rheostat.guard.limits import clip, limits
 from rheostat.job import (
     Allocation,
     Bounds,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rheostat.guard.limits import limits
-from rheostat.guard.recovery import Recoveries, doubt, fold, kept, raised, recovery_floor
+from rheostat.control.limits import limits
+from rheostat.control.recovery import Recoveries, doubt, fold, kept, raised, recovery_floor
 from rheostat.job import Allocation, Bounds, Decision, Observation, Reason, Slo, Status
 from rheostat.job.forecast import Forecast
 from rheostat.job.graph import Graph, JobSpec, Tunable

@@ -9,11 +9,11 @@ from pathlib import Path
 import file_engine
 import pytest
 
+from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.errors import LeaseRefused
 from rheostat.job import Allocation
 from rheostat.job.record import Ending, Intent, IntentEnd
 from rheostat.journal.sql import SqlJournal
-from rheostat.loop import IMMEDIATE, Controller
 
 SCRIPT = Path(file_engine.__file__)
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import pytest
 from loop_world import JOB, Scripted, World
 
+from rheostat.control.replay import replay
 from rheostat.errors import InvalidValue
 from rheostat.forecast.loads import Loads, choice_is_due, foresee
 from rheostat.job import Decision, Reason, Slo
@@ -19,7 +20,6 @@ from rheostat.journal.memory import MemoryJournal
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.registry import make_policy
 from rheostat.ports import Situation
-from rheostat.replay import replay
 
 PROMISE = Slo(max_recovery_s=180.0)
 

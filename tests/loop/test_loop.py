@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 import pytest
 from loop_world import JOB, Scripted, World
 
+from rheostat.control.controller import Pace
+from rheostat.control.memory import remember
 from rheostat.engine.simulated import SimulatedTestbed
 from rheostat.engine.simulated.jobs import job
 from rheostat.job import (
@@ -25,7 +27,6 @@ from rheostat.job import (
 )
 from rheostat.job.guards import Guards
 from rheostat.job.record import Ending, Intent, IntentEnd, IntentStep, Record, Run
-from rheostat.loop import Pace, remember
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.hpa import HPA

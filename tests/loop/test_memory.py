@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from loop_world import JOB, Scripted, World
 
-from rheostat.cycle import Mind
+from rheostat.control.controller import IMMEDIATE, Controller
+from rheostat.control.cycle import Mind
+from rheostat.control.replay import replay
 from rheostat.engine.simulated import Fleet, FleetClock
 from rheostat.engine.simulated.jobs import job
 from rheostat.errors import InvalidValue, JournalError, LeaseRefused
@@ -22,12 +24,10 @@ from rheostat.job.guards import Guards
 from rheostat.job.record import Ending, Intent, IntentEnd, Record, Run, Snapshot
 from rheostat.journal import open_journal
 from rheostat.journal.memory import MemoryJournal
-from rheostat.loop import IMMEDIATE, Controller
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.hpa import HPA
 from rheostat.ports import Lease
-from rheostat.replay import replay
 from rheostat.testing.engine import Failing
 from rheostat.workload.loads import Steps
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from rheostat.cycle import Awaiting, Mind, State, think
+from rheostat.control.cycle import Awaiting, Mind, State, think
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Expectation, Interval, Reason
 from rheostat.job.graph import Graph, JobSpec, Tunable

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rheostat.control.controller import IMMEDIATE, Controller
+from rheostat.control.replay import replay
 from rheostat.engine.simulated import Fleet, FleetClock, SimulatedTestbed
 from rheostat.engine.simulated.jobs import job
 from rheostat.engine.simulated.plant import Restart
@@ -21,13 +23,11 @@ from rheostat.job.decision import Decision, Reason
 from rheostat.job.observation import Latency, Observation
 from rheostat.job.slo import Bounds, Slo
 from rheostat.journal import open_journal
-from rheostat.loop import IMMEDIATE, Controller
 from rheostat.model.box import Box
 from rheostat.model.experience import Experience, Seen, fold
 from rheostat.policy.autrascale import AuTraScale
 from rheostat.policy.autrascale_space import bootstrapping, box_of
 from rheostat.ports import Situation
-from rheostat.replay import replay
 from rheostat.testing.situations import diamond, limits_of, read, situation, window, word_count
 from rheostat.workload.loads import Constant
 

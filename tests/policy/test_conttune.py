@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rheostat.control.controller import IMMEDIATE, Controller
+from rheostat.control.replay import replay
 from rheostat.engine.simulated import Fleet, FleetClock
 from rheostat.engine.simulated.jobs import job
 from rheostat.errors import InvalidValue
@@ -19,14 +21,12 @@ from rheostat.job.decision import Decision, Reason
 from rheostat.job.observation import Observation
 from rheostat.job.slo import Bounds, Slo
 from rheostat.journal import open_journal
-from rheostat.loop import IMMEDIATE, Controller
 from rheostat.model.ability import Sample
 from rheostat.model.history import History
 from rheostat.policy.big_ds2 import BigDS2
 from rheostat.policy.conttune import ContTune
 from rheostat.policy.ds2 import DS2
 from rheostat.ports import Situation
-from rheostat.replay import replay
 from rheostat.testing.situations import read, situation, window, word_count
 from rheostat.workload.loads import Steps
 

@@ -14,23 +14,23 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
+from rheostat.control.controller import IMMEDIATE, Controller
+from rheostat.control.limits import limits
+from rheostat.control.replay import replay
 from rheostat.engine.simulated import Fleet, FleetClock
 from rheostat.engine.simulated.jobs import job
 from rheostat.errors import InvalidValue
-from rheostat.guard.limits import limits
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.graph import Graph, JobSpec, Tunable
 from rheostat.job.guards import Guards
 from rheostat.job.slo import Bounds, Budget, Slo
 from rheostat.journal import open_journal
-from rheostat.loop import IMMEDIATE, Controller
 from rheostat.model.tally import MOST_COUNTED, Size, Tally, fold_tally
 from rheostat.model.throughput import EdgeFunction
 from rheostat.model.ucb import Posterior, beta
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.dragster import Dragster, Knowledge
 from rheostat.ports import Situation
-from rheostat.replay import replay
 from rheostat.testing.policy import PolicyConformance
 from rheostat.testing.situations import diamond, limits_of, read, situation, window, word_count
 from rheostat.workload.loads import Steps

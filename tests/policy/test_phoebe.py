@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rheostat.control.controller import IMMEDIATE, Controller
+from rheostat.control.limits import limits
 from rheostat.engine.simulated import Fleet, FleetClock, SimulatedTestbed
 from rheostat.engine.simulated.jobs.phoebe import ysb
 from rheostat.errors import InvalidValue
-from rheostat.guard.limits import limits
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Measurement, Reason
 from rheostat.job.forecast import Forecast
@@ -18,7 +19,6 @@ from rheostat.job.frozen import from_json, to_json
 from rheostat.job.observation import Latency, Observation
 from rheostat.job.slo import Slo
 from rheostat.journal.memory import MemoryJournal
-from rheostat.loop import IMMEDIATE, Controller
 from rheostat.model.downtime import Downtimes
 from rheostat.model.load_series import LoadSeries
 from rheostat.model.outage import PREDICTED, Outages

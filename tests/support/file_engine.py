@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.job import (
     Allocation,
     Bounds,
@@ -32,7 +33,6 @@ from rheostat.job import (
 )
 from rheostat.job.record import Intent
 from rheostat.journal import open_journal
-from rheostat.loop import IMMEDIATE, Controller
 from rheostat.policy.base import BasePolicy
 from rheostat.ports import Note, Situation
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from rheostat.control.controller import IMMEDIATE, Controller, Pace
 from rheostat.engine.simulated import Fleet, FleetClock
 from rheostat.engine.simulated.jobs import job
 from rheostat.job import Allocation, Decision, Expectation, Reason, Trial
 from rheostat.job.record import Record
 from rheostat.journal.memory import MemoryJournal
-from rheostat.loop import IMMEDIATE, Controller, Pace
 from rheostat.policy.base import BasePolicy
 from rheostat.ports import Engine, Situation
 from rheostat.workload.loads import Constant

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import rheostat
+from rheostat.control.replay import replay
 from rheostat.job.slo import Slo
 from rheostat.journal import open_journal
 from rheostat.policy.ds2 import DS2
-from rheostat.replay import replay
 from rheostat.workload.loads import Steps
 from rheostat.workload.pacing import paced
 from rheostat.workload.schedule import Schedule

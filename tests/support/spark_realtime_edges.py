@@ -20,6 +20,7 @@ import structlog
 import rheostat
 from rheostat.bench.realtime_trial import counted, expected, local_session
 from rheostat.clock import WallClock
+from rheostat.control.controller import Step
 from rheostat.engine.spark import realtime
 from rheostat.engine.spark.attach import Scaler
 from rheostat.engine.spark.kafka_client import producer
@@ -29,7 +30,6 @@ from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.errors import RheostatError
 from rheostat.job.allocation import Allocation
-from rheostat.loop import Step
 from rheostat.policy.static import Static
 from rheostat.workload import kafka_output
 from rheostat.workload.realtime import realtime_pipeline

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from rheostat.bench.processes import kill_an_executor
 from rheostat.clock import WallClock
+from rheostat.control.controller import Step
 from rheostat.engine.spark.attach import Scaler, autoscale
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.spark.session.session import session
 from rheostat.errors import RheostatError
 from rheostat.job.slo import Slo
-from rheostat.loop import Step
 from rheostat.ports import Journal
 from rheostat.workload.loads import Steps
 from rheostat.workload.pacing import paced

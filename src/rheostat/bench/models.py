@@ -15,10 +15,10 @@ import numpy as np
 
 from rheostat.bench.measure import Measure, Progress
 from rheostat.bench.speed import example, slope
+from rheostat.control.limits import limits
 from rheostat.engine.simulated import Fleet
 from rheostat.engine.simulated.jobs.streambed import JOBS
 from rheostat.engine.simulated.plant import PlantOperator
-from rheostat.guard.limits import limits
 from rheostat.job.slo import Slo
 from rheostat.model.ability import AbilityModel, Floats, Sample
 from rheostat.model.history import History

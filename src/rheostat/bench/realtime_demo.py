@@ -20,13 +20,13 @@ from rheostat.bench.realtime_trial import (
     warm,
 )
 from rheostat.clock import WallClock
+from rheostat.control.controller import Step
 from rheostat.engine.simulated.jobs.realtime import PARTITIONS, SLOTS
 from rheostat.engine.spark.attach import Scaler, autoscale
 from rheostat.engine.spark.broker import Broker
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Slo
-from rheostat.loop import Step
 from rheostat.policy.conttune import ContTune
 from rheostat.ports import Journal
 from rheostat.workload import kafka_output

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from rheostat.bench.processes import in_own_process
 from rheostat.clock import WallClock
+from rheostat.control.controller import Step
 from rheostat.engine.simulated import Plant, SimulatedTestbed
 from rheostat.engine.simulated.jobs.realtime import JOBS
 from rheostat.engine.spark.broker import APPEND_TIME, Broker
@@ -22,7 +23,6 @@ from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Slo
-from rheostat.loop import Step
 from rheostat.workload import kafka_output
 from rheostat.workload.kafka_load import start_load
 from rheostat.workload.realtime import RECIPES, StagePace, realtime_pipeline

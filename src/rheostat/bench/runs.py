@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from rheostat.control.controller import IMMEDIATE, Controller, Step
+from rheostat.control.limits import limits
 from rheostat.engine.simulated import Fleet, FleetClock, Plant, SimulatedTestbed
 from rheostat.engine.simulated.fleet import Floats
-from rheostat.guard.limits import limits
 from rheostat.job.allocation import Allocation
 from rheostat.job.forecast import Foresight
 from rheostat.job.guards import Guards
 from rheostat.job.slo import Slo
 from rheostat.journal.memory import MemoryJournal
-from rheostat.loop import IMMEDIATE, Controller, Step
 from rheostat.policy.clairvoyant import Clairvoyant, smallest
 from rheostat.ports import Journal, Policy
 from rheostat.workload.loads import Load, Permutation

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 from rheostat.bench.outside import Outside
 from rheostat.bench.processes import in_own_process, kill_an_executor
 from rheostat.clock import WallClock
+from rheostat.control.controller import Step
 from rheostat.engine.batches.progress import Batch
 from rheostat.engine.simulated.curves import Curve
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.errors import InvalidValue, RheostatError
 from rheostat.job.frozen import check_number
 from rheostat.job.slo import Slo
-from rheostat.loop import Step
 from rheostat.workload.catalog import pipeline_named
 from rheostat.workload.pacing import SlotsFile
 from rheostat.workload.pipeline import Pipeline

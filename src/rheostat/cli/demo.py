@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from rheostat.loop import Step
+    from rheostat.control.controller import Step
 
 
 def demo(

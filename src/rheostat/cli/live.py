@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from rheostat.loop import Step
+    from rheostat.control.controller import Step
 
 Show = Callable[[Sequence["Step"], float], None]
 """Told all steps so far, and the seconds since the start."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from rheostat.loop import Step
+    from rheostat.control.controller import Step
 
 Progress = Callable[[float, Sequence["Step"]], None]
 """Told the share that is done and the latest steps; see `bench.runs.compare`."""

@@ -10,10 +10,10 @@ import typer
 from rheostat.cli import options
 
 if TYPE_CHECKING:
+    from rheostat.control.replay import Difference
     from rheostat.job.decision import Decision
     from rheostat.job.record import Record, Run
     from rheostat.ports import Policy
-    from rheostat.replay import Difference
 
 JournalArgument = Annotated[str, typer.Argument(metavar="JOURNAL", help="A journal: a path or a URL.")]
 JobInJournal = Annotated[str | None, typer.Option(metavar="NAME", help="Only this job.")]
@@ -26,7 +26,7 @@ def replay(journal: JournalArgument, job: JobInJournal = None, json_file: option
     """
     from rheostat.cli.journals import journaled_jobs, old_journal
     from rheostat.cli.output import check_writable, console, write_json
-    from rheostat.replay import replay as decide_again
+    from rheostat.control.replay import replay as decide_again
 
     check_writable(json=json_file)
     out = console(json_file)

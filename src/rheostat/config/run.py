@@ -108,7 +108,7 @@ class Config(BaseModel):
 
     def _start(self, scenario: Scenario, plant: Plant, seeds: Sequence[int]) -> Allocation:
         from rheostat.bench.runs import peak_allocation
-        from rheostat.guard.limits import clip, limits
+        from rheostat.control.limits import clip, limits
 
         allowed = limits(plant.spec(), self.slo)
         if self.start == "peak":

@@ -43,7 +43,7 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class Downtimes:
-    """The newest restarts, oldest first; `guard.recovery` folds them, so that they outlive the controller."""
+    """The newest restarts, oldest first; `control.recovery` folds them, so that they outlive the controller."""
 
     restarts: tuple[Restart, ...] = ()
     assumed_s: float = ASSUMED_S

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.engine.simulated import Fleet, FleetClock, Plant
 from rheostat.engine.simulated.engine import OVERLOADED_SHARE
 from rheostat.engine.simulated.fleet import Floats
@@ -21,7 +22,6 @@ from rheostat.engine.simulated.plant import Metrics, Restart
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Reason
 from rheostat.journal.memory import MemoryJournal
-from rheostat.loop import IMMEDIATE, Controller
 from rheostat.ports import Policy
 from rheostat.workload.loads import Steps
 

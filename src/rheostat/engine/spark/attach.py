@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from rheostat.clock import WallClock
+from rheostat.control.controller import Controller, Pace, Step
 from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.engine.spark.begin import begin
 from rheostat.engine.spark.checks import ATTACHED, check_attach, refuse_second
@@ -25,7 +26,6 @@ from rheostat.job.decision import Decision
 from rheostat.job.guards import Guards
 from rheostat.job.slo import Slo
 from rheostat.journal import open_journal
-from rheostat.loop import Controller, Pace, Step
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.registry import make_policy
 from rheostat.ports import Journal, Testbed

@@ -6,7 +6,8 @@ from typing import Any
 
 import structlog
 
-from rheostat.cycle import State
+from rheostat.control.controller import Controller
+from rheostat.control.cycle import State
 from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint, Repartition
 from rheostat.engine.spark.lifecycle.restart import JOB, STARTED, Pipeline
 from rheostat.engine.spark.microbatch import MicroBatchEngine
@@ -14,7 +15,6 @@ from rheostat.errors import LeaseRefused
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Observation
 from rheostat.job.record import IntentStep
-from rheostat.loop import Controller
 from rheostat.ports import Clock
 
 log = structlog.get_logger("rheostat.spark")

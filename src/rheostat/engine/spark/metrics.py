@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rheostat.clock import WallClock
-from rheostat.deadline import Deadline
+from rheostat.control.deadline import Deadline
 from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.engine.exposition import Counts, families
 from rheostat.engine.spark.checks import check_counters, check_queries, refuse_live, session_of

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.engine.simulated import Fleet, FleetClock, Plant, SimulatedTestbed
 from rheostat.engine.simulated.plant import Metrics, Restart
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement, Trial
 from rheostat.job.guards import Guards
 from rheostat.journal.memory import MemoryJournal
-from rheostat.loop import IMMEDIATE, Controller
 from rheostat.policy.autrascale_space import Stage
 from rheostat.suite.autrascale.solving import Method
 from rheostat.suite.autrascale.truth import bounded, fewest

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.engine.simulated import Fleet, FleetClock, Plant, SimulatedTestbed
 from rheostat.engine.simulated.fleet import BLOCK_S, Floats
 from rheostat.engine.simulated.plant import Metrics, Restart
@@ -19,7 +20,6 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Reason
 from rheostat.job.slo import Slo
 from rheostat.journal.memory import MemoryJournal
-from rheostat.loop import IMMEDIATE, Controller
 from rheostat.ports import Policy
 from rheostat.suite.autrascale.truth import bounded
 

@@ -8,8 +8,8 @@ from itertools import combinations_with_replacement
 import numpy as np
 from numpy.typing import NDArray
 
+from rheostat.control.limits import limits
 from rheostat.engine.simulated.plant import Plant
-from rheostat.guard.limits import limits
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Bounds, Slo
 from rheostat.model.ability import Floats

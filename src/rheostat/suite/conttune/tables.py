@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from rheostat.control.limits import limits
 from rheostat.engine.simulated.jobs import job
-from rheostat.guard.limits import limits
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Slo
 from rheostat.policy.clairvoyant import smallest

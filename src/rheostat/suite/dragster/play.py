@@ -15,12 +15,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.engine.simulated import Fleet, FleetClock, Plant
 from rheostat.job.allocation import Allocation
 from rheostat.job.guards import Guards
 from rheostat.job.slo import Budget, Slo
 from rheostat.journal.memory import MemoryJournal
-from rheostat.loop import IMMEDIATE, Controller
 from rheostat.ports import Policy
 from rheostat.suite.tuning import LOOK_S, prepared
 from rheostat.workload.loads import Steps

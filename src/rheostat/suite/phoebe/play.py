@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rheostat.bench.fidelity import RECORDED_EVERY_S, recovery_s, shown
+from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.engine.simulated import Fleet, FleetClock, Plant, SimulatedTestbed
 from rheostat.engine.simulated.jobs.phoebe import FAILURES_S, top_speed, ysb
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement
 from rheostat.journal.memory import MemoryJournal
-from rheostat.loop import IMMEDIATE, Controller
 from rheostat.model.outage import PREDICTED
 from rheostat.policy.profiling import Profiling, profiled
 from rheostat.ports import Policy

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rheostat.cycle import Mind, State, advance, identity, think
+from rheostat.control.cycle import Mind, State, advance, identity, think
 from rheostat.errors import InvalidValue
 from rheostat.job.decision import Decision, Outcome
 from rheostat.job.frozen import from_json

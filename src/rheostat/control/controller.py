@@ -1,7 +1,7 @@
 """The control loop: observe, learn, decide, guard, apply, judge, and journal every step.
 
 `Controller.step` is one turn of the cycle; `Controller.run` repeats it on a clock. The thinking is in
-`cycle.py`; here is what touches the world. Three rules: nothing is done before it is journaled; whatever
+`control/cycle.py`; here is what touches the world. Three rules: nothing is done before it is journaled; whatever
 the engine does (raise, hang, return rubbish) the loop goes on; and no controller means no change.
 """
 
@@ -19,25 +19,25 @@ from typing import Any, Generic, TypeVar
 import structlog
 
 from rheostat import __version__
-from rheostat.cycle import Mind, State, advance, identity, think
-from rheostat.deadline import Deadline
+from rheostat.control.cycle import Mind, State, advance, think
+from rheostat.control.deadline import Deadline
+from rheostat.control.memory import remember, snapshot
+from rheostat.control.recovery import doubt
 from rheostat.errors import JournalError, LeaseRefused, RheostatError
 from rheostat.forecast.loads import choice_is_due, choose_again, foresee
 from rheostat.forecast.registry import check_candidates
-from rheostat.guard.recovery import doubt
 from rheostat.job.decision import Decision, Measurement, Outcome, Reason, Trial
 from rheostat.job.forecast import Forecast, Foresight
-from rheostat.job.frozen import from_json, to_json
 from rheostat.job.graph import JobSpec
 from rheostat.job.guards import Guards
 from rheostat.job.observation import Observation
-from rheostat.job.record import Intent, IntentStep, Record, Run, Snapshot
+from rheostat.job.record import Intent, IntentStep, Record, Run
 from rheostat.job.slo import Slo
 from rheostat.ports import Clock, Engine, Journal, Lease, Policy, Testbed
 
 K = TypeVar("K")
 
-log = structlog.get_logger("rheostat.loop")
+log = structlog.get_logger("rheostat.control.controller")
 
 QUANTILES = (0.1, 0.5, 0.9)
 """Of every forecast, besides the one that a promise needs."""
@@ -337,25 +337,3 @@ def _looks_ahead(mind: Mind[Any]) -> bool:
     """Whether a promise or the policy needs to know the load to come."""
     promised = mind.slo.max_recovery_s is not None and mind.guards.recovery_floor
     return promised or bool(getattr(mind.policy, "wants_forecast", False))
-
-
-def snapshot(state: State, knowledge: object, at_s: float) -> Snapshot:
-    """Write down what all records so far came to."""
-    return Snapshot(at_s, state.step, to_json(state), to_json(knowledge))
-
-
-def remember(journal: Journal, mind: Mind[K]) -> tuple[State, K]:
-    """Fold the journal into state and knowledge, starting at the newest snapshot of the same policy."""
-    job, policy = mind.spec.name, mind.policy
-    state, knowledge, after = State(), policy.initial(), 0
-    latest = journal.latest(job, "snapshot")
-    if latest is not None and isinstance(latest.record, Snapshot):
-        kept = from_json(State, latest.record.state)
-        if kept.policy == identity(policy.name, policy.options()):
-            state, after = kept, latest.number
-            if knowledge is not None:
-                knowledge = from_json(type(knowledge), latest.record.knowledge)
-    for entry in journal.read(job, after):
-        state = advance(state, entry.record)
-        knowledge = policy.learn(knowledge, entry.record)
-    return state, knowledge

@@ -2,7 +2,7 @@
 
     observation -> inspect -> settle -> judge -> decide -> guard      = think
 
-The controller in `loop.py` thinks about a live engine, `replay.py` about a journal; both come to the same
+The controller in `control/controller.py` thinks about a live engine, `control/replay.py` about a journal; both come to the same
 decisions because everything that a decision depends on is in the arguments.
 """
 
@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
+from rheostat.control import recovery
+from rheostat.control.guards import Scene, guarded
+from rheostat.control.limits import limits
 from rheostat.errors import InvalidValue
 from rheostat.forecast.loads import Loads
-from rheostat.guard import recovery
-from rheostat.guard.chain import Scene, guarded
-from rheostat.guard.limits import limits
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Interval, Outcome, Reason, Verdict
 from rheostat.job.forecast import Forecast, ForecastChoice

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from rheostat.guard.limits import clip
+from rheostat.control.limits import clip
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, GuardNote, Reason
 from rheostat.job.guards import Guards

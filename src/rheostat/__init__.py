@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _LAZY = {
-    "autoscale": "rheostat.engine.spark.attach",
-    "metrics": "rheostat.engine.spark.metrics",
+    "autoscale": "rheostat.api.autoscale",
+    "metrics": "rheostat.api.metrics",
     "operator": "rheostat.engine.spark.telemetry.probe",
     "pipeline": "rheostat.engine.spark.pipeline",
     "session": "rheostat.engine.spark.session.session",
@@ -21,8 +21,8 @@ _LAZY = {
 """Names that are imported when they are first used: `import rheostat` stays cheap, and needs no Spark."""
 
 if TYPE_CHECKING:
-    from rheostat.engine.spark.attach import autoscale
-    from rheostat.engine.spark.metrics import metrics
+    from rheostat.api.autoscale import autoscale
+    from rheostat.api.metrics import metrics
     from rheostat.engine.spark.pipeline import pipeline
     from rheostat.engine.spark.session.session import session
     from rheostat.engine.spark.telemetry.probe import operator

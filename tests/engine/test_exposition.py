@@ -9,8 +9,8 @@ from dataclasses import replace
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from rheostat.engine.exposition import NO_COUNTS, Counts, families
-from rheostat.engine.spark.metrics import Collector
+from rheostat.api.exposition import NO_COUNTS, Counts, families
+from rheostat.api.metrics import Collector
 from rheostat.errors import EngineError
 from rheostat.job import Allocation, Observation, Status
 from rheostat.job.graph import JobSpec

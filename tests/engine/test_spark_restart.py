@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from file_engine import FileEngine, Seven, StepClock
 
+from rheostat.api.start import last_allocation, take
 from rheostat.control.controller import Controller, Pace
 from rheostat.control.cycle import State
-from rheostat.engine.spark.begin import last_allocation, take
 from rheostat.engine.spark.lifecycle.checkpoint import Repartition
 from rheostat.engine.spark.lifecycle.restart import stop_after_batch
 from rheostat.errors import LeaseRefused

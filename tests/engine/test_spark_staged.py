@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 import rheostat
+from rheostat.api.start_realtime import beginning
 from rheostat.engine.spark.pipeline import Builder, PipelineFunction, Staged
-from rheostat.engine.spark.realtime_attach import beginning
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.workload.realtime import RECIPES, realtime_pipeline

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import rheostat
+from rheostat.api.checks import check_queries, doubts, is_local, refuse_promise, refuse_trigger, session_of
 from rheostat.engine.batches.offsets import RowCounter
-from rheostat.engine.spark.checks import check_queries, doubts, is_local, refuse_promise, refuse_trigger, session_of
 from rheostat.engine.spark.session.settings import check_application
 from rheostat.errors import InvalidValue
 from rheostat.job.slo import Slo

@@ -15,7 +15,7 @@ pytest.importorskip("prometheus_client")
 from prometheus_client.parser import text_string_to_metric_families
 
 import rheostat
-from rheostat.engine.spark.metrics import Exporter
+from rheostat.api.metrics import Exporter
 from rheostat.errors import InvalidValue
 
 RATE = 200

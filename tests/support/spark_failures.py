@@ -29,8 +29,8 @@ from sqlalchemy import event
 from sqlalchemy.pool import Pool
 
 import rheostat
+from rheostat.api.scaler import Scaler
 from rheostat.engine.batches.offsets import RowCounter
-from rheostat.engine.spark.attach import Scaler
 from rheostat.engine.spark.executors.scheduler import SparkScheduler
 from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.errors import RheostatError

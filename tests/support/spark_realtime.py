@@ -22,9 +22,9 @@ from unittest.mock import patch
 from pyspark.sql import SparkSession
 
 import rheostat
+from rheostat.api.scaler import Scaler
 from rheostat.bench.processes import kill_an_executor
 from rheostat.bench.realtime_trial import counted, expected, local_session
-from rheostat.engine.spark.attach import Scaler
 from rheostat.engine.spark.executors.slots import slots_of
 from rheostat.engine.spark.kafka_jars import connector_jars
 from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, Checkpoint, set_for_now

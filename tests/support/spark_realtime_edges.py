@@ -18,11 +18,11 @@ from typing import Any
 import structlog
 
 import rheostat
+from rheostat.api.scaler import Scaler
 from rheostat.bench.realtime_trial import counted, expected, local_session
 from rheostat.clock import WallClock
 from rheostat.control.controller import Step
 from rheostat.engine.spark import realtime
-from rheostat.engine.spark.attach import Scaler
 from rheostat.engine.spark.kafka_client import producer
 from rheostat.engine.spark.lifecycle import owner
 from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 from pyspark.sql import DataFrame, SparkSession
 
 import rheostat
-from rheostat.engine.spark.attach import Scaler
+from rheostat.api.scaler import Scaler
 from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint, Repartition
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason

@@ -12,10 +12,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from rheostat.api.autoscale import autoscale
+from rheostat.api.scaler import Scaler
 from rheostat.bench.processes import kill_an_executor
 from rheostat.clock import WallClock
 from rheostat.control.controller import Step
-from rheostat.engine.spark.attach import Scaler, autoscale
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.spark.session.session import session
 from rheostat.errors import RheostatError

@@ -310,7 +310,7 @@ def _kill(driver: Popen[bytes], folder: Path) -> None:
 
 def drive(told: Mapping[str, str]) -> None:
     """Be a driver of the storm, until told to end."""
-    from rheostat.engine.spark.attach import autoscale
+    from rheostat.api.autoscale import autoscale
 
     folder = Path(told["folder"])
     spark = local_session(SLOTS, quiet(folder))

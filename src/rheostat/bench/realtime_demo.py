@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from rheostat.api.autoscale import autoscale
+from rheostat.api.scaler import Scaler
 from rheostat.bench.realtime_compare import realtime_job
 from rheostat.bench.realtime_trial import (
     SINK,
@@ -22,7 +24,6 @@ from rheostat.bench.realtime_trial import (
 from rheostat.clock import WallClock
 from rheostat.control.controller import Step
 from rheostat.engine.simulated.jobs.realtime import PARTITIONS, SLOTS
-from rheostat.engine.spark.attach import Scaler, autoscale
 from rheostat.engine.spark.broker import Broker
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.job.allocation import Allocation

@@ -31,7 +31,7 @@ from rheostat.workload.schedule import Schedule
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rheostat.engine.spark.attach import Scaler
+    from rheostat.api.scaler import Scaler
 
 Tell = Callable[[str], None]
 DRAIN_S = 240.0
@@ -88,8 +88,8 @@ def run_realtime_trials(trials: Sequence[RealTimeTrial], tell: Tell) -> list[Rea
 
 def run_realtime_trial(trial: RealTimeTrial) -> RealTimeRun:
     """Run one trial in this process, which must not hold a Spark yet."""
+    from rheostat.api.autoscale import autoscale
     from rheostat.config.named import parse_named
-    from rheostat.engine.spark.attach import autoscale
     from rheostat.policy.registry import make_policy
 
     with TemporaryDirectory(prefix="rheostat-realtime-") as folder, Broker() as broker:

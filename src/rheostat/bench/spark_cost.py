@@ -81,8 +81,8 @@ def overhead(quick: bool, progress: Progress) -> list[Measure]:
 
 def run_pairs(pipeline: str, rows: int, batches: int) -> Pairs:
     """Run the query with and without probes at the same time, in this process."""
+    from rheostat.api.autoscale import autoscale
     from rheostat.clock import WallClock
-    from rheostat.engine.spark.attach import autoscale
     from rheostat.engine.spark.session.session import session
     from rheostat.engine.spark.telemetry.probe import operator
     from rheostat.engine.spark.telemetry.stages import Stages

@@ -286,8 +286,8 @@ class _Running:
         if trial.policy is None:
             self._wait(query, until_s, start_s)
             return ()
+        from rheostat.api.autoscale import autoscale
         from rheostat.config.named import parse_named
-        from rheostat.engine.spark.attach import autoscale
         from rheostat.policy.registry import make_policy
         from rheostat.workload.source import ScheduleCounter
 

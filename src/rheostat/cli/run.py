@@ -11,7 +11,7 @@ from rheostat.cli import options
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rheostat.engine.spark.attach import Scaler
+    from rheostat.api.scaler import Scaler
     from rheostat.job.slo import Slo
     from rheostat.policy.base import BasePolicy
 
@@ -90,7 +90,7 @@ def run(
     try:
         from py4j.protocol import Py4JError
 
-        from rheostat.engine.spark.attach import autoscale
+        from rheostat.api.autoscale import autoscale
     except ImportError as error:
         raise EngineError(f"{error}: Spark is not installed; pip install 'rheostat[spark]'") from error
     out = console()

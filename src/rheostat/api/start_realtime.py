@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rheostat.api.start import take_over
 from rheostat.control.controller import Controller
-from rheostat.engine.spark.begin import take_over
 from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint
 from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.realtime import RealTimeEngine

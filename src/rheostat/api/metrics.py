@@ -9,11 +9,11 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rheostat.api.checks import check_counters, check_queries, refuse_live, session_of
+from rheostat.api.exposition import Counts, families
 from rheostat.clock import WallClock
 from rheostat.control.deadline import Deadline
 from rheostat.engine.batches.offsets import OffsetCounter
-from rheostat.engine.exposition import Counts, families
-from rheostat.engine.spark.checks import check_counters, check_queries, refuse_live, session_of
 from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.errors import EngineError, InvalidValue, RheostatError
 from rheostat.job.frozen import check_number

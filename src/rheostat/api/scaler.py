@@ -1,0 +1,138 @@
+"""A running scaler, as a user holds it."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from rheostat.clock import WallClock
+from rheostat.control.controller import Controller, Step
+from rheostat.engine.spark.microbatch import MicroBatchEngine
+from rheostat.engine.spark.realtime import RealTimeEngine
+from rheostat.errors import LeaseRefused, RheostatError
+from rheostat.job.decision import Decision
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+KEPT_STEPS = 1000
+
+
+class Scaler:
+    """A running scaler: look at it, pause it, stop it. The queries go on without it."""
+
+    def __init__(
+        self,
+        controller: Controller[Any],
+        engine: MicroBatchEngine | RealTimeEngine,
+        clock: WallClock,
+        interval_s: float,
+        own_journal: bool = False,
+    ) -> None:
+        self._controller, self._engine, self._clock, self._interval_s = controller, engine, clock, interval_s
+        self._steps: deque[Step] = deque(maxlen=KEPT_STEPS)
+        self._error: BaseException | None = None
+        self._refusal: LeaseRefused | None = None
+        self._own_journal = own_journal
+        if engine.pipeline is None:  # a pipeline's controller has the lease before its query starts
+            try:
+                controller.start()
+            except LeaseRefused as refusal:
+                # Mostly of a driver that was killed and is back: its lease lasts a little longer, and the query runs.
+                self._refusal = refusal
+        self._thread = threading.Thread(target=self._work, name="rheostat-scaler", daemon=True)
+        self._thread.start()
+
+    @property
+    def status(self) -> str:
+        """One of running, paused, waiting for the lease, stopped, or failed; with the reason where there is one."""
+        if self._error is not None:
+            kind = "" if isinstance(self._error, RheostatError) else f"{type(self._error).__name__}: "
+            return f"failed: {kind}{self._error}"
+        if not self._thread.is_alive():
+            return "stopped"
+        if self._refusal is not None:
+            return f"waiting: {self._refusal}"
+        if self._controller.paused:
+            return "paused"
+        problem = self._steps[-1].problem if self._steps else None
+        return f"running, but {problem}" if problem else "running"
+
+    @property
+    def job(self) -> str:
+        """The job's name, under which it is journaled."""
+        return self._engine.name
+
+    @property
+    def queries(self) -> tuple[StreamingQuery, ...]:
+        """The queries that run now; a restart replaces them."""
+        return self._engine.queries
+
+    @property
+    def holds(self) -> bool:
+        """Whether it looks after a query that runs."""
+        return self._thread.is_alive() and not self._engine.over
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What was seen and decided, oldest first; the last thousand."""
+        return tuple(self._steps)
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """The decisions, oldest first."""
+        return tuple(step.decision for step in self._steps)
+
+    def pause(self) -> None:
+        """Stop looking and changing; the executors stay as they are."""
+        self._controller.paused = True
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        self._controller.paused = False
+
+    def stop(self) -> None:
+        """End the scaler; doing it again changes nothing."""
+        self._controller.halt()
+        self._clock.wake.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def __enter__(self) -> Scaler:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _work(self) -> None:
+        parts = [self._run, self._engine.finish, self._controller.stop, self._engine.close]
+        if self._own_journal:
+            parts.append(self._controller.journal.close)
+        for part in parts:
+            try:
+                part()
+            except BaseException as error:  # noqa: BLE001 - whatever the scaler dies of, it gives back what it holds
+                self._error = self._error or error
+
+    def _run(self) -> None:
+        patience_s = self._clock.now() + self._controller.pace.lease_s + self._interval_s
+        while self._refusal is not None and not self._clock.wake.is_set():
+            self._clock.sleep_until(self._clock.now() + 1.0)
+            try:
+                self._controller.start()
+            except LeaseRefused as refusal:
+                self._refusal = refusal
+                if self._clock.now() > patience_s:
+                    # A dead controller's lease has run out by now: this one is alive.
+                    raise
+            else:
+                self._refusal = None
+        self._controller.run(self._interval_s, each=self._keep)
+        if self._engine.over and self._engine.pipeline is not None and self._engine.pipeline.failure is not None:
+            raise self._engine.pipeline.failure
+
+    def _keep(self, step: Step) -> None:
+        self._steps.append(step)
+        if self._engine.over:
+            self._controller.halt()

@@ -6,7 +6,7 @@ import numpy as np
 
 from rheostat.bench.models import COUNTS, OURS, PLACES, errors, known_job, models, significantly_worse, truths
 from rheostat.model.registry import MODELS
-from rheostat.policy.conttune import ContTune
+from rheostat.policy.conttune.policy import ContTune
 
 
 def test_the_truths_are_streambeds_noisy_operators() -> None:

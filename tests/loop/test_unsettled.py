@@ -14,7 +14,7 @@ from rheostat.job.observation import BatchTime, Latency, Observation, OperatorRe
 from rheostat.job.record import Run
 from rheostat.job.slo import Bounds, Slo
 from rheostat.journal.memory import MemoryJournal
-from rheostat.policy.foresight import Known
+from rheostat.policy.phoebe.foresight import Known
 from rheostat.policy.registry import POLICIES, make_policy
 from rheostat.report.history import read_history
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rheostat.model.backlog import catch_up_per_s, excess, steady_backlog
+from rheostat.policy.catch_up import catch_up_per_s, excess, steady_backlog
 
 
 def test_little_s_law_says_what_may_wait() -> None:

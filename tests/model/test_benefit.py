@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rheostat.model.benefit import Transferred, benefit, enough, nearness, traditional
 from rheostat.model.joint import JointGP
+from rheostat.policy.autrascale.benefit import Transferred, benefit, enough, nearness, traditional
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rheostat.model.box import Box, candidates, maximise
 from rheostat.model.joint import JointGP, expected_improvement
+from rheostat.policy.autrascale.box import Box, candidates, maximise
 
 
 def even(*tops: int, low: int = 1, most_slots: int | None = None) -> Box:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rheostat.engine.simulated.jobs import job
 from rheostat.model.ability import Floats
-from rheostat.model.box import Box
-from rheostat.model.latency import DecomposedLatency, Network
+from rheostat.policy.autrascale.box import Box
+from rheostat.policy.autrascale.latency_model import DecomposedLatency, Network
 from rheostat.suite.autrascale.truth import exhaustive, latency_s
 
 WORDS, LOAD = job("autrascale-wordcount"), 350e3

@@ -16,8 +16,8 @@ from rheostat.job.decision import Decision, Reason
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.observation import Observation, SourceReading, Status
 from rheostat.job.record import Ending, Intent, IntentEnd
-from rheostat.model.load_series import KEPT, LONGEST_GAP, LoadSeries
-from rheostat.model.outage import PREDICTED, Outages, fold
+from rheostat.policy.phoebe.load_series import KEPT, LONGEST_GAP, LoadSeries
+from rheostat.policy.phoebe.outage import PREDICTED, Outages, fold
 from rheostat.workload.loads import Constant
 
 HERE = Allocation({"job": 4})

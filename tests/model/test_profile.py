@@ -12,11 +12,11 @@ from rheostat.engine.simulated.jobs.phoebe import BASE_PER_S, WORKER_PER_S, top_
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement, Phase, Trial
-from rheostat.model.capacity import Capacity, Sample, fitted
 from rheostat.model.clusters import two_groups
-from rheostat.model.latency_surface import LatencySurface
 from rheostat.model.profile import Limit, Point, limits_found, point_of
-from rheostat.policy.profiling import Profiling, profiled, unfinished
+from rheostat.planner.profiling import Profiling, profiled, unfinished
+from rheostat.policy.phoebe.capacity import Capacity, Sample, fitted
+from rheostat.policy.phoebe.latency_surface import LatencySurface
 
 
 def test_two_groups_are_the_split_with_the_least_scatter() -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from rheostat.errors import InvalidValue
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.graph import Edge, Graph
-from rheostat.model.regression import KEPT_ROWS, FlowRows, fit, fit_graph, fold_flows
-from rheostat.model.throughput import Dataflow, EdgeFunction
+from rheostat.policy.dragster.regression import KEPT_ROWS, FlowRows, fit, fit_graph, fold_flows
+from rheostat.policy.dragster.throughput import Dataflow, EdgeFunction
 from rheostat.testing.situations import diamond, window, word_count
 
 WORDS = word_count().graph

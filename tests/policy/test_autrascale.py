@@ -23,10 +23,10 @@ from rheostat.job.decision import Decision, Reason
 from rheostat.job.observation import Latency, Observation
 from rheostat.job.slo import Bounds, Slo
 from rheostat.journal import open_journal
-from rheostat.model.box import Box
 from rheostat.model.experience import Experience, Seen, fold
-from rheostat.policy.autrascale import AuTraScale
-from rheostat.policy.autrascale_space import bootstrapping, box_of
+from rheostat.policy.autrascale.box import Box
+from rheostat.policy.autrascale.policy import AuTraScale
+from rheostat.policy.autrascale.space import bootstrapping, box_of
 from rheostat.ports import Situation
 from rheostat.testing.situations import diamond, limits_of, read, situation, window, word_count
 from rheostat.workload.loads import Constant

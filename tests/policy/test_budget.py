@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rheostat.errors import InvalidValue
-from rheostat.policy.budget import Choice, balanced, euclidean
+from rheostat.policy.dragster.budget import Choice, balanced, euclidean
 
 SIZES = tuple(range(1, 8))
 NAMES = ("a", "b", "c")

@@ -3,22 +3,22 @@ from __future__ import annotations
 from typing import Any
 
 from rheostat.job.graph import JobSpec
-from rheostat.policy.anticipate import Anticipate
-from rheostat.policy.autrascale import AuTraScale
+from rheostat.policy.autrascale.policy import AuTraScale
 from rheostat.policy.base import BasePolicy
-from rheostat.policy.big_ds2 import BigDS2
-from rheostat.policy.conttune import ContTune
+from rheostat.policy.conttune.big_ds2 import BigDS2
+from rheostat.policy.conttune.policy import ContTune
 from rheostat.policy.dhalion import Dhalion
 from rheostat.policy.drs import DRS
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.exponent import Exponent
 from rheostat.policy.hpa import HPA
 from rheostat.policy.max_tasks import MaxTasks
-from rheostat.policy.phoebe import Phoebe
+from rheostat.policy.phoebe.anticipate import Anticipate
+from rheostat.policy.phoebe.policy import Phoebe
+from rheostat.policy.phoebe.twres import TWRES
 from rheostat.policy.proportion import Proportion
 from rheostat.policy.static import Static
 from rheostat.policy.trigger_interval import TriggerInterval
-from rheostat.policy.twres import TWRES
 from rheostat.testing.policy import PolicyConformance
 from rheostat.testing.situations import word_count
 

@@ -23,8 +23,8 @@ from rheostat.job.slo import Bounds, Slo
 from rheostat.journal import open_journal
 from rheostat.model.ability import Sample
 from rheostat.model.history import History
-from rheostat.policy.big_ds2 import BigDS2
-from rheostat.policy.conttune import ContTune
+from rheostat.policy.conttune.big_ds2 import BigDS2
+from rheostat.policy.conttune.policy import ContTune
 from rheostat.policy.ds2 import DS2
 from rheostat.ports import Situation
 from rheostat.testing.situations import read, situation, window, word_count

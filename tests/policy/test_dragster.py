@@ -25,11 +25,11 @@ from rheostat.job.graph import Graph, JobSpec, Tunable
 from rheostat.job.guards import Guards
 from rheostat.job.slo import Bounds, Budget, Slo
 from rheostat.journal import open_journal
-from rheostat.model.tally import MOST_COUNTED, Size, Tally, fold_tally
-from rheostat.model.throughput import EdgeFunction
-from rheostat.model.ucb import Posterior, beta
 from rheostat.policy.base import BasePolicy
-from rheostat.policy.dragster import Dragster, Knowledge
+from rheostat.policy.dragster.policy import Dragster, Knowledge
+from rheostat.policy.dragster.tally import MOST_COUNTED, Size, Tally, fold_tally
+from rheostat.policy.dragster.throughput import EdgeFunction
+from rheostat.policy.dragster.ucb import Posterior, beta
 from rheostat.ports import Situation
 from rheostat.testing.policy import PolicyConformance
 from rheostat.testing.situations import diamond, limits_of, read, situation, window, word_count

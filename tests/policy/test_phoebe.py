@@ -20,15 +20,15 @@ from rheostat.job.observation import Latency, Observation
 from rheostat.job.slo import Slo
 from rheostat.journal.memory import MemoryJournal
 from rheostat.model.downtime import Downtimes
-from rheostat.model.load_series import LoadSeries
-from rheostat.model.outage import PREDICTED, Outages
 from rheostat.model.profile import Point
 from rheostat.model.recovery import Course, recovery_time_s
-from rheostat.policy.anticipate import Anticipate
-from rheostat.policy.foresight import Known, forecast
-from rheostat.policy.phoebe import Phoebe, projected
+from rheostat.policy.phoebe.anticipate import Anticipate
+from rheostat.policy.phoebe.foresight import Known, forecast
+from rheostat.policy.phoebe.load_series import LoadSeries
+from rheostat.policy.phoebe.outage import PREDICTED, Outages
+from rheostat.policy.phoebe.policy import Phoebe, projected
+from rheostat.policy.phoebe.twres import TWRES
 from rheostat.policy.registry import make_policy
-from rheostat.policy.twres import TWRES
 from rheostat.ports import Situation
 from rheostat.workload.loads import Constant
 

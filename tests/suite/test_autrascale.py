@@ -12,7 +12,7 @@ import pytest
 from rheostat.engine.simulated import Fleet
 from rheostat.engine.simulated.jobs import job
 from rheostat.job.allocation import Allocation
-from rheostat.policy.autrascale import AuTraScale
+from rheostat.policy.autrascale.policy import AuTraScale
 from rheostat.policy.max_tasks import MaxTasks
 from rheostat.suite.autrascale import paper, result
 from rheostat.suite.autrascale.catching import Caught, Cell, catch_up

@@ -13,7 +13,7 @@ from rheostat.engine.simulated.jobs import job
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
 from rheostat.policy.base import BasePolicy
-from rheostat.policy.big_ds2 import BigDS2
+from rheostat.policy.conttune.big_ds2 import BigDS2
 from rheostat.policy.ds2 import DS2
 from rheostat.ports import Situation
 from rheostat.suite.tuning import LOOK_S, MOST_CHANGES, Method, cores, prepared, share_served, tune

@@ -23,7 +23,7 @@ from rheostat.job.slo import Slo
 from rheostat.model.ability import AbilityModel, Floats, Sample
 from rheostat.model.history import History
 from rheostat.model.registry import MODELS
-from rheostat.policy.conttune import ContTune
+from rheostat.policy.conttune.policy import ContTune
 from rheostat.ports import Situation
 from rheostat.workload.loads import Sine
 

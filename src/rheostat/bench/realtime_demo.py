@@ -28,7 +28,7 @@ from rheostat.engine.spark.broker import Broker
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Slo
-from rheostat.policy.conttune import ContTune
+from rheostat.policy.conttune.policy import ContTune
 from rheostat.ports import Journal
 from rheostat.workload import kafka_output
 from rheostat.workload.kafka_load import start_load

@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 
 from rheostat.bench.measure import Measure, Progress, data_folder
-from rheostat.policy.anticipate import Anticipate
-from rheostat.policy.phoebe import Phoebe
+from rheostat.policy.phoebe.anticipate import Anticipate
+from rheostat.policy.phoebe.policy import Phoebe
 
 BENCH = "recovery"
 

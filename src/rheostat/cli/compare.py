@@ -49,7 +49,7 @@ def compare(
     from rheostat.cli.progress import bar
     from rheostat.config.reader import scalar
     from rheostat.errors import InvalidValue, nearest
-    from rheostat.policy.options import check_whole
+    from rheostat.job.frozen import check_whole
 
     logs.configure(verbose)
     check_writable(json=json_file, html=html_file)

@@ -40,8 +40,7 @@ def compare_realtime(
     from rheostat.config.job import read_load
     from rheostat.config.reader import scalar
     from rheostat.errors import EngineError
-    from rheostat.job.frozen import check_number
-    from rheostat.policy.options import check_whole
+    from rheostat.job.frozen import check_number, check_whole
 
     try:
         from rheostat.bench import realtime_compare as bench

@@ -39,8 +39,7 @@ def compare_spark(
     from rheostat.config.job import read_load
     from rheostat.config.reader import scalar
     from rheostat.errors import EngineError
-    from rheostat.job.frozen import check_number
-    from rheostat.policy.options import check_whole
+    from rheostat.job.frozen import check_number, check_whole
 
     try:
         from rheostat.bench.spark_compare import SECONDS, SLO, check_way, compare_on_spark, spark_job, ways

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from rheostat.job.decision import Measurement
-    from rheostat.policy.profiling import Profiling
+    from rheostat.planner.profiling import Profiling
 
 
 def profile(
@@ -50,8 +50,8 @@ def profile(
     from rheostat.cli.output import check_writable, console, write_json
     from rheostat.errors import InvalidValue
     from rheostat.planner.journaled import notebook, profile_of
+    from rheostat.planner.profiling import Profiling, profiled
     from rheostat.planner.testbeds import place
-    from rheostat.policy.profiling import Profiling, profiled
 
     logs.configure(verbose)
     check_writable(json=json_file)

@@ -2,7 +2,7 @@
 
     observation -> inspect -> settle -> judge -> decide -> guard      = think
 
-The controller in `control/controller.py` thinks about a live engine, `control/replay.py` about a journal; both come to the same
+The controller (`controller.py`) thinks about a live engine, `replay.py` about a journal; both come to the same
 decisions because everything that a decision depends on is in the arguments.
 """
 

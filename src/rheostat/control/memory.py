@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from rheostat.control.controller import K
+from typing import TypeVar
+
 from rheostat.control.cycle import Mind, State, advance, identity
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.record import Snapshot
 from rheostat.ports import Journal
+
+K = TypeVar("K")
 
 
 def snapshot(state: State, knowledge: object, at_s: float) -> Snapshot:

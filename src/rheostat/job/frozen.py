@@ -102,3 +102,9 @@ def from_json(kind: type[T], text: str | bytes) -> T:
         place = ".".join(str(part) for part in first["loc"]) or kind.__name__
         raise InvalidValue(f"cannot read {kind.__name__}: {place}: {first['msg']}") from error
     return result
+
+
+def check_whole(what: str, value: int, least: int) -> None:
+    """Refuse what is not a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidValue(f"{what} must be a whole number of at least {least}, not {value!r}")

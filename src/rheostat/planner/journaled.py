@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rheostat.errors import JournalError
 from rheostat.job.decision import Measurement
 from rheostat.job.plan import Estimate, Plan
-from rheostat.policy.profiling import of_a_profile
+from rheostat.planner.profiling import of_a_profile
 from rheostat.ports import Journal, Lease
 
 HOLDER = "plan"

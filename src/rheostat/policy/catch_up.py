@@ -19,7 +19,6 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.frozen import check_number
 from rheostat.job.record import Record
-from rheostat.model.backlog import catch_up_per_s, excess
 from rheostat.model.experience import Experience, fold
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.explain import changes, direction, rate, sustains
@@ -181,3 +180,18 @@ class CatchUp(BasePolicy[Experience]):
     def further(self, situation: At, kept: Mapping[str, Any]) -> Allocation | None:
         """Return a still larger allocation while the target is not reached; most rules have none."""
         return None
+
+
+def steady_backlog(load_per_s: float, event_s: float, processing_s: float) -> float:
+    """Return R_lag^(s), the records that wait while event-time latency is as promised (Eq 9 and 10)."""
+    return load_per_s * max(event_s - processing_s, 0.0)
+
+
+def excess(backlog: float, load_per_s: float, event_s: float, processing_s: float) -> float:
+    """Return R_lag^(t), the records to be worked off (Eq 11); zero when there is nothing to do."""
+    return max(backlog - steady_backlog(load_per_s, event_s, processing_s), 0.0)
+
+
+def catch_up_per_s(load_per_s: float, excess_records: float, limit_s: float) -> float:
+    """Return V_t, the throughput that works off the excess within the limit (Eq 12)."""
+    return load_per_s + excess_records / limit_s

@@ -28,13 +28,12 @@ from typing import Any, ClassVar
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.fit import round_up
-from rheostat.job.frozen import check_number
+from rheostat.job.frozen import check_number, check_whole
 from rheostat.job.observation import Observation
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.demand import demand, linear_tasks
 from rheostat.policy.explain import changes, direction, rate, sustains
 from rheostat.policy.fit import fit_allocation
-from rheostat.policy.options import check_whole
 from rheostat.ports import Situation
 
 

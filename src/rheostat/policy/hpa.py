@@ -26,12 +26,11 @@ from typing import ClassVar
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Expectation, Reason
 from rheostat.job.fit import round_up
-from rheostat.job.frozen import check_number
+from rheostat.job.frozen import check_number, check_whole
 from rheostat.job.observation import Observation, Status
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.explain import changes, direction, sustains
 from rheostat.policy.fit import fit_allocation
-from rheostat.policy.options import check_whole
 from rheostat.ports import Situation
 
 KUBERNETES_TARGET = 0.8

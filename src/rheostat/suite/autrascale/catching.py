@@ -20,7 +20,7 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement, Trial
 from rheostat.job.guards import Guards
 from rheostat.journal.memory import MemoryJournal
-from rheostat.policy.autrascale_space import Stage
+from rheostat.policy.autrascale.space import Stage
 from rheostat.suite.autrascale.solving import Method
 from rheostat.suite.autrascale.truth import bounded, fewest
 from rheostat.workload.loads import Constant

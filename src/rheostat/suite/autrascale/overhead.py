@@ -15,8 +15,8 @@ from rheostat.job.slo import Bounds, Limits, Slo
 from rheostat.model.ability import Sample
 from rheostat.model.experience import Base, Experience, Seen
 from rheostat.model.history import History
-from rheostat.policy.autrascale import AuTraScale
-from rheostat.policy.autrascale_space import Stage
+from rheostat.policy.autrascale.policy import AuTraScale
+from rheostat.policy.autrascale.space import Stage
 from rheostat.ports import Situation
 from rheostat.suite.autrascale import paper
 

@@ -10,7 +10,7 @@ from itertools import product
 from rheostat.engine.simulated import Plant
 from rheostat.engine.simulated.jobs import job
 from rheostat.job.allocation import Allocation
-from rheostat.policy.autrascale import AuTraScale
+from rheostat.policy.autrascale.policy import AuTraScale
 from rheostat.policy.drs import DRS
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.exponent import Exponent

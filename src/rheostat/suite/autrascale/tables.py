@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from rheostat.engine.simulated.jobs import job
-from rheostat.model.benefit import benefit
+from rheostat.policy.autrascale.benefit import benefit
 from rheostat.suite.autrascale import paper
 from rheostat.suite.autrascale.catching import Caught, needed_per_s
 from rheostat.suite.autrascale.runs import (

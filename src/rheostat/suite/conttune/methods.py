@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from rheostat.policy.big_ds2 import BigDS2
-from rheostat.policy.conttune import ContTune
+from rheostat.policy.conttune.big_ds2 import BigDS2
+from rheostat.policy.conttune.policy import ContTune
 from rheostat.policy.dhalion import Dhalion
-from rheostat.policy.dragster import Dragster
+from rheostat.policy.dragster.policy import Dragster
 from rheostat.policy.ds2 import DS2
 from rheostat.suite.conttune import paper
 from rheostat.suite.conttune.rated import DragsterPerRate

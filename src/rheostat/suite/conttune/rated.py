@@ -13,7 +13,7 @@ from rheostat.job.frozen import FrozenMap
 from rheostat.job.observation import Observation
 from rheostat.job.record import Record
 from rheostat.policy.base import BasePolicy
-from rheostat.policy.dragster import Dragster, Knowledge
+from rheostat.policy.dragster.policy import Dragster, Knowledge
 from rheostat.ports import Situation
 
 SAME = 0.04

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 from rheostat.engine.simulated import Plant
 from rheostat.job.decision import Decision
 from rheostat.policy.clairvoyant import Clairvoyant
-from rheostat.policy.conttune import ContTune
+from rheostat.policy.conttune.policy import ContTune
 from rheostat.policy.demand import demand
 from rheostat.policy.dhalion import Dhalion
-from rheostat.policy.dragster import Dragster
+from rheostat.policy.dragster.policy import Dragster
 from rheostat.ports import Policy, Situation
 from rheostat.suite.dragster import paper
 from rheostat.suite.dragster.play import Method

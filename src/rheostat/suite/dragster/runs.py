@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from rheostat.engine.simulated.jobs import job
-from rheostat.policy.dragster import Dragster
+from rheostat.policy.dragster.policy import Dragster
 from rheostat.suite.dragster import paper
 from rheostat.suite.dragster.methods import dhalion, methods, named
 from rheostat.suite.dragster.paper import Workload

@@ -13,8 +13,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from rheostat.model.ahead import needed_later_per_s
 from rheostat.model.recovery import Course, recovery_time_s
+from rheostat.policy.phoebe.ahead import needed_later_per_s
 from rheostat.suite.phoebe.paper import TARGET_S
 from rheostat.suite.phoebe.play import DURATION_S, Experiment, Floats, experiment
 

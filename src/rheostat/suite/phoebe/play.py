@@ -22,8 +22,8 @@ from rheostat.engine.simulated.jobs.phoebe import FAILURES_S, top_speed, ysb
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement
 from rheostat.journal.memory import MemoryJournal
-from rheostat.model.outage import PREDICTED
-from rheostat.policy.profiling import Profiling, profiled
+from rheostat.planner.profiling import Profiling, profiled
+from rheostat.policy.phoebe.outage import PREDICTED
 from rheostat.ports import Policy
 from rheostat.workload.loads import Load, Sine, Trace
 

@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 
 from rheostat.bench.measure import data_folder
-from rheostat.policy.anticipate import Anticipate
 from rheostat.policy.hpa import HPA
-from rheostat.policy.phoebe import Phoebe
-from rheostat.policy.twres import TWRES
+from rheostat.policy.phoebe.anticipate import Anticipate
+from rheostat.policy.phoebe.policy import Phoebe
+from rheostat.policy.phoebe.twres import TWRES
 from rheostat.suite.parallel import Progress, Task, run_tasks
 from rheostat.suite.phoebe import paper
 from rheostat.suite.phoebe.play import Method, Run, play, profile

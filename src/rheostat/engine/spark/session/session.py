@@ -22,11 +22,11 @@ from rheostat.engine.spark.session.settings import (
     NEEDED,
     RECOMMENDED,
     check_master,
-    check_whole,
     checked_executors,
     missing_settings,
 )
 from rheostat.errors import EngineError, InvalidValue
+from rheostat.job.frozen import check_whole
 from rheostat.ports import Clock
 
 if TYPE_CHECKING:

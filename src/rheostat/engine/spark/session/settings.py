@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rheostat.errors import InvalidValue
+from rheostat.job.frozen import check_whole
 
 MAX_STAGE_ATTEMPTS = 100
 MIN_STAGE_ATTEMPTS = 20
@@ -140,12 +141,6 @@ def checked_executors(executors: tuple[int, int] | None) -> tuple[int, int]:
             f"executors is ({smallest}, {largest}): the smallest number comes first, as in ({largest}, {smallest})"
         )
     return smallest, largest
-
-
-def check_whole(name: str, value: int, minimum: int) -> None:
-    """Refuse what is no whole number of at least the minimum."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise InvalidValue(f"{name} is {value!r}: a whole number of at least {minimum}")
 
 
 def missing_settings(conf: Mapping[str, str]) -> tuple[Missing, ...]:

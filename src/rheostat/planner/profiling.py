@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement, Phase, Trial
-from rheostat.job.frozen import check_number
+from rheostat.job.frozen import check_number, check_whole
 from rheostat.job.graph import JobSpec
 from rheostat.job.slo import Limits
 from rheostat.model.profile import Point, limits_found, point_of
-from rheostat.policy.fit import fit_allocation
-from rheostat.policy.options import check_whole
-from rheostat.ports import Situation, Testbed
+from rheostat.ports import Testbed
 
 NAME = "profile"
 """How trials of a profile are called, so that their measurements are told from others."""
@@ -91,15 +88,6 @@ def round_of(plan: Profiling, rate_per_s: float, allocations: Sequence[Allocatio
     return tuple(
         Trial(f"{NAME} {max(a.tasks.values())} at {rate_per_s:g}/s", a, phases) for a in dict.fromkeys(allocations)
     )
-
-
-def next_trials(plan: Profiling, situation: Situation[Any], points: Sequence[Point]) -> tuple[Trial, ...]:
-    """Return the next round for the job at hand, within its limits; () when the profile is done."""
-    rate, sizes = unfinished(plan, points)
-    fits = [fit_allocation(situation, dict.fromkeys(situation.spec.tunable_names, float(size))) for size in sizes]
-    # Sizes that the limits do not allow come back as others: they are not this profile's.
-    exact = [a for size, a in zip(sizes, fits, strict=True) if max(a.tasks.values()) == size]
-    return round_of(plan, rate, exact, situation.spec)
 
 
 def allowed(plan: Profiling, limits: Limits) -> Profiling:

@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from rheostat.model.ability import Floats
-from rheostat.model.box import Box, Ints
+from rheostat.policy.autrascale.box import Box, Ints
 
 FULL = 0.98
 """A busier operator is taken for one that is this busy: beyond, the law has no meaning."""

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from rheostat.job.decision import Decision, Reason
-from rheostat.job.frozen import check_number
+from rheostat.job.frozen import check_number, check_whole
 from rheostat.job.record import Record
+from rheostat.planner.profiling import Profiling, allowed
 from rheostat.policy.base import BasePolicy
-from rheostat.policy.foresight import CHOSEN, Known, fold
-from rheostat.policy.options import check_whole
-from rheostat.policy.profiling import Profiling, allowed, next_trials
+from rheostat.policy.phoebe.foresight import CHOSEN, Known, fold, next_trials
 from rheostat.ports import Situation
 
 At = Situation[Known]

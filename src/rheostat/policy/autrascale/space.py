@@ -11,8 +11,8 @@ import numpy as np
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Phase, Trial
 from rheostat.job.fit import fit_tasks
-from rheostat.model.box import Box, Ints
 from rheostat.model.experience import Experience
+from rheostat.policy.autrascale.box import Box, Ints
 from rheostat.policy.demand import demand
 from rheostat.policy.tuning import moved
 from rheostat.ports import Situation

@@ -17,7 +17,7 @@ from rheostat.job.observation import Observation
 from rheostat.job.record import Record, Run
 from rheostat.model.ability import Floats
 from rheostat.model.history import teaches
-from rheostat.model.throughput import EdgeFunction, Pair
+from rheostat.policy.dragster.throughput import EdgeFunction, Pair
 
 KEPT_ROWS = 32
 """Newest windows of an edge that are kept."""

@@ -5,8 +5,8 @@ workloads", ICWS 2022.
 
 | paper | here |
 |---|---|
-| profiling, T_max (III-C) | `profiling.py`, `model/profile.py`, `model/capacity.py` |
-| M_L (III-D) | `model/latency_surface.py` |
+| profiling, T_max (III-C) | `profiling.py`, `model/profile.py`, `capacity.py` |
+| M_L (III-D) | `latency_surface.py` |
 | M_R, R, c(n) (III-B) | `model/recovery.py` |
 | I | the engine's checkpoint interval |
 | D | `downtime_s`: a constant, known before |
@@ -30,14 +30,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from rheostat.job.decision import Decision, Expectation, Interval, Reason
-from rheostat.job.frozen import check_number
-from rheostat.model.capacity import Capacity
-from rheostat.model.outage import PREDICTED
+from rheostat.job.frozen import check_number, check_whole
 from rheostat.model.recovery import Course, recovery_time_s
 from rheostat.policy.explain import changes, direction, rate
-from rheostat.policy.foresight import course, forecast, sizes
-from rheostat.policy.looking_ahead import At, Evaluating
-from rheostat.policy.options import check_whole
+from rheostat.policy.phoebe.capacity import Capacity
+from rheostat.policy.phoebe.foresight import course, forecast, sizes
+from rheostat.policy.phoebe.looking_ahead import At, Evaluating
+from rheostat.policy.phoebe.outage import PREDICTED
 
 TARGET_S = 180.0
 """The paper's target, where nobody names one."""

@@ -6,14 +6,14 @@ TPDS 2024.
 | paper | here |
 |---|---|
 | v̄_i, true rate of an instance (Eq 2) | `OperatorReading.true_rate_per_s` |
-| TO solver, π^t (Eq 3) | `autrascale_throughput`: DS2's linear model, its end, the best seen under an outside limit |
-| PLO solver, π^p (Algorithm 1) | `autrascale_latency` |
-| benefit F, L_p, α, w, s_l (Eq 4, 7, 8) | `model/benefit.py`, `processing_s`, `alpha`, `waste` |
-| GP, Matérn, EI, ξ (Eq 5, 6) | `model/joint.py`, `xi`; candidates in `model/box.py` |
+| TO solver, π^t (Eq 3) | `throughput.py`: DS2's linear model, its end, the best seen under an outside limit |
+| PLO solver, π^p (Algorithm 1) | `latency.py` |
+| benefit F, L_p, α, w, s_l (Eq 4, 7, 8) | `benefit.py`, `processing_s`, `alpha`, `waste` |
+| GP, Matérn, EI, ξ (Eq 5, 6) | `model/joint.py`, `xi`; candidates in `box.py` |
 | S, M + N bootstrapping samples | trials on a testbed, `uniform` (M) |
-| Algorithm 2, traditional transfer | `model/benefit.py`, `transfer`; α: `transfer_alpha`, Num: `transfer_iterations` |
-| backlog model, V_t (Eq 9 to 12) | `model/backlog.py`, `Slo.max_latency_s` (L_e), `limit_s` (T_limit) |
-| F_tp, β, ELO's s_l (Eq 13), Algorithm 3 | `autrascale_eventtime`, `width`, `near`; the return in `catch_up` |
+| Algorithm 2, traditional transfer | `benefit.py`, `transfer`; α: `transfer_alpha`, Num: `transfer_iterations` |
+| backlog model, V_t (Eq 9 to 12) | `policy/catch_up.py`, `Slo.max_latency_s` (L_e), `limit_s` (T_limit) |
+| F_tp, β, ELO's s_l (Eq 13), Algorithm 3 | `eventtime.py`, `width`, `near`; the return in `catch_up` |
 | l_p, l_e, averages | medians of the window |
 
 TO hands over when its end is reached (see there), PLO when its target is met with a score of at least s_l (or there is
@@ -29,7 +29,7 @@ Read differently, or chosen because the paper does not say:
 - Windows in which the job works off what waited are not taken for its latency.
 - Without a testbed there are no bootstrapping samples, and ELO sizes by what every operator can do.
 
-Ours: `model=decomposed` sizes each operator for its part of the latency (`model/latency.py`) instead of PLO's search,
+Ours: `model=decomposed` sizes each operator for its part of the latency (`latency_model.py`) instead of PLO's search,
 and by its own ability in ELO; it needs no trials.
 """
 
@@ -39,17 +39,16 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from rheostat.job.decision import Decision, Reason
-from rheostat.job.frozen import check_number
+from rheostat.job.frozen import check_number, check_whole
 from rheostat.job.record import Record
 from rheostat.model.experience import Experience, fold, keeps_up, settled
-from rheostat.policy.autrascale_eventtime import EventSettings, event_step, ride_step
-from rheostat.policy.autrascale_latency import LatencySettings, latency_step, rested
-from rheostat.policy.autrascale_space import Stage
-from rheostat.policy.autrascale_throughput import throughput_step
+from rheostat.policy.autrascale.eventtime import EventSettings, event_step, ride_step
+from rheostat.policy.autrascale.latency import LatencySettings, latency_step, rested
+from rheostat.policy.autrascale.space import Stage
+from rheostat.policy.autrascale.throughput import throughput_step
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.catch_up import need_of
 from rheostat.policy.explain import rate, sustains
-from rheostat.policy.options import check_whole
 from rheostat.ports import Situation
 
 PATIENCE = 10

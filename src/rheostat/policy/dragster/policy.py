@@ -4,14 +4,14 @@ Liu, Xu, Lau: "Online Resource Optimization for Elastic Stream Processing with R
 
 | paper | here |
 |---|---|
-| h_ij, α_ij (Eq 1 to 4) | `model/throughput.py`; given in `functions`, or learned by `model/regression.py` |
+| h_ij, α_ij (Eq 1 to 4) | `throughput.py`; given in `functions`, or learned by `regression.py` |
 | c_i(t), capacity sample (Eq 8) | `by_cpu`, or records per useful second where the engine measures that |
 | L_t, l_i (Eq 11, 13) | `Dataflow.lacking`, `Dataflow.slopes` |
 | y_t of the online saddle point (Eq 14) | `saddle_point` |
 | λ_i(t) (Eq 15), γ = 1 / sqrt(t) | `dual_step` |
 | y_t of online gradient descent (Eq 16) | `gradient_step` |
-| μ, σ², β, argmax (Eq 17, 18) | `model/ucb.py`, per operator |
-| Π, projection onto the budget | `policy/budget.py` |
+| μ, σ², β, argmax (Eq 17, 18) | `ucb.py`, per operator |
+| Π, projection onto the budget | `budget.py` |
 | t, and the history in the Database | `Knowledge`, a fold over the journal |
 
 Capacities count output records in the paper and input records here (`ability`); `Dataflow.per_record_in` is between
@@ -44,12 +44,12 @@ from rheostat.job.observation import Observation
 from rheostat.job.record import Record
 from rheostat.model.ability import Floats
 from rheostat.model.loglog import LogLog
-from rheostat.model.regression import Fitted, FlowRows, fit_graph, fold_flows
-from rheostat.model.tally import Size, Tally, fold_tally, samples
-from rheostat.model.throughput import Dataflow, EdgeFunction, Pair
-from rheostat.model.ucb import Posterior, beta
 from rheostat.policy.base import BasePolicy
-from rheostat.policy.budget import Choice, balanced, euclidean
+from rheostat.policy.dragster.budget import Choice, balanced, euclidean
+from rheostat.policy.dragster.regression import Fitted, FlowRows, fit_graph, fold_flows
+from rheostat.policy.dragster.tally import Size, Tally, fold_tally, samples
+from rheostat.policy.dragster.throughput import Dataflow, EdgeFunction, Pair
+from rheostat.policy.dragster.ucb import Posterior, beta
 from rheostat.policy.explain import changes, direction, rate, sustains
 from rheostat.policy.fit import fit_allocation
 from rheostat.ports import Situation

@@ -17,19 +17,19 @@ from rheostat.errors import InvalidValue
 from rheostat.forecast.last_value import Values
 from rheostat.forecast.registry import make_forecaster
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Measurement
+from rheostat.job.decision import Measurement, Trial
 from rheostat.job.forecast import LAST_VALUE
 from rheostat.job.observation import Change, Observation, Status
 from rheostat.job.record import Record
-from rheostat.model import load_series, outage
-from rheostat.model.capacity import Capacity, Sample, fitted
-from rheostat.model.latency_surface import LatencySurface
-from rheostat.model.load_series import LoadSeries
-from rheostat.model.outage import Outages
 from rheostat.model.profile import Point, limits_found, point_of
 from rheostat.model.recovery import Course
+from rheostat.planner.profiling import Profiling, of_a_profile, round_of, unfinished
 from rheostat.policy.fit import fit_allocation
-from rheostat.policy.profiling import of_a_profile
+from rheostat.policy.phoebe import load_series, outage
+from rheostat.policy.phoebe.capacity import Capacity, Sample, fitted
+from rheostat.policy.phoebe.latency_surface import LatencySurface
+from rheostat.policy.phoebe.load_series import LoadSeries
+from rheostat.policy.phoebe.outage import Outages
 from rheostat.ports import Situation
 
 KEPT = 40
@@ -162,3 +162,12 @@ def _predicted(name: str, values: list[float], steps: int) -> Values:
 def course(seen: Known, path: Sequence[float] | Values) -> Course:
     """Return the load around now: what came, and what is expected."""
     return Course.of(seen.load.values()[-8:], path, seen.load.step_s)
+
+
+def next_trials(plan: Profiling, situation: Situation[Any], points: Sequence[Point]) -> tuple[Trial, ...]:
+    """Return the next round for the job at hand, within its limits; () when the profile is done."""
+    rate, sizes = unfinished(plan, points)
+    fits = [fit_allocation(situation, dict.fromkeys(situation.spec.tunable_names, float(size))) for size in sizes]
+    # Sizes that the limits do not allow come back as others: they are not this profile's.
+    exact = [a for size, a in zip(sizes, fits, strict=True) if max(a.tasks.values()) == size]
+    return round_of(plan, rate, exact, situation.spec)

@@ -12,9 +12,9 @@ from typing import ClassVar
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.frozen import check_number
 from rheostat.policy.explain import changes, direction, rate, sustains
-from rheostat.policy.foresight import forecast, scale_out, sizes
-from rheostat.policy.looking_ahead import At, Evaluating
-from rheostat.policy.phoebe import projected
+from rheostat.policy.phoebe.foresight import forecast, scale_out, sizes
+from rheostat.policy.phoebe.looking_ahead import At, Evaluating
+from rheostat.policy.phoebe.policy import projected
 
 
 @dataclass(frozen=True)

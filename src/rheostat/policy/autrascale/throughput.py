@@ -11,7 +11,7 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.fit import round_up
 from rheostat.model.experience import KEEPS_UP, keeps_up
-from rheostat.policy.autrascale_space import At, Stage, as_allocation, as_row
+from rheostat.policy.autrascale.space import At, Stage, as_allocation, as_row
 from rheostat.policy.demand import linear_tasks, measured_selectivity
 from rheostat.policy.ds2 import optimal_tasks
 from rheostat.policy.explain import changes, direction, rate, sustains

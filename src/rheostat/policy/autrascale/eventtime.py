@@ -14,11 +14,11 @@ import numpy as np
 
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
-from rheostat.model.benefit import nearness
 from rheostat.model.experience import KEEPS_UP, Seen, rows
 from rheostat.model.joint import JointGP
-from rheostat.policy.autrascale_latency import ability_curves, propose
-from rheostat.policy.autrascale_space import At, Stage, as_row, bootstrapping, box_of, trials
+from rheostat.policy.autrascale.benefit import nearness
+from rheostat.policy.autrascale.latency import ability_curves, propose
+from rheostat.policy.autrascale.space import At, Stage, as_row, bootstrapping, box_of, trials
 from rheostat.policy.catch_up import Need, boost, ride
 from rheostat.policy.demand import demand
 from rheostat.policy.explain import changes, direction, rate

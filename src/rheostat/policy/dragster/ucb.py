@@ -18,7 +18,7 @@ import numpy as np
 
 from rheostat.model.ability import Floats
 from rheostat.model.gp import kernel
-from rheostat.model.tally import Size
+from rheostat.policy.dragster.tally import Size
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from rheostat.job.frozen import check_number
 from rheostat.job.record import Record
 from rheostat.model.history import History, fold
 from rheostat.policy.base import BasePolicy
-from rheostat.policy.conttune import big
+from rheostat.policy.conttune.policy import big
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.explain import rate, sustains
 from rheostat.policy.tuning import Tuning

@@ -1,7 +1,7 @@
 """Ours: keep the promise about recovery with learned downtimes, and change only when it is needed or pays.
 
 What differs from Phoebe:
-- D is not a constant: it is learned from the failures of this job, by source offsets (`model/outage.py`), and the
+- D is not a constant: it is learned from the failures of this job, by source offsets (`outage.py`), and the
   promise takes its upper quantile (`promise`). Before the first failure a prior stands in for it.
 - T_max is corrected by every window's records per useful second, not only while the job catches up.
 - The promise must hold for a failure at any moment until a change could help (`soon_s`), not only now.
@@ -22,14 +22,14 @@ import numpy as np
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Expectation, Interval, Reason
 from rheostat.job.frozen import check_number
-from rheostat.model.ahead import needed_later_per_s
 from rheostat.model.downtime import Downtimes
-from rheostat.model.outage import NORMAL_LAG_S, PREDICTED, Outages
 from rheostat.model.recovery import Course, Floats, recovery_time_s
 from rheostat.policy.explain import changes, direction, rate
-from rheostat.policy.foresight import Known, course, forecast, scale_out, sizes
-from rheostat.policy.looking_ahead import At, LookingAhead
-from rheostat.policy.phoebe import TARGET_S
+from rheostat.policy.phoebe.ahead import needed_later_per_s
+from rheostat.policy.phoebe.foresight import Known, course, forecast, scale_out, sizes
+from rheostat.policy.phoebe.looking_ahead import At, LookingAhead
+from rheostat.policy.phoebe.outage import NORMAL_LAG_S, PREDICTED, Outages
+from rheostat.policy.phoebe.policy import TARGET_S
 
 PROMISE = 0.9
 """Where nobody says how sure a promise is."""

@@ -11,13 +11,13 @@ import numpy as np
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
 from rheostat.model.ability import AbilityCurve, Floats
-from rheostat.model.benefit import Transferred, benefit, enough, traditional
-from rheostat.model.box import Box, Ints, maximise
 from rheostat.model.experience import KEEPS_UP, Seen, rows
 from rheostat.model.joint import JointGP, Surrogate, expected_improvement
-from rheostat.model.latency import DecomposedLatency, Network
 from rheostat.model.registry import MODELS
-from rheostat.policy.autrascale_space import At, Stage, as_allocation, as_row, bootstrapping, box_of, trials
+from rheostat.policy.autrascale.benefit import Transferred, benefit, enough, traditional
+from rheostat.policy.autrascale.box import Box, Ints, maximise
+from rheostat.policy.autrascale.latency_model import DecomposedLatency, Network
+from rheostat.policy.autrascale.space import At, Stage, as_allocation, as_row, bootstrapping, box_of, trials
 from rheostat.policy.demand import demand, measured_selectivity
 from rheostat.policy.explain import changes, direction, rate, sustains
 from rheostat.policy.fit import fit_allocation

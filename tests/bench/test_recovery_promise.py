@@ -12,9 +12,9 @@ import pytest
 from rheostat.bench.runs import Comparison, Scenario, caught_up_s, compare
 from rheostat.cli.tables import recoveries
 from rheostat.engine.simulated.jobs.phoebe import top_speed
+from rheostat.engine.testbed.loads import Constant, Sine
 from rheostat.job.slo import Bounds, Slo
 from rheostat.policy.registry import make_policy
-from rheostat.workload.loads import Constant, Sine
 
 FAILURES_S = (1500.0, 3300.0, 5100.0)
 LOAD = Sine(mean=70e3, amplitude=40e3, period_s=3600.0)

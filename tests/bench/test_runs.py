@@ -11,13 +11,13 @@ from rheostat.bench.runs import Scenario, compare, make_clairvoyant, peak_alloca
 from rheostat.control.limits import limits
 from rheostat.engine.simulated.jobs import job
 from rheostat.engine.simulated.plant import Interference
+from rheostat.engine.testbed.loads import Constant, Permutation, Steps
 from rheostat.errors import InvalidValue
 from rheostat.job import Allocation, Bounds, Slo
 from rheostat.journal.memory import MemoryJournal
 from rheostat.policy.clairvoyant import smallest
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.static import Static
-from rheostat.workload.loads import Constant, Permutation, Steps
 
 SCENARIO = Scenario(job("wordcount"), Steps((2.0, 8.0, 3.0), 600), 1800, slo=Slo(max_latency_s=10.0))
 

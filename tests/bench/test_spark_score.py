@@ -16,10 +16,10 @@ from rheostat.bench.spark_score import (
 )
 from rheostat.bench.spark_trial import STATIC_MAX, STATIC_MIN, Trial, TrialRun
 from rheostat.engine.batches.progress import Batch, SourceProgress
+from rheostat.engine.testbed.loads import Constant
+from rheostat.engine.testbed.schedule import Schedule
 from rheostat.errors import InvalidValue
 from rheostat.job.slo import Slo
-from rheostat.workload.loads import Constant
-from rheostat.workload.schedule import Schedule
 
 EPOCH_S = 1_000_000.0
 SIZES = ((-1.0, 1), (4.0, 2), (6.0, 3), (16.5, 2))

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from rheostat.cli.reference import page, sentences, written
 from rheostat.config import Config
+from rheostat.engine.testbed.loads import LOADS, Steps
 from rheostat.job.slo import Slo
 from rheostat.policy.registry import POLICIES
-from rheostat.workload.loads import LOADS, Steps
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 

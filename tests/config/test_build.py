@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from rheostat.config import build
+from rheostat.engine.testbed.loads import Steps
 from rheostat.errors import InvalidValue
 from rheostat.job.guards import DAY_S, FrozenPeriod, Guards
 from rheostat.job.slo import Bounds, Budget, Slo
 from rheostat.policy.ds2 import DS2
-from rheostat.workload.loads import Steps
 
 
 def test_nested_dataclasses_and_mappings_are_built() -> None:

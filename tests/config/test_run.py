@@ -10,13 +10,13 @@ import pytest
 from rheostat.bench.runs import make_clairvoyant
 from rheostat.config import load_config, make_config
 from rheostat.engine.simulated.curves import Linear, Table, Usl
+from rheostat.engine.testbed.loads import Constant, Steps
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.forecast import Foresight
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.graph import Edge
 from rheostat.job.slo import Bounds, Slo
-from rheostat.workload.loads import Constant, Steps
 
 JOB = """
 job:

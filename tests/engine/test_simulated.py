@@ -21,13 +21,13 @@ from rheostat.engine.simulated.plant import (
     PlantOperator,
     Restart,
 )
+from rheostat.engine.testbed.loads import Constant, Load, Sine, Steps
 from rheostat.errors import EngineError, InvalidValue
 from rheostat.job import Allocation, Change, Edge, Graph, Status
 from rheostat.job.graph import JobSpec
 from rheostat.ports import Clock, Engine
 from rheostat.testing.engine import EngineConformance, intent_to, silent
 from rheostat.testing.testbed import TestbedConformance
-from rheostat.workload.loads import Constant, Load, Sine, Steps
 
 QUIET = Restart(20, 0)
 

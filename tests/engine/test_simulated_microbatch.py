@@ -17,6 +17,7 @@ from rheostat.engine.simulated.curves import Linear, Usl
 from rheostat.engine.simulated.jobs import job
 from rheostat.engine.simulated.plant import Interference, Memory, Metrics, PlantOperator, Restart
 from rheostat.engine.simulated.scripted import ScriptedRun
+from rheostat.engine.testbed.loads import Constant, Load, Steps
 from rheostat.errors import EngineError, InvalidValue
 from rheostat.job import Allocation, Change, Edge, Graph, Observation, Slo, Status
 from rheostat.job.graph import JobSpec
@@ -25,7 +26,6 @@ from rheostat.policy.static import Static
 from rheostat.ports import Clock, Engine
 from rheostat.testing.engine import EngineConformance, intent_to, silent
 from rheostat.testing.testbed import TestbedConformance
-from rheostat.workload.loads import Constant, Load, Steps
 
 BARE = MicroBatch(fixed_s=0.0, grow_s=0.0, grow_each_s=0.0, shrink_s=0.0, boundary_s=0.0)
 """Nothing costs anything, and slots are there as soon as they are asked for."""

@@ -16,6 +16,7 @@ from rheostat.engine.simulated.curves import Linear, Usl
 from rheostat.engine.simulated.jobs import job
 from rheostat.engine.simulated.plant import Memory, Metrics, PlantOperator, Restart
 from rheostat.engine.simulated.realtime import Ability, RealTimeJob
+from rheostat.engine.testbed.loads import Constant, Load, Steps
 from rheostat.errors import EngineError, InvalidValue
 from rheostat.job import Allocation, Change, Edge, Graph, Observation, Slo, Status
 from rheostat.job.graph import JobSpec
@@ -23,7 +24,6 @@ from rheostat.policy.ds2 import DS2
 from rheostat.ports import Clock, Engine
 from rheostat.testing.engine import EngineConformance, intent_to, silent
 from rheostat.testing.testbed import TestbedConformance
-from rheostat.workload.loads import Constant, Load, Steps
 
 BARE = RealTime(gap_s=(0.0, 0.0))
 """The next batch starts at once."""

@@ -18,8 +18,8 @@ ORPHANED = """
 import os, signal, threading
 from rheostat.engine.spark.broker import Broker
 from rheostat.workload.kafka_load import start_load
-from rheostat.workload.loads import Constant
-from rheostat.workload.schedule import Schedule
+from rheostat.engine.testbed.loads import Constant
+from rheostat.engine.testbed.schedule import Schedule
 
 broker = Broker()
 starter = threading.Thread(target=broker.start)  # the end of this thread must not be the end of the broker

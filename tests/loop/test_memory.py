@@ -13,6 +13,7 @@ from rheostat.control.cycle import Mind
 from rheostat.control.replay import replay
 from rheostat.engine.simulated import Fleet, FleetClock
 from rheostat.engine.simulated.jobs import job
+from rheostat.engine.testbed.loads import Steps
 from rheostat.errors import InvalidValue, JournalError, LeaseRefused
 from rheostat.job import (
     Bounds,
@@ -29,7 +30,6 @@ from rheostat.policy.ds2 import DS2
 from rheostat.policy.hpa import HPA
 from rheostat.ports import Lease
 from rheostat.testing.engine import Failing
-from rheostat.workload.loads import Steps
 
 
 class Flaky(MemoryJournal):

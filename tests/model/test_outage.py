@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rheostat.engine.simulated import Fleet
 from rheostat.engine.simulated.jobs.phoebe import top_speed, ysb
 from rheostat.engine.simulated.plant import Plant
+from rheostat.engine.testbed.loads import Constant
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.frozen import from_json, to_json
@@ -18,7 +19,6 @@ from rheostat.job.observation import Observation, SourceReading, Status
 from rheostat.job.record import Ending, Intent, IntentEnd
 from rheostat.policy.phoebe.load_series import KEPT, LONGEST_GAP, LoadSeries
 from rheostat.policy.phoebe.outage import PREDICTED, Outages, fold
-from rheostat.workload.loads import Constant
 
 HERE = Allocation({"job": 4})
 

@@ -18,6 +18,7 @@ from rheostat.control.replay import replay
 from rheostat.engine.simulated import Fleet, FleetClock, SimulatedTestbed
 from rheostat.engine.simulated.jobs import job
 from rheostat.engine.simulated.plant import Restart
+from rheostat.engine.testbed.loads import Constant
 from rheostat.errors import InvalidValue
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.observation import Latency, Observation
@@ -29,7 +30,6 @@ from rheostat.policy.autrascale.policy import AuTraScale
 from rheostat.policy.autrascale.space import bootstrapping, box_of
 from rheostat.ports import Situation
 from rheostat.testing.situations import diamond, limits_of, read, situation, window, word_count
-from rheostat.workload.loads import Constant
 
 WORDS = word_count(Bounds(1, 40))
 RATES = {"lines": 1e6, "split": 100.0, "count": 250.0}

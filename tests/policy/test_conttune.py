@@ -16,6 +16,7 @@ from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.control.replay import replay
 from rheostat.engine.simulated import Fleet, FleetClock
 from rheostat.engine.simulated.jobs import job
+from rheostat.engine.testbed.loads import Steps
 from rheostat.errors import InvalidValue
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.observation import Observation
@@ -28,7 +29,6 @@ from rheostat.policy.conttune.policy import ContTune
 from rheostat.policy.ds2 import DS2
 from rheostat.ports import Situation
 from rheostat.testing.situations import read, situation, window, word_count
-from rheostat.workload.loads import Steps
 
 WORDS = word_count()
 RATES = {"lines": 1e6, "split": 100.0, "count": 250.0}

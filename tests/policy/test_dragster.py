@@ -19,6 +19,7 @@ from rheostat.control.limits import limits
 from rheostat.control.replay import replay
 from rheostat.engine.simulated import Fleet, FleetClock
 from rheostat.engine.simulated.jobs import job
+from rheostat.engine.testbed.loads import Steps
 from rheostat.errors import InvalidValue
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.graph import Graph, JobSpec, Tunable
@@ -33,7 +34,6 @@ from rheostat.policy.dragster.ucb import Posterior, beta
 from rheostat.ports import Situation
 from rheostat.testing.policy import PolicyConformance
 from rheostat.testing.situations import diamond, limits_of, read, situation, window, word_count
-from rheostat.workload.loads import Steps
 
 TEN = word_count(Bounds(1, 10))
 RATES = {"lines": 1e6, "split": 100.0, "count": 250.0}

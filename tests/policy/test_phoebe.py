@@ -11,6 +11,7 @@ from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.control.limits import limits
 from rheostat.engine.simulated import Fleet, FleetClock, SimulatedTestbed
 from rheostat.engine.simulated.jobs.phoebe import ysb
+from rheostat.engine.testbed.loads import Constant
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Measurement, Reason
@@ -30,7 +31,6 @@ from rheostat.policy.phoebe.policy import Phoebe, projected
 from rheostat.policy.phoebe.twres import TWRES
 from rheostat.policy.registry import make_policy
 from rheostat.ports import Situation
-from rheostat.workload.loads import Constant
 
 PLANT = ysb()
 SPEC = PLANT.spec()

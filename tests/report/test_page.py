@@ -14,6 +14,7 @@ import pytest
 
 from rheostat.bench.runs import Comparison, Scenario, compare, make_clairvoyant
 from rheostat.engine.simulated.jobs import job
+from rheostat.engine.testbed.loads import Permutation
 from rheostat.errors import InvalidValue
 from rheostat.job import (
     Allocation,
@@ -43,7 +44,6 @@ from rheostat.journal.memory import MemoryJournal
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.static import Static
 from rheostat.report import comparison_page, journal_page
-from rheostat.workload.loads import Permutation
 
 EVIL = "</script><img src=x onerror=alert(1)>%{y}&amp;<a href='https://evil.example'>"
 VOID = {"meta", "img", "br", "link", "hr", "input"}

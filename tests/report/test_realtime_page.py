@@ -3,10 +3,10 @@
 from rheostat.bench.realtime_compare import REALTIME_JOBS, SLO, RealTimeComparison, equal_shares, predicted, score
 from rheostat.bench.realtime_trial import RealTimeRun, RealTimeTrial, paces_of
 from rheostat.bench.runs import Scenario, compare
+from rheostat.engine.testbed.loads import Permutation
+from rheostat.engine.testbed.schedule import Schedule
 from rheostat.policy.ds2 import DS2
 from rheostat.report.realtime_page import realtime_page
-from rheostat.workload.loads import Permutation
-from rheostat.workload.schedule import Schedule
 
 SECONDS = 100
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from rheostat.engine.testbed.loads import Steps
+from rheostat.engine.testbed.schedule import Schedule
+from rheostat.engine.testbed.source import batch
 from rheostat.errors import InvalidValue
 from rheostat.workload.catalog import PIPELINES, pipeline_named
-from rheostat.workload.loads import Steps
 from rheostat.workload.nexmark_events import bids, persons_and_auctions
 from rheostat.workload.pipeline import Pipeline, Step, Transform
-from rheostat.workload.schedule import Schedule
-from rheostat.workload.source import batch
 
 SCHEDULE = Schedule(Steps((1.0, 3.0, 0.5), 15.0), 300.0, 45)
 """20,250 records at three rates; the slow end lets sessions close."""

@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 
 from rheostat.engine.spark.broker import Broker
 from rheostat.engine.spark.telemetry.topic import TopicEnds
+from rheostat.engine.testbed.loads import Constant
+from rheostat.engine.testbed.schedule import Schedule
 from rheostat.errors import EngineError
 from rheostat.workload.kafka_load import start_load
-from rheostat.workload.loads import Constant
-from rheostat.workload.schedule import Schedule
 
 RECORDS, SECONDS = 300, 10
 START, TARGET = {"split": 1, "count": 2}, {"split": 2, "count": 3}

@@ -10,9 +10,9 @@ from typing import Any
 import spark_realtime_edges
 from kafka_world import new_topic, running_broker
 
+from rheostat.engine.testbed.loads import Constant
+from rheostat.engine.testbed.schedule import Schedule
 from rheostat.workload.kafka_load import start_load
-from rheostat.workload.loads import Constant
-from rheostat.workload.schedule import Schedule
 
 RECORDS, SECONDS = 300, 10
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from rheostat.engine.testbed.loads import Constant, Load, Sine, Spikes, Steps
+from rheostat.engine.testbed.schedule import Schedule
+from rheostat.engine.testbed.source import START_S, open_loop, open_loop_batch
 from rheostat.errors import InvalidValue
-from rheostat.workload.loads import Constant, Load, Sine, Spikes, Steps
-from rheostat.workload.schedule import Schedule
-from rheostat.workload.source import START_S, open_loop, open_loop_batch
 
 DEADLINE_S = 60
 

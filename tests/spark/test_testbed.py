@@ -4,7 +4,7 @@ import pytest
 from spark_trials import measured
 
 from rheostat.bench.processes import in_own_process
-from rheostat.engine.spark.testbed import SparkTestbed
+from rheostat.engine.testbed.spark import SparkTestbed
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Phase, Trial

@@ -11,6 +11,7 @@ import pytest
 
 from rheostat.engine.simulated import Fleet
 from rheostat.engine.simulated.jobs import job
+from rheostat.engine.testbed.loads import Constant
 from rheostat.job.allocation import Allocation
 from rheostat.policy.autrascale.policy import AuTraScale
 from rheostat.policy.max_tasks import MaxTasks
@@ -23,7 +24,6 @@ from rheostat.suite.autrascale.tables import ROWS_4, ROWS_7, ROWS_10, ROWS_11, m
 from rheostat.suite.autrascale.truth import exhaustive, fewest, latency_s
 from rheostat.suite.result import Cell as Shown
 from rheostat.suite.result import Result
-from rheostat.workload.loads import Constant
 
 ITERATIONS = {paper.PLO: 1, paper.OURS: 1, paper.LIGHT: 1, paper.TRADITIONAL: 2}
 EXTRA = {paper.DRS_OBSERVED: 20, paper.DRS_TRUE: 0, paper.PLO: 4, paper.OURS: 1}

@@ -10,6 +10,7 @@ import pytest
 
 from rheostat.engine.simulated import Fleet
 from rheostat.engine.simulated.jobs import job
+from rheostat.engine.testbed.loads import Constant
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
 from rheostat.policy.base import BasePolicy
@@ -17,7 +18,6 @@ from rheostat.policy.conttune.big_ds2 import BigDS2
 from rheostat.policy.ds2 import DS2
 from rheostat.ports import Situation
 from rheostat.suite.tuning import LOOK_S, MOST_CHANGES, Method, cores, prepared, share_served, tune
-from rheostat.workload.loads import Constant
 
 Q1 = job("q1")
 LINEAR = Method("DS2", lambda: DS2(ignore_single_decrease=False))

@@ -14,13 +14,13 @@ from typing import Any
 
 import rheostat
 from rheostat.control.replay import replay
+from rheostat.engine.testbed.loads import Steps
+from rheostat.engine.testbed.schedule import Schedule
+from rheostat.engine.testbed.source import ScheduleCounter, batch, stream
 from rheostat.job.slo import Slo
 from rheostat.journal import open_journal
 from rheostat.policy.ds2 import DS2
-from rheostat.workload.loads import Steps
 from rheostat.workload.pacing import paced
-from rheostat.workload.schedule import Schedule
-from rheostat.workload.source import ScheduleCounter, batch, stream
 
 SLOT_PER_S = 200.0
 PARTITIONS = 12

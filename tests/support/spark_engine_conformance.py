@@ -14,13 +14,13 @@ import pytest
 import rheostat
 from rheostat.clock import WallClock
 from rheostat.engine.spark.microbatch import MicroBatchEngine
+from rheostat.engine.testbed.loads import Constant
+from rheostat.engine.testbed.schedule import Schedule
+from rheostat.engine.testbed.source import ScheduleCounter, stream
 from rheostat.job.observation import Change
 from rheostat.ports import Clock, Engine
 from rheostat.testing.engine import EngineConformance
-from rheostat.workload.loads import Constant
 from rheostat.workload.pacing import paced
-from rheostat.workload.schedule import Schedule
-from rheostat.workload.source import ScheduleCounter, stream
 
 EXECUTORS = (1, 2)
 PARTITIONS = 4

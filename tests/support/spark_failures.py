@@ -33,6 +33,9 @@ from rheostat.api.scaler import Scaler
 from rheostat.engine.batches.offsets import RowCounter
 from rheostat.engine.spark.executors.scheduler import SparkScheduler
 from rheostat.engine.spark.microbatch import MicroBatchEngine
+from rheostat.engine.testbed.loads import Constant
+from rheostat.engine.testbed.schedule import Schedule
+from rheostat.engine.testbed.source import ScheduleCounter, stream
 from rheostat.errors import RheostatError
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.observation import Change
@@ -43,10 +46,7 @@ from rheostat.policy.ds2 import DS2
 from rheostat.policy.explain import direction
 from rheostat.policy.fit import fit_allocation
 from rheostat.ports import Situation
-from rheostat.workload.loads import Constant
 from rheostat.workload.pacing import paced
-from rheostat.workload.schedule import Schedule
-from rheostat.workload.source import ScheduleCounter, stream
 
 LARGEST = 2
 SLOT_PER_S = 150.0

@@ -24,6 +24,9 @@ from pyspark.sql import DataFrame, SparkSession
 import rheostat
 from rheostat.api.scaler import Scaler
 from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint, Repartition
+from rheostat.engine.testbed.loads import Steps
+from rheostat.engine.testbed.schedule import Schedule
+from rheostat.engine.testbed.source import ScheduleCounter, batch, stream
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.record import IntentEnd, IntentStep, Record, Run
@@ -31,10 +34,7 @@ from rheostat.journal import open_journal
 from rheostat.journal.sql import SqlJournal
 from rheostat.policy.base import BasePolicy
 from rheostat.ports import Journal, Lease, Situation
-from rheostat.workload.loads import Steps
 from rheostat.workload.pacing import paced
-from rheostat.workload.schedule import Schedule
-from rheostat.workload.source import ScheduleCounter, batch, stream
 
 STORES = "org.apache.spark.sql.execution.streaming.state"
 EXECUTORS, CORES = (1, 3), 2

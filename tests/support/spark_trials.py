@@ -1,6 +1,6 @@
 """Trials on a real cluster, for a process of its own."""
 
-from rheostat.engine.spark.testbed import SparkTestbed
+from rheostat.engine.testbed.spark import SparkTestbed
 from rheostat.job.decision import Measurement, Trial
 from rheostat.workload.injection import injected
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rheostat.engine.testbed.loads import LOADS, Constant, Load, Permutation, Sine, Spikes, Square, Steps, Trace
 from rheostat.errors import InvalidValue
-from rheostat.workload.loads import LOADS, Constant, Load, Permutation, Sine, Spikes, Square, Steps, Trace
 
 
 def at(load: Load, *seconds: float) -> list[float]:

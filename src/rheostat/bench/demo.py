@@ -19,13 +19,13 @@ from rheostat.clock import WallClock
 from rheostat.control.controller import Step
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.spark.session.session import session
+from rheostat.engine.testbed.loads import Steps
+from rheostat.engine.testbed.schedule import Schedule
+from rheostat.engine.testbed.source import ScheduleCounter, stream
 from rheostat.errors import RheostatError
 from rheostat.job.slo import Slo
 from rheostat.ports import Journal
-from rheostat.workload.loads import Steps
 from rheostat.workload.pacing import paced
-from rheostat.workload.schedule import Schedule
-from rheostat.workload.source import ScheduleCounter, stream
 from rheostat.workload.ysb import YSB
 
 if TYPE_CHECKING:

@@ -19,13 +19,13 @@ from rheostat.control.limits import limits
 from rheostat.engine.simulated import Fleet
 from rheostat.engine.simulated.jobs.streambed import JOBS
 from rheostat.engine.simulated.plant import PlantOperator
+from rheostat.engine.testbed.loads import Sine
 from rheostat.job.slo import Slo
 from rheostat.model.ability import AbilityModel, Floats, Sample
 from rheostat.model.history import History
 from rheostat.model.registry import MODELS
 from rheostat.policy.conttune.policy import ContTune
 from rheostat.ports import Situation
-from rheostat.workload.loads import Sine
 
 COUNTS = (1, 2, 3, 5)
 LARGEST = 16

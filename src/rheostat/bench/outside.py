@@ -1,6 +1,6 @@
 """A running query as its checkpoint on this disk tells it, from outside: also while its driver is dead.
 
-For queries that read `workload.source`: its offsets are whole seconds since it began.
+For queries that read `engine.testbed.source`: its offsets are whole seconds since it began.
 """
 
 from __future__ import annotations

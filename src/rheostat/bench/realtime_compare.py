@@ -20,12 +20,12 @@ from rheostat.bench.spark_compare import check_way
 from rheostat.config.named import parse_named
 from rheostat.engine.simulated.jobs import realtime as jobs
 from rheostat.engine.simulated.plant import Plant
+from rheostat.engine.testbed.loads import Load, Permutation
+from rheostat.engine.testbed.schedule import Schedule
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Slo
 from rheostat.policy.registry import make_policy
-from rheostat.workload.loads import Load, Permutation
-from rheostat.workload.schedule import Schedule
 
 REALTIME_JOBS = {"wordcount": jobs.word_count, "ysb": jobs.ysb}
 WAYS = ("conttune", "ds2", "dhalion")

@@ -30,6 +30,8 @@ from rheostat.engine.spark import kafka_client
 from rheostat.engine.spark.broker import Broker
 from rheostat.engine.spark.pipeline import Builder, Staged
 from rheostat.engine.spark.session.log4j import quiet
+from rheostat.engine.testbed.loads import Constant
+from rheostat.engine.testbed.schedule import Schedule
 from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
@@ -39,9 +41,7 @@ from rheostat.policy.base import BasePolicy
 from rheostat.ports import Situation
 from rheostat.workload import kafka_output
 from rheostat.workload.kafka_load import start_load
-from rheostat.workload.loads import Constant
 from rheostat.workload.realtime import numbers, record
-from rheostat.workload.schedule import Schedule
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -26,15 +26,15 @@ from rheostat.control.controller import Step
 from rheostat.engine.simulated.jobs.realtime import PARTITIONS, SLOTS
 from rheostat.engine.spark.broker import Broker
 from rheostat.engine.spark.session.log4j import quiet
+from rheostat.engine.testbed.loads import Steps
+from rheostat.engine.testbed.schedule import Schedule
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Slo
 from rheostat.policy.conttune.policy import ContTune
 from rheostat.ports import Journal
 from rheostat.workload import kafka_output
 from rheostat.workload.kafka_load import start_load
-from rheostat.workload.loads import Steps
 from rheostat.workload.realtime import realtime_pipeline
-from rheostat.workload.schedule import Schedule
 
 LEVELS = (2.0, 4.0, 7.0, 5.0, 3.0, 2.0)
 SLO = Slo(headroom=0.2)

@@ -17,11 +17,11 @@ from rheostat.bench.realtime_trial import DRAIN_S, RealTimeRun, RealTimeTrial, p
 from rheostat.bench.runs import Scenario, compare
 from rheostat.engine.simulated.jobs import realtime as jobs
 from rheostat.engine.simulated.plant import Plant
+from rheostat.engine.testbed.loads import Steps
+from rheostat.engine.testbed.schedule import Schedule
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Slo
 from rheostat.policy.static import Static
-from rheostat.workload.loads import Steps
-from rheostat.workload.schedule import Schedule
 
 HOLD_S, INTERVAL_S = 15, 5.0
 

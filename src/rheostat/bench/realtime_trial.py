@@ -21,12 +21,12 @@ from rheostat.engine.spark.broker import APPEND_TIME, Broker
 from rheostat.engine.spark.kafka_jars import connector_jars
 from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet
+from rheostat.engine.testbed.schedule import Schedule
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Slo
 from rheostat.workload import kafka_output
 from rheostat.workload.kafka_load import start_load
 from rheostat.workload.realtime import RECIPES, StagePace, realtime_pipeline
-from rheostat.workload.schedule import Schedule
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,6 +13,7 @@ from rheostat.control.controller import IMMEDIATE, Controller, Step
 from rheostat.control.limits import limits
 from rheostat.engine.simulated import Fleet, FleetClock, Plant, SimulatedTestbed
 from rheostat.engine.simulated.fleet import Floats
+from rheostat.engine.testbed.loads import Load, Permutation
 from rheostat.job.allocation import Allocation
 from rheostat.job.forecast import Foresight
 from rheostat.job.guards import Guards
@@ -20,7 +21,6 @@ from rheostat.job.slo import Slo
 from rheostat.journal.memory import MemoryJournal
 from rheostat.policy.clairvoyant import Clairvoyant, smallest
 from rheostat.ports import Journal, Policy
-from rheostat.workload.loads import Load, Permutation
 
 BEHIND_S = 2.0
 """A lag above this is one."""

@@ -9,11 +9,11 @@ from rheostat.bench.spark_score import Score, score
 from rheostat.bench.spark_trial import DYNAMIC, STATIC_MAX, STATIC_MIN, Tell, Trial, TrialRun, run_trials
 from rheostat.config.named import parse_named
 from rheostat.engine.simulated.curves import Curve, Usl
+from rheostat.engine.testbed.loads import Load, Steps
+from rheostat.engine.testbed.schedule import Schedule
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.slo import Slo
 from rheostat.policy.registry import POLICIES, make_policy
-from rheostat.workload.loads import Load, Steps
-from rheostat.workload.schedule import Schedule
 
 LEVELS = (2.0, 4.0, 6.0, 10.0, 6.0, 3.0, 2.0, 2.0)
 """The demo's load: it rises, spikes and falls."""

@@ -22,8 +22,8 @@ from rheostat.bench.measure import Measure, Progress
 from rheostat.bench.processes import in_own_process
 from rheostat.bench.spark_trial import Trial, TrialRun, run_trials
 from rheostat.engine.spark.session.log4j import quiet
-from rheostat.workload.loads import Constant
-from rheostat.workload.schedule import Schedule
+from rheostat.engine.testbed.loads import Constant
+from rheostat.engine.testbed.schedule import Schedule
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,8 +21,8 @@ from rheostat.bench.spark_score import backlog, overlap, size_by_second, through
 from rheostat.bench.spark_trial import Trial, TrialRun, run_trials
 from rheostat.engine.simulated.discipline import MicroBatch
 from rheostat.engine.simulated.scripted import ScriptedRun, simulated_run
-from rheostat.workload.loads import Steps
-from rheostat.workload.schedule import Schedule
+from rheostat.engine.testbed.loads import Steps
+from rheostat.engine.testbed.schedule import Schedule
 
 Floats = NDArray[np.float64]
 

@@ -23,10 +23,10 @@ from rheostat.bench.measure import Measure, Progress
 from rheostat.bench.outside import Outside
 from rheostat.bench.processes import kill_an_executor, processes_below
 from rheostat.engine.spark.session.log4j import quiet
+from rheostat.engine.testbed.loads import Constant
+from rheostat.engine.testbed.schedule import Schedule
 from rheostat.errors import RheostatError
 from rheostat.model.recovery import Course, implied_downtime_s, recovery_time_s
-from rheostat.workload.loads import Constant
-from rheostat.workload.schedule import Schedule
 
 EXECUTORS, PARTITIONS, SLOT_PER_S, TRIGGER_S = 2, 8, 150.0, 1.0
 LOADS = (0.5, 0.7)
@@ -182,8 +182,8 @@ class _Job:
 def drive(folder: str, schedule: Schedule) -> None:
     """Run the query until this process is killed."""
     from rheostat.engine.spark.session.session import session
+    from rheostat.engine.testbed.source import stream
     from rheostat.workload.pacing import paced
-    from rheostat.workload.source import stream
 
     place = Path(folder)
     conf = {**quiet(place), "spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "UTC"}

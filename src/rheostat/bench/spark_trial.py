@@ -20,13 +20,13 @@ from rheostat.control.controller import Step
 from rheostat.engine.batches.progress import Batch
 from rheostat.engine.simulated.curves import Curve
 from rheostat.engine.spark.session.log4j import quiet
+from rheostat.engine.testbed.schedule import Schedule
 from rheostat.errors import InvalidValue, RheostatError
 from rheostat.job.frozen import check_number
 from rheostat.job.slo import Slo
 from rheostat.workload.catalog import pipeline_named
 from rheostat.workload.pacing import SlotsFile
 from rheostat.workload.pipeline import Pipeline
-from rheostat.workload.schedule import Schedule
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -220,9 +220,9 @@ class _Running:
 
     def _start(self) -> StreamingQuery:
         from rheostat.engine.spark.telemetry.probe import operator
+        from rheostat.engine.testbed.source import stream
         from rheostat.workload.pacing import live_paced, paced
         from rheostat.workload.pipeline import plain
-        from rheostat.workload.source import stream
 
         trial = self.trial
         events = stream(self.spark, trial.schedule, partitions=trial.partitions)
@@ -288,8 +288,8 @@ class _Running:
             return ()
         from rheostat.api.autoscale import autoscale
         from rheostat.config.named import parse_named
+        from rheostat.engine.testbed.source import ScheduleCounter
         from rheostat.policy.registry import make_policy
-        from rheostat.workload.source import ScheduleCounter
 
         with autoscale(
             query,
@@ -329,7 +329,7 @@ class _Running:
 
     def _compare(self) -> tuple[int, int, int]:
         """Hold what was written against a batch computation: rows checked, lost and repeated (or wrong)."""
-        from rheostat.workload.source import batch
+        from rheostat.engine.testbed.source import batch
 
         committed = self.outside.committed()
         if committed < 0 or not (self.folder / "result").exists():

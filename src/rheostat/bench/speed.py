@@ -21,12 +21,12 @@ from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.engine.simulated import Fleet, FleetClock
 from rheostat.engine.simulated.jobs.dragster import chain
 from rheostat.engine.simulated.plant import LatencyLaw, Plant
+from rheostat.engine.testbed.loads import Sine
 from rheostat.job.slo import Slo
 from rheostat.journal import open_journal
 from rheostat.journal.memory import MemoryJournal
 from rheostat.policy.registry import POLICIES, make_policy
 from rheostat.ports import Journal
-from rheostat.workload.loads import Sine
 
 LOAD = Sine(100.0, 50.0, 3600.0, noise=0.1)
 

@@ -27,7 +27,7 @@ def policies() -> None:
 
 def loads() -> None:
     """List the load shapes."""
-    from rheostat.workload.loads import LOADS
+    from rheostat.engine.testbed.loads import LOADS
 
     _print((name, _first_line(cls)) for name, cls in LOADS.items())
 

@@ -33,6 +33,7 @@ from rheostat.engine.simulated.plant import (
     PlantOperator,
     Restart,
 )
+from rheostat.engine.testbed.loads import LOADS
 from rheostat.job.forecast import Foresight
 from rheostat.job.graph import Edge
 from rheostat.job.guards import FrozenPeriod, Guards
@@ -40,7 +41,6 @@ from rheostat.job.slo import Bounds, Budget, Slo
 from rheostat.policy.clairvoyant import Clairvoyant
 from rheostat.policy.dragster.throughput import EdgeFunction
 from rheostat.policy.registry import POLICIES, policy_class
-from rheostat.workload.loads import LOADS
 
 WORDS: Mapping[Any, str] = {
     str: "text",

@@ -11,10 +11,10 @@ from rheostat.config.named import named
 from rheostat.engine.simulated.curves import UNLIMITED, Curve, Linear, Power, Table, Usl
 from rheostat.engine.simulated.jobs import job
 from rheostat.engine.simulated.plant import Plant, PlantOperator
+from rheostat.engine.testbed.loads import LOADS, Load, Permutation, Trace
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.graph import Edge, Graph
 from rheostat.policy.clairvoyant import Clairvoyant
-from rheostat.workload.loads import LOADS, Load, Permutation, Trace
 
 if TYPE_CHECKING:
     from rheostat.bench.runs import PolicyMaker

@@ -11,7 +11,7 @@ from threading import Lock
 
 from rheostat.job.record import KIND_OF, Record, Run, Snapshot
 from rheostat.journal.kinds import check_kinds, kind_of
-from rheostat.journal.tenure import Tenure
+from rheostat.journal.lease import Tenure
 from rheostat.ports import Entry, Lease
 
 

@@ -22,7 +22,7 @@ from rheostat.journal import schema
 from rheostat.journal.database import reach
 from rheostat.journal.failure import explained
 from rheostat.journal.kinds import check_kinds, kind_of
-from rheostat.journal.tenure import Tenure
+from rheostat.journal.lease import Tenure
 from rheostat.ports import Entry, Lease
 
 PAGE = 256

@@ -19,11 +19,11 @@ from rheostat.engine.simulated import Fleet, FleetClock, Plant
 from rheostat.engine.simulated.engine import OVERLOADED_SHARE
 from rheostat.engine.simulated.fleet import Floats
 from rheostat.engine.simulated.plant import Metrics, Restart
+from rheostat.engine.testbed.loads import Steps
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Reason
 from rheostat.journal.memory import MemoryJournal
 from rheostat.ports import Policy
-from rheostat.workload.loads import Steps
 
 LOOK_S = 20
 """Seconds between two looks."""

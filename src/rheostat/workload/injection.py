@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rheostat.engine.batches.offsets import OffsetCounter
-from rheostat.engine.spark.testbed import Injected
+from rheostat.engine.testbed.loads import Steps
+from rheostat.engine.testbed.schedule import Schedule
+from rheostat.engine.testbed.spark import Injected
 from rheostat.errors import InvalidValue
 from rheostat.job.decision import Phase
 from rheostat.workload.catalog import pipeline_named
-from rheostat.workload.loads import Steps
-from rheostat.workload.schedule import Schedule
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,9 +46,9 @@ def injected(
     def start(
         spark: SparkSession, phases: tuple[Phase, ...], slots: int, folder: Path
     ) -> tuple[StreamingQuery, OffsetCounter | None]:
+        from rheostat.engine.testbed.source import ScheduleCounter, stream
         from rheostat.workload.pacing import paced
         from rheostat.workload.pipeline import plain
-        from rheostat.workload.source import ScheduleCounter, stream
 
         schedule, partitions = schedule_of(phases), slots * partitions_per_slot
         events = stream(spark, schedule, partitions=partitions)

@@ -5,7 +5,7 @@ from rheostat.engine.simulated.engine import FleetClock, SimulatedEngine
 from rheostat.engine.simulated.fleet import Fleet
 from rheostat.engine.simulated.plant import Plant
 from rheostat.engine.simulated.scripted import ScriptedRun, simulated_run
-from rheostat.engine.simulated.testbed import SimulatedTestbed
+from rheostat.engine.testbed.simulated import SimulatedTestbed
 
 __all__ = [
     "Fleet",

@@ -35,7 +35,7 @@ TRACED = ("load_per_s", "throughput_per_s", "backlog", "latency_s", "lag_s", "sl
 
 
 class LoadShape(Protocol):
-    """What the fleet needs of a load: see `workload/loads.py`."""
+    """What the fleet needs of a load: see `engine/testbed/loads.py`."""
 
     @property
     def noise(self) -> float:

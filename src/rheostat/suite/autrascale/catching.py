@@ -16,6 +16,7 @@ import numpy as np
 from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.engine.simulated import Fleet, FleetClock, Plant, SimulatedTestbed
 from rheostat.engine.simulated.plant import Metrics, Restart
+from rheostat.engine.testbed.loads import Constant
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement, Trial
 from rheostat.job.guards import Guards
@@ -23,7 +24,6 @@ from rheostat.journal.memory import MemoryJournal
 from rheostat.policy.autrascale.space import Stage
 from rheostat.suite.autrascale.solving import Method
 from rheostat.suite.autrascale.truth import bounded, fewest
-from rheostat.workload.loads import Constant
 
 LOOK_S = 60
 WARM_S = 180

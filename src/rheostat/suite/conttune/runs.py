@@ -10,12 +10,12 @@ import numpy as np
 
 from rheostat.bench.measure import data_folder
 from rheostat.engine.simulated.jobs import job
+from rheostat.engine.testbed.loads import Permutation, Trace
 from rheostat.errors import InvalidValue
 from rheostat.suite.conttune import paper
 from rheostat.suite.conttune.methods import OURS, methods
 from rheostat.suite.parallel import Progress, Task, run_tasks
 from rheostat.suite.tuning import Tuned, tune
-from rheostat.workload.loads import Permutation, Trace
 
 Runs = Mapping[str, list[list[Tuned]]]
 """Method -> permutation -> levels."""

@@ -17,13 +17,13 @@ from typing import Any
 
 from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.engine.simulated import Fleet, FleetClock, Plant
+from rheostat.engine.testbed.loads import Steps
 from rheostat.job.allocation import Allocation
 from rheostat.job.guards import Guards
 from rheostat.job.slo import Budget, Slo
 from rheostat.journal.memory import MemoryJournal
 from rheostat.ports import Policy
 from rheostat.suite.tuning import LOOK_S, prepared
-from rheostat.workload.loads import Steps
 
 SLOT_MIN = 10.0
 SLOT_S, LOST_S = 600.0, 30.0

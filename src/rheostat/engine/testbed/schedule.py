@@ -11,9 +11,9 @@ from functools import cached_property
 
 import numpy as np
 
+from rheostat.engine.testbed.loads import Load
 from rheostat.errors import InvalidValue
 from rheostat.job.frozen import check_number
-from rheostat.workload.loads import Load
 
 MOST_STEPS = 10_000
 """More steps than this make a query plan that is slow to print and to send around."""

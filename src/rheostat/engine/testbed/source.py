@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from rheostat.engine.testbed.loads import Load
+from rheostat.engine.testbed.schedule import Schedule
 from rheostat.job.frozen import check_number
-from rheostat.workload.loads import Load
-from rheostat.workload.schedule import Schedule
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rheostat.cli import doctor
-from rheostat.engine.spark.kafka_jars import jars_folder
+from rheostat.kafka.jars import jars_folder
 
 from .conftest import Command
 

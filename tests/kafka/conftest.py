@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from kafka_world import running_broker
 
-from rheostat.engine.spark.broker import Broker
+from rheostat.kafka.broker import Broker
 
 
 @pytest.fixture(scope="session")

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from kafka_world import new_topic, records, wait_until_gone
 
-from rheostat.engine.spark import kafka_client
-from rheostat.engine.spark.broker import Broker
 from rheostat.errors import EngineError, InvalidValue
+from rheostat.kafka import client as kafka_client
+from rheostat.kafka.broker import Broker
 
 ORPHANED = """
 import os, signal, threading
-from rheostat.engine.spark.broker import Broker
-from rheostat.workload.kafka_load import start_load
+from rheostat.kafka.broker import Broker
+from rheostat.kafka.load import start_load
 from rheostat.engine.testbed.loads import Constant
 from rheostat.engine.testbed.schedule import Schedule
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from kafka_world import wait_until_gone
 
-from rheostat.engine.spark import kafka_jars
-from rheostat.engine.spark.broker import Broker
 from rheostat.errors import EngineError, InvalidValue
+from rheostat.kafka import jars as kafka_jars
+from rheostat.kafka.broker import Broker
 
-FETCH = "from rheostat.engine.spark.kafka_jars import fetch; fetch(lambda text: print(text, flush=True))"
+FETCH = "from rheostat.kafka.jars import fetch; fetch(lambda text: print(text, flush=True))"
 
 
 def jar_names() -> list[str]:

@@ -5,11 +5,11 @@ import time
 import pytest
 from kafka_world import new_topic, records
 
-from rheostat.engine.spark.broker import APPEND_TIME, Broker
 from rheostat.engine.testbed.loads import Constant, Steps
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.errors import EngineError, InvalidValue
-from rheostat.workload.kafka_load import start_load
+from rheostat.kafka.broker import APPEND_TIME, Broker
+from rheostat.kafka.load import start_load
 
 LONG_AGO_S = 1_600_000_000.25
 STEPS = Schedule(Steps((1.0, 3.0, 0.0, 0.7), hold_s=2.0), 333.0, seconds=8, step_s=2)

@@ -5,10 +5,10 @@ import json
 import pytest
 from kafka_world import new_topic
 
-from rheostat.engine.spark import kafka_client
-from rheostat.engine.spark.broker import APPEND_TIME, Broker
 from rheostat.errors import EngineError
-from rheostat.workload.kafka_output import Follower, Output, last_values, read
+from rheostat.kafka import client as kafka_client
+from rheostat.kafka.broker import APPEND_TIME, Broker
+from rheostat.kafka.output import Follower, Output, last_values, read
 
 
 def parse(key: bytes | None, value: bytes | None) -> tuple[str, int, int]:

@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 from rheostat.engine.testbed.loads import Steps
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.engine.testbed.source import batch
-from rheostat.workload.kafka_load import rows
+from rheostat.kafka.load import rows
 
 
 def test_rows_and_times_are_those_of_the_source(spark: SparkSession) -> None:

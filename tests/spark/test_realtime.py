@@ -13,12 +13,12 @@ import spark_realtime
 from kafka_world import new_topic, running_broker
 from pyspark.sql import SparkSession
 
-from rheostat.engine.spark.broker import Broker
 from rheostat.engine.spark.telemetry.topic import TopicEnds
 from rheostat.engine.testbed.loads import Constant
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.errors import EngineError
-from rheostat.workload.kafka_load import start_load
+from rheostat.kafka.broker import Broker
+from rheostat.kafka.load import start_load
 
 RECORDS, SECONDS = 300, 10
 START, TARGET = {"split": 1, "count": 2}, {"split": 2, "count": 3}

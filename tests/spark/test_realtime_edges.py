@@ -12,7 +12,7 @@ from kafka_world import new_topic, running_broker
 
 from rheostat.engine.testbed.loads import Constant
 from rheostat.engine.testbed.schedule import Schedule
-from rheostat.workload.kafka_load import start_load
+from rheostat.kafka.load import start_load
 
 RECORDS, SECONDS = 300, 10
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from confluent_kafka import TopicPartition
 
-from rheostat.engine.spark import kafka_client
-from rheostat.engine.spark.broker import Broker
+from rheostat.kafka import client as kafka_client
+from rheostat.kafka.broker import Broker
 
 _counter = count()
 

@@ -26,7 +26,6 @@ from rheostat.api.scaler import Scaler
 from rheostat.bench.processes import kill_an_executor
 from rheostat.bench.realtime_trial import counted, expected, local_session
 from rheostat.engine.spark.executors.slots import slots_of
-from rheostat.engine.spark.kafka_jars import connector_jars
 from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, Checkpoint, set_for_now
 from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet
@@ -34,9 +33,10 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.record import IntentEnd, IntentStep, Record
 from rheostat.journal import open_journal
 from rheostat.journal.sql import SqlJournal
+from rheostat.kafka import output as kafka_output
+from rheostat.kafka.jars import connector_jars
 from rheostat.policy.static import Static
 from rheostat.ports import Lease
-from rheostat.workload import kafka_output
 from rheostat.workload.realtime import realtime_pipeline
 
 PATIENCE_S = 120.0

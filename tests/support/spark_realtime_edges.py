@@ -23,15 +23,15 @@ from rheostat.bench.realtime_trial import counted, expected, local_session
 from rheostat.clock import WallClock
 from rheostat.control.controller import Step
 from rheostat.engine.spark import realtime
-from rheostat.engine.spark.kafka_client import producer
 from rheostat.engine.spark.lifecycle import owner
 from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint
 from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.errors import RheostatError
 from rheostat.job.allocation import Allocation
+from rheostat.kafka import output as kafka_output
+from rheostat.kafka.client import producer
 from rheostat.policy.static import Static
-from rheostat.workload import kafka_output
 from rheostat.workload.realtime import realtime_pipeline
 
 SLOTS = 6

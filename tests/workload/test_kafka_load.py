@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from rheostat.engine.testbed.loads import Steps
 from rheostat.engine.testbed.schedule import Schedule
-from rheostat.workload.kafka_load import due_by, rows
+from rheostat.kafka.load import due_by, rows
 
 
 @given(st.integers(0, 3000), st.integers(-10, 1_000_010))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rheostat.errors import InvalidValue
-from rheostat.workload.kafka_output import (
+from rheostat.kafka.output import (
     Latency,
     Output,
     Silence,

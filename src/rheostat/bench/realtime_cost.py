@@ -26,8 +26,6 @@ from rheostat.bench.measure import Measure, Progress
 from rheostat.bench.processes import in_own_process
 from rheostat.bench.realtime_trial import SINK, SOURCE, drained, keys_wrong, local_session, open_topics
 from rheostat.clock import WallClock
-from rheostat.engine.spark import kafka_client
-from rheostat.engine.spark.broker import Broker
 from rheostat.engine.spark.pipeline import Builder, Staged
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.testbed.loads import Constant
@@ -37,10 +35,12 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.record import Intent, IntentEnd
 from rheostat.journal import open_journal
+from rheostat.kafka import client as kafka_client
+from rheostat.kafka import output as kafka_output
+from rheostat.kafka.broker import Broker
+from rheostat.kafka.load import start_load
 from rheostat.policy.base import BasePolicy
 from rheostat.ports import Situation
-from rheostat.workload import kafka_output
-from rheostat.workload.kafka_load import start_load
 from rheostat.workload.realtime import numbers, record
 
 if TYPE_CHECKING:

@@ -24,16 +24,16 @@ from rheostat.bench.realtime_trial import (
 from rheostat.clock import WallClock
 from rheostat.control.controller import Step
 from rheostat.engine.simulated.jobs.realtime import PARTITIONS, SLOTS
-from rheostat.engine.spark.broker import Broker
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.testbed.loads import Steps
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Slo
+from rheostat.kafka import output as kafka_output
+from rheostat.kafka.broker import Broker
+from rheostat.kafka.load import start_load
 from rheostat.policy.conttune.policy import ContTune
 from rheostat.ports import Journal
-from rheostat.workload import kafka_output
-from rheostat.workload.kafka_load import start_load
 from rheostat.workload.realtime import realtime_pipeline
 
 LEVELS = (2.0, 4.0, 7.0, 5.0, 3.0, 2.0)

@@ -134,7 +134,7 @@ def _java() -> Check:
 
 def _kafka() -> Check:
     """Say whether there is a Kafka to develop against. Nothing but real-time mode's tests and demo needs one."""
-    from rheostat.engine.spark.kafka_jars import is_cached, jars_folder
+    from rheostat.kafka.jars import is_cached, jars_folder
 
     client = importlib.util.find_spec("confluent_kafka") is not None
     jars = f"jars in {jars_folder()}" if is_cached() else "jars not fetched yet: rheostat kafka fetch"

@@ -14,7 +14,7 @@ kafka = typer.Typer(
 @kafka.command()
 def fetch() -> None:
     """Fetch the jars of a broker and of Spark's Kafka connector into the cache, once."""
-    from rheostat.engine.spark.kafka_jars import connector_jars
+    from rheostat.kafka.jars import connector_jars
 
     jars = connector_jars(_tell)
     _tell(f"Kafka's jars are in {jars[0].parents[1]}")
@@ -35,8 +35,8 @@ def run(
 
     wanted = dict(_topic(text) for text in topics or ())
     number = _whole("--port", port)
-    from rheostat.engine.spark.broker import Broker
     from rheostat.errors import EngineError
+    from rheostat.kafka.broker import Broker
 
     # As Ctrl-C does: the broker's folder is deleted on the way out.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

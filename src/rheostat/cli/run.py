@@ -201,7 +201,7 @@ def _session(
             raise InvalidValue(f"--conf {text!r}: a Spark setting is written spark.key=value")
         own[key] = value
     if mode == "realtime" and not any(key.startswith("spark.jars") for key in own):
-        from rheostat.engine.spark.kafka_jars import connector_jars, is_cached
+        from rheostat.kafka.jars import connector_jars, is_cached
 
         # For development; a cluster has the connector of its own Spark version in spark.jars.packages.
         own |= {"spark.jars": ",".join(map(str, connector_jars()))} if is_cached() else {}

@@ -15,8 +15,8 @@ from itertools import pairwise
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from rheostat.engine.spark import kafka_client
 from rheostat.errors import EngineError, InvalidValue
+from rheostat.kafka import client as kafka_client
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer

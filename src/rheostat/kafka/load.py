@@ -27,10 +27,10 @@ from functools import partial
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
-from rheostat.engine.spark import kafka_client
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.errors import EngineError, RheostatError
 from rheostat.job.frozen import check_number
+from rheostat.kafka import client as kafka_client
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
@@ -109,7 +109,7 @@ class KafkaLoad:
     def __init__(self, wish: Wish) -> None:
         # Not `multiprocessing`: that would import the caller's main module once more.
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "rheostat.workload.kafka_load"],
+            [sys.executable, "-m", "rheostat.kafka.load"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,

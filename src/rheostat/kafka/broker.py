@@ -21,12 +21,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
-from rheostat.engine.spark import kafka_client
-from rheostat.engine.spark.kafka_jars import Tell, broker_jars, quiet
 from rheostat.engine.spark.session.embedded import LOCALHOST
 from rheostat.engine.spark.session.java_process import SMALL, classpath, ended, start_java
 from rheostat.errors import EngineError
 from rheostat.job.frozen import check_number
+from rheostat.kafka import client as kafka_client
+from rheostat.kafka.jars import Tell, broker_jars, quiet
 
 CLUSTER_ID = "cmhlb3N0YXQtZGV2ZWxvcA"
 """Sixteen bytes in base64, as Kafka wants them: `rheostat-develop`."""

@@ -11,9 +11,9 @@ import pytest
 
 from rheostat.bench.runs import Comparison, Scenario, caught_up_s, compare
 from rheostat.cli.tables import recoveries
-from rheostat.engine.simulated.jobs.phoebe import top_speed
 from rheostat.engine.testbed.loads import Constant, Sine
 from rheostat.job.slo import Bounds, Slo
+from rheostat.lab.jobs.phoebe import top_speed
 from rheostat.policy.registry import make_policy
 
 FAILURES_S = (1500.0, 3300.0, 5100.0)

@@ -9,12 +9,12 @@ from rheostat.bench.fidelity import recovery_s, shown
 from rheostat.bench.measure import Measure, data_folder
 from rheostat.bench.runs import Scenario, compare, make_clairvoyant, peak_allocation
 from rheostat.control.limits import limits
-from rheostat.engine.simulated.jobs import job
 from rheostat.engine.simulated.plant import Interference
 from rheostat.engine.testbed.loads import Constant, Permutation, Steps
 from rheostat.errors import InvalidValue
 from rheostat.job import Allocation, Bounds, Slo
 from rheostat.journal.memory import MemoryJournal
+from rheostat.lab.jobs import job
 from rheostat.policy.clairvoyant import smallest
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.static import Static

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rheostat import ports
-from rheostat.engine.simulated import Fleet, FleetClock, Plant, SimulatedTestbed
+from rheostat.engine.simulated import Fleet, FleetClock, Plant
 from rheostat.engine.simulated.curves import Curve, Linear, Power, Table, Usl
-from rheostat.engine.simulated.jobs import JOBS, job
 from rheostat.engine.simulated.plant import (
     Failure,
     Interference,
@@ -22,9 +21,11 @@ from rheostat.engine.simulated.plant import (
     Restart,
 )
 from rheostat.engine.testbed.loads import Constant, Load, Sine, Steps
+from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.errors import EngineError, InvalidValue
 from rheostat.job import Allocation, Change, Edge, Graph, Status
 from rheostat.job.graph import JobSpec
+from rheostat.lab.jobs import JOBS, job
 from rheostat.ports import Clock, Engine
 from rheostat.testing.engine import EngineConformance, intent_to, silent
 from rheostat.testing.testbed import TestbedConformance

@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 from rheostat import ports
 from rheostat.bench.runs import Scenario, compare
 from rheostat.config import make_config
-from rheostat.engine.simulated import Fleet, FleetClock, MicroBatch, Plant, RealTime, SimulatedTestbed
+from rheostat.engine.simulated import Fleet, FleetClock, MicroBatch, Plant, RealTime
 from rheostat.engine.simulated.curves import Linear, Usl
-from rheostat.engine.simulated.jobs import job
 from rheostat.engine.simulated.plant import Memory, Metrics, PlantOperator, Restart
-from rheostat.engine.simulated.realtime import Ability, RealTimeJob
+from rheostat.engine.simulated.realtime.job import Ability, RealTimeJob
 from rheostat.engine.testbed.loads import Constant, Load, Steps
+from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.errors import EngineError, InvalidValue
 from rheostat.job import Allocation, Change, Edge, Graph, Observation, Slo, Status
 from rheostat.job.graph import JobSpec
+from rheostat.lab.jobs import job
 from rheostat.policy.ds2 import DS2
 from rheostat.ports import Clock, Engine
 from rheostat.testing.engine import EngineConformance, intent_to, silent

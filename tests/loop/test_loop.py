@@ -12,8 +12,7 @@ from loop_world import JOB, Scripted, World
 
 from rheostat.control.controller import Pace
 from rheostat.control.memory import remember
-from rheostat.engine.simulated import SimulatedTestbed
-from rheostat.engine.simulated.jobs import job
+from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job import (
     Allocation,
     Decision,
@@ -27,6 +26,7 @@ from rheostat.job import (
 )
 from rheostat.job.guards import Guards
 from rheostat.job.record import Ending, Intent, IntentEnd, IntentStep, Record, Run
+from rheostat.lab.jobs import job
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.hpa import HPA

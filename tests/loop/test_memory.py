@@ -12,7 +12,6 @@ from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.control.cycle import Mind
 from rheostat.control.replay import replay
 from rheostat.engine.simulated import Fleet, FleetClock
-from rheostat.engine.simulated.jobs import job
 from rheostat.engine.testbed.loads import Steps
 from rheostat.errors import InvalidValue, JournalError, LeaseRefused
 from rheostat.job import (
@@ -25,6 +24,7 @@ from rheostat.job.guards import Guards
 from rheostat.job.record import Ending, Intent, IntentEnd, Record, Run, Snapshot
 from rheostat.journal import open_journal
 from rheostat.journal.memory import MemoryJournal
+from rheostat.lab.jobs import job
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.hpa import HPA

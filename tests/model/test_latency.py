@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rheostat.engine.simulated.jobs import job
+from rheostat.lab.jobs import job
 from rheostat.model.ability import Floats
 from rheostat.policy.autrascale.box import Box
 from rheostat.policy.autrascale.latency_model import DecomposedLatency, Network

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rheostat.engine.simulated import Fleet
-from rheostat.engine.simulated.jobs.phoebe import top_speed, ysb
 from rheostat.engine.simulated.plant import Plant
 from rheostat.engine.testbed.loads import Constant
 from rheostat.job.allocation import Allocation
@@ -17,6 +16,7 @@ from rheostat.job.decision import Decision, Reason
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.observation import Observation, SourceReading, Status
 from rheostat.job.record import Ending, Intent, IntentEnd
+from rheostat.lab.jobs.phoebe import top_speed, ysb
 from rheostat.policy.phoebe.load_series import KEPT, LONGEST_GAP, LoadSeries
 from rheostat.policy.phoebe.outage import PREDICTED, Outages, fold
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rheostat.engine.simulated import SimulatedTestbed
-from rheostat.engine.simulated.jobs.phoebe import BASE_PER_S, WORKER_PER_S, top_speed, ysb
+from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement, Phase, Trial
+from rheostat.lab.jobs.phoebe import BASE_PER_S, WORKER_PER_S, top_speed, ysb
 from rheostat.model.clusters import two_groups
 from rheostat.model.profile import Limit, Point, limits_found, point_of
 from rheostat.planner.profiling import Profiling, profiled, unfinished

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rheostat.engine.simulated import SimulatedTestbed
-from rheostat.engine.simulated.jobs import job
+from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.errors import EngineError, InvalidValue, LeaseRefused
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Interval, Trial
 from rheostat.job.plan import Estimate
 from rheostat.journal import open_journal
 from rheostat.journal.memory import MemoryJournal
+from rheostat.lab.jobs import job
 from rheostat.model.history import History, fold
 from rheostat.planner import journaled
 from rheostat.planner.campaign import OnTestbed, TestbedFailed, explore

@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rheostat.engine.simulated import SimulatedTestbed
-from rheostat.engine.simulated.jobs import job
 from rheostat.engine.simulated.plant import Plant
+from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement, Phase, Trial
+from rheostat.lab.jobs import job
 from rheostat.planner.capacity_estimator import COMPLEX, SIMPLE, Phases, Search, dichotomic, estimate
 from rheostat.planner.rig import UNLIMITED_PER_S, Feed, pooled
 from rheostat.planner.sequential_estimator import Belief, sequential

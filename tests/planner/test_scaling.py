@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rheostat.engine.simulated.jobs import job
 from rheostat.errors import InvalidValue
 from rheostat.job.plan import Estimate
+from rheostat.lab.jobs import job
 from rheostat.planner import extrapolation
 from rheostat.planner.extrapolation import Points, fitted, loocv, selected
 from rheostat.planner.failures import doubtful, kept, to_repeat

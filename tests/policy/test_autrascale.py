@@ -15,15 +15,16 @@ from hypothesis import strategies as st
 
 from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.control.replay import replay
-from rheostat.engine.simulated import Fleet, FleetClock, SimulatedTestbed
-from rheostat.engine.simulated.jobs import job
+from rheostat.engine.simulated import Fleet, FleetClock
 from rheostat.engine.simulated.plant import Restart
 from rheostat.engine.testbed.loads import Constant
+from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.errors import InvalidValue
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.observation import Latency, Observation
 from rheostat.job.slo import Bounds, Slo
 from rheostat.journal import open_journal
+from rheostat.lab.jobs import job
 from rheostat.model.experience import Experience, Seen, fold
 from rheostat.policy.autrascale.box import Box
 from rheostat.policy.autrascale.policy import AuTraScale

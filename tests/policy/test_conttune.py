@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.control.replay import replay
 from rheostat.engine.simulated import Fleet, FleetClock
-from rheostat.engine.simulated.jobs import job
 from rheostat.engine.testbed.loads import Steps
 from rheostat.errors import InvalidValue
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.observation import Observation
 from rheostat.job.slo import Bounds, Slo
 from rheostat.journal import open_journal
+from rheostat.lab.jobs import job
 from rheostat.model.ability import Sample
 from rheostat.model.history import History
 from rheostat.policy.conttune.big_ds2 import BigDS2

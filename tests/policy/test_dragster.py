@@ -18,7 +18,6 @@ from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.control.limits import limits
 from rheostat.control.replay import replay
 from rheostat.engine.simulated import Fleet, FleetClock
-from rheostat.engine.simulated.jobs import job
 from rheostat.engine.testbed.loads import Steps
 from rheostat.errors import InvalidValue
 from rheostat.job.decision import Decision, Reason
@@ -26,6 +25,7 @@ from rheostat.job.graph import Graph, JobSpec, Tunable
 from rheostat.job.guards import Guards
 from rheostat.job.slo import Bounds, Budget, Slo
 from rheostat.journal import open_journal
+from rheostat.lab.jobs import job
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.dragster.policy import Dragster, Knowledge
 from rheostat.policy.dragster.tally import MOST_COUNTED, Size, Tally, fold_tally

@@ -9,9 +9,9 @@ import pytest
 
 from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.control.limits import limits
-from rheostat.engine.simulated import Fleet, FleetClock, SimulatedTestbed
-from rheostat.engine.simulated.jobs.phoebe import ysb
+from rheostat.engine.simulated import Fleet, FleetClock
 from rheostat.engine.testbed.loads import Constant
+from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Measurement, Reason
@@ -20,6 +20,7 @@ from rheostat.job.frozen import from_json, to_json
 from rheostat.job.observation import Latency, Observation
 from rheostat.job.slo import Slo
 from rheostat.journal.memory import MemoryJournal
+from rheostat.lab.jobs.phoebe import ysb
 from rheostat.model.downtime import Downtimes
 from rheostat.model.profile import Point
 from rheostat.model.recovery import Course, recovery_time_s

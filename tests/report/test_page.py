@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from rheostat.bench.runs import Comparison, Scenario, compare, make_clairvoyant
-from rheostat.engine.simulated.jobs import job
 from rheostat.engine.testbed.loads import Permutation
 from rheostat.errors import InvalidValue
 from rheostat.job import (
@@ -41,6 +40,7 @@ from rheostat.job import (
 from rheostat.job.guards import Guards
 from rheostat.job.record import Ending, Intent, IntentEnd, IntentStep, Record, Run
 from rheostat.journal.memory import MemoryJournal
+from rheostat.lab.jobs import job
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.static import Static
 from rheostat.report import comparison_page, journal_page

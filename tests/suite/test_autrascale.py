@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from rheostat.engine.simulated import Fleet
-from rheostat.engine.simulated.jobs import job
 from rheostat.engine.testbed.loads import Constant
 from rheostat.job.allocation import Allocation
+from rheostat.lab.jobs import job
 from rheostat.policy.autrascale.policy import AuTraScale
 from rheostat.policy.max_tasks import MaxTasks
 from rheostat.suite.autrascale import paper, result

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from rheostat.engine.simulated.jobs import job
 from rheostat.job.allocation import Allocation
+from rheostat.lab.jobs import job
 from rheostat.suite.dragster import paper, result
 from rheostat.suite.dragster.measures import (
     best_split,

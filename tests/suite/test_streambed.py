@@ -6,8 +6,8 @@ import pytest
 
 from rheostat.bench.measure import data_folder
 from rheostat.bench.planner import planning
-from rheostat.engine.simulated.jobs import job
 from rheostat.errors import InvalidValue
+from rheostat.lab.jobs import job
 from rheostat.planner.extrapolation import Points, fitted
 from rheostat.planner.failures import doubtful
 from rheostat.suite.registry import suite

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import pytest
 
 from rheostat.engine.simulated import Fleet
-from rheostat.engine.simulated.jobs import job
 from rheostat.engine.testbed.loads import Constant
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
+from rheostat.lab.jobs import job
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.conttune.big_ds2 import BigDS2
 from rheostat.policy.ds2 import DS2

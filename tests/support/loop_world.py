@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 from rheostat.control.controller import IMMEDIATE, Controller, Pace
 from rheostat.engine.simulated import Fleet, FleetClock
-from rheostat.engine.simulated.jobs import job
 from rheostat.engine.testbed.loads import Constant
 from rheostat.job import Allocation, Decision, Expectation, Reason, Trial
 from rheostat.job.record import Record
 from rheostat.journal.memory import MemoryJournal
+from rheostat.lab.jobs import job
 from rheostat.policy.base import BasePolicy
 from rheostat.ports import Engine, Situation
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from rheostat.bench.measure import Measure, Progress, data_folder
 from rheostat.engine.simulated import Fleet
-from rheostat.engine.simulated.jobs.phoebe import FAILURES_S, top_speed
 from rheostat.engine.testbed.loads import Trace
 from rheostat.job.allocation import Allocation
+from rheostat.lab.jobs.phoebe import FAILURES_S, top_speed
 
 Floats = NDArray[np.float64]
 

@@ -17,10 +17,10 @@ from rheostat.bench.measure import Measure, Progress
 from rheostat.bench.speed import example, slope
 from rheostat.control.limits import limits
 from rheostat.engine.simulated import Fleet
-from rheostat.engine.simulated.jobs.streambed import JOBS
 from rheostat.engine.simulated.plant import PlantOperator
 from rheostat.engine.testbed.loads import Sine
 from rheostat.job.slo import Slo
+from rheostat.lab.jobs.streambed import JOBS
 from rheostat.model.ability import AbilityModel, Floats, Sample
 from rheostat.model.history import History
 from rheostat.model.registry import MODELS

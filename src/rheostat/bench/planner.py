@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rheostat.bench.measure import Measure, Progress
-from rheostat.engine.simulated import SimulatedTestbed
-from rheostat.engine.simulated.jobs import job
 from rheostat.engine.simulated.plant import Plant
+from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
+from rheostat.lab.jobs import job
 from rheostat.planner.campaign import explore
 from rheostat.planner.capacity_estimator import dichotomic, estimate
 from rheostat.planner.extrapolation import Points, selected

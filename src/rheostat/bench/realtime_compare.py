@@ -18,13 +18,13 @@ from rheostat.bench.realtime_trial import RealTimeRun, RealTimeTrial, Tell, pace
 from rheostat.bench.runs import Scenario, compare
 from rheostat.bench.spark_compare import check_way
 from rheostat.config.named import parse_named
-from rheostat.engine.simulated.jobs import realtime as jobs
 from rheostat.engine.simulated.plant import Plant
 from rheostat.engine.testbed.loads import Load, Permutation
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Slo
+from rheostat.lab.jobs import realtime as jobs
 from rheostat.policy.registry import make_policy
 
 REALTIME_JOBS = {"wordcount": jobs.word_count, "ysb": jobs.ysb}

@@ -23,7 +23,6 @@ from rheostat.bench.realtime_trial import (
 )
 from rheostat.clock import WallClock
 from rheostat.control.controller import Step
-from rheostat.engine.simulated.jobs.realtime import PARTITIONS, SLOTS
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.testbed.loads import Steps
 from rheostat.engine.testbed.schedule import Schedule
@@ -32,6 +31,7 @@ from rheostat.job.slo import Slo
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.broker import Broker
 from rheostat.kafka.load import start_load
+from rheostat.lab.jobs.realtime import PARTITIONS, SLOTS
 from rheostat.policy.conttune.policy import ContTune
 from rheostat.ports import Journal
 from rheostat.workload.realtime import realtime_pipeline

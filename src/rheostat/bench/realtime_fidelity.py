@@ -15,12 +15,12 @@ from rheostat.bench.measure import Measure, Progress
 from rheostat.bench.realtime_compare import REALTIME_JOBS
 from rheostat.bench.realtime_trial import DRAIN_S, RealTimeRun, RealTimeTrial, paces_of, run_realtime_trials
 from rheostat.bench.runs import Scenario, compare
-from rheostat.engine.simulated.jobs import realtime as jobs
 from rheostat.engine.simulated.plant import Plant
 from rheostat.engine.testbed.loads import Steps
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Slo
+from rheostat.lab.jobs import realtime as jobs
 from rheostat.policy.static import Static
 
 HOLD_S, INTERVAL_S = 15, 5.0

@@ -29,13 +29,13 @@ from rheostat.bench.realtime_trial import (
     run_realtime_trials,
 )
 from rheostat.clock import WallClock
-from rheostat.engine.simulated.jobs.realtime import word_count
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.testbed.loads import Steps
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.kafka.broker import Broker
+from rheostat.lab.jobs.realtime import word_count
 from rheostat.workload.realtime import realtime_pipeline
 
 if TYPE_CHECKING:

@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING
 from rheostat.bench.processes import in_own_process
 from rheostat.clock import WallClock
 from rheostat.control.controller import Step
-from rheostat.engine.simulated import Plant, SimulatedTestbed
-from rheostat.engine.simulated.jobs.realtime import JOBS
+from rheostat.engine.simulated import Plant
 from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.testbed.schedule import Schedule
+from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Slo
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.broker import APPEND_TIME, Broker
 from rheostat.kafka.jars import connector_jars
 from rheostat.kafka.load import start_load
+from rheostat.lab.jobs.realtime import JOBS
 from rheostat.workload.realtime import RECIPES, StagePace, realtime_pipeline
 
 if TYPE_CHECKING:

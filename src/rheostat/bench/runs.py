@@ -11,9 +11,10 @@ import numpy as np
 
 from rheostat.control.controller import IMMEDIATE, Controller, Step
 from rheostat.control.limits import limits
-from rheostat.engine.simulated import Fleet, FleetClock, Plant, SimulatedTestbed
+from rheostat.engine.simulated import Fleet, FleetClock, Plant
 from rheostat.engine.simulated.fleet import Floats
 from rheostat.engine.testbed.loads import Load, Permutation
+from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
 from rheostat.job.forecast import Foresight
 from rheostat.job.guards import Guards

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from rheostat.bench.measure import Measure, Progress
 from rheostat.bench.spark_score import backlog, overlap, size_by_second, throughput
 from rheostat.bench.spark_trial import Trial, TrialRun, run_trials
-from rheostat.engine.simulated.discipline import MicroBatch
-from rheostat.engine.simulated.scripted import ScriptedRun, simulated_run
+from rheostat.engine.simulated.microbatch.discipline import MicroBatch
+from rheostat.engine.simulated.microbatch.scripted import ScriptedRun, simulated_run
 from rheostat.engine.testbed.loads import Steps
 from rheostat.engine.testbed.schedule import Schedule
 

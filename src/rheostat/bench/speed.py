@@ -19,12 +19,12 @@ import numpy as np
 from rheostat.bench.measure import Measure, Progress
 from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.engine.simulated import Fleet, FleetClock
-from rheostat.engine.simulated.jobs.dragster import chain
 from rheostat.engine.simulated.plant import LatencyLaw, Plant
 from rheostat.engine.testbed.loads import Sine
 from rheostat.job.slo import Slo
 from rheostat.journal import open_journal
 from rheostat.journal.memory import MemoryJournal
+from rheostat.lab.jobs.dragster import chain
 from rheostat.policy.registry import POLICIES, make_policy
 from rheostat.ports import Journal
 

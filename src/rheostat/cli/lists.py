@@ -10,7 +10,7 @@ import typer
 
 def jobs() -> None:
     """List the built-in simulated jobs."""
-    from rheostat.engine.simulated.jobs import JOBS
+    from rheostat.lab.jobs import JOBS
 
     plants = {name: make() for name, make in JOBS.items()}
     _print((name, f"{', '.join(plant.graph.operators)} ({plant.origin})") for name, plant in plants.items())

@@ -21,8 +21,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from rheostat.config.job import CLAIRVOYANT, CURVES, JOB, OPERATOR
 from rheostat.config.run import Config
 from rheostat.engine.simulated.curves import Curve
-from rheostat.engine.simulated.discipline import MicroBatch, RealTime
-from rheostat.engine.simulated.jobs import JOBS
+from rheostat.engine.simulated.microbatch.discipline import MicroBatch
 from rheostat.engine.simulated.plant import (
     Failure,
     Interference,
@@ -33,11 +32,13 @@ from rheostat.engine.simulated.plant import (
     PlantOperator,
     Restart,
 )
+from rheostat.engine.simulated.realtime.discipline import RealTime
 from rheostat.engine.testbed.loads import LOADS
 from rheostat.job.forecast import Foresight
 from rheostat.job.graph import Edge
 from rheostat.job.guards import FrozenPeriod, Guards
 from rheostat.job.slo import Bounds, Budget, Slo
+from rheostat.lab.jobs import JOBS
 from rheostat.policy.clairvoyant import Clairvoyant
 from rheostat.policy.dragster.throughput import EdgeFunction
 from rheostat.policy.registry import POLICIES, policy_class

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from rheostat.config.build import build, path
 from rheostat.config.named import named
 from rheostat.engine.simulated.curves import UNLIMITED, Curve, Linear, Power, Table, Usl
-from rheostat.engine.simulated.jobs import job
 from rheostat.engine.simulated.plant import Plant, PlantOperator
 from rheostat.engine.testbed.loads import LOADS, Load, Permutation, Trace
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.graph import Edge, Graph
+from rheostat.lab.jobs import job
 from rheostat.policy.clairvoyant import Clairvoyant
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """An open-loop load into a Kafka topic: plays a schedule, exact to the record, from a process of its own.
 
-The rows are those of `engine.testbed.source` over the same seconds: a record's value is the row's number as text, its time
+The rows are those of `engine.testbed.source` over the same seconds: a record's value is the row's number, its time
 stamp the millisecond at which it was due, whenever it was really sent. Number n goes to partition n modulo their count.
 A record is never sent before it is due. While the broker is down records wait, and then arrive once each and in order;
 how late that was is part of the report.

@@ -60,8 +60,8 @@ def place(engine: str, job: str, master: str | None = None) -> Place:
 
 
 def _simulated(job: str) -> Place:
-    from rheostat.engine.simulated import SimulatedTestbed
-    from rheostat.engine.simulated.jobs import job as plant_of
+    from rheostat.engine.testbed.simulated import SimulatedTestbed
+    from rheostat.lab.jobs import job as plant_of
 
     plant = plant_of(job)
     memory = plant.memory.reference_mb if plant.memory else None

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rheostat.engine.simulated.batches import Batches
-from rheostat.engine.simulated.chains import Chains
 from rheostat.engine.simulated.flow import BackPressure
+from rheostat.engine.simulated.microbatch.replicas import Batches
 from rheostat.engine.simulated.plant import Plant
+from rheostat.engine.simulated.realtime.replicas import Chains
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 
@@ -130,11 +130,11 @@ class Fleet:
     def engine(self, replica: int) -> SimulatedEngine:
         """Return one replica behind the Engine port."""
         if self.batches is not None:
-            from rheostat.engine.simulated.batched import BatchedEngine
+            from rheostat.engine.simulated.microbatch.engine import BatchedEngine
 
             return BatchedEngine(self, replica, self.batches.jobs[replica])
         if self.chains is not None:
-            from rheostat.engine.simulated.chained import ChainedEngine
+            from rheostat.engine.simulated.realtime.engine import ChainedEngine
 
             return ChainedEngine(self, replica, self.chains.jobs[replica])
         from rheostat.engine.simulated.engine import SimulatedEngine

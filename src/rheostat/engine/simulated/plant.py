@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from rheostat.engine.simulated.curves import UNLIMITED, Curve
-from rheostat.engine.simulated.discipline import MicroBatch, RealTime
+from rheostat.engine.simulated.microbatch.discipline import MicroBatch
+from rheostat.engine.simulated.realtime.discipline import RealTime
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.frozen import FrozenMap, check_number, put

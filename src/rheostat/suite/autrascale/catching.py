@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from rheostat.control.controller import IMMEDIATE, Controller
-from rheostat.engine.simulated import Fleet, FleetClock, Plant, SimulatedTestbed
+from rheostat.engine.simulated import Fleet, FleetClock, Plant
 from rheostat.engine.simulated.plant import Metrics, Restart
 from rheostat.engine.testbed.loads import Constant
+from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement, Trial
 from rheostat.job.guards import Guards

@@ -8,8 +8,8 @@ from functools import partial
 from itertools import product
 
 from rheostat.engine.simulated import Plant
-from rheostat.engine.simulated.jobs import job
 from rheostat.job.allocation import Allocation
+from rheostat.lab.jobs import job
 from rheostat.policy.autrascale.policy import AuTraScale
 from rheostat.policy.drs import DRS
 from rheostat.policy.ds2 import DS2

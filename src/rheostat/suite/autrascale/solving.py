@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from rheostat.control.controller import IMMEDIATE, Controller
-from rheostat.engine.simulated import Fleet, FleetClock, Plant, SimulatedTestbed
+from rheostat.engine.simulated import Fleet, FleetClock, Plant
 from rheostat.engine.simulated.fleet import BLOCK_S, Floats
 from rheostat.engine.simulated.plant import Metrics, Restart
+from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Reason
 from rheostat.job.slo import Slo

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from rheostat.engine.simulated.jobs import job
+from rheostat.lab.jobs import job
 from rheostat.policy.autrascale.benefit import benefit
 from rheostat.suite.autrascale import paper
 from rheostat.suite.autrascale.catching import Caught, needed_per_s

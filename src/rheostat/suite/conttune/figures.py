@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rheostat.engine.simulated.fleet import Floats
-from rheostat.engine.simulated.jobs import job
+from rheostat.lab.jobs import job
 from rheostat.report.drawing import (
     MARGIN,
     Figure,

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from rheostat.bench.measure import data_folder
-from rheostat.engine.simulated.jobs import job
 from rheostat.engine.testbed.loads import Permutation, Trace
 from rheostat.errors import InvalidValue
+from rheostat.lab.jobs import job
 from rheostat.suite.conttune import paper
 from rheostat.suite.conttune.methods import OURS, methods
 from rheostat.suite.parallel import Progress, Task, run_tasks

@@ -10,9 +10,9 @@ from itertools import pairwise
 import numpy as np
 
 from rheostat.control.limits import limits
-from rheostat.engine.simulated.jobs import job
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Slo
+from rheostat.lab.jobs import job
 from rheostat.policy.clairvoyant import smallest
 from rheostat.suite.conttune import paper
 from rheostat.suite.conttune.methods import AF_4, DRAGSTERS, OURS, STOPS, named, ran

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rheostat.engine.simulated import Plant
-from rheostat.engine.simulated.jobs import job
 from rheostat.job.allocation import Allocation
+from rheostat.lab.jobs import job
 from rheostat.policy.dragster.throughput import Dataflow
 from rheostat.suite.dragster import paper
 from rheostat.suite.dragster.play import LOST_S, SLOT_MIN, SLOT_S, Run, Slot

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from rheostat.engine.simulated.jobs import job
+from rheostat.lab.jobs import job
 from rheostat.policy.dragster.policy import Dragster
 from rheostat.suite.dragster import paper
 from rheostat.suite.dragster.methods import dhalion, methods, named

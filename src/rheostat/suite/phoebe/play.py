@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from rheostat.bench.fidelity import RECORDED_EVERY_S, recovery_s, shown
 from rheostat.control.controller import IMMEDIATE, Controller
-from rheostat.engine.simulated import Fleet, FleetClock, Plant, SimulatedTestbed
-from rheostat.engine.simulated.jobs.phoebe import FAILURES_S, top_speed, ysb
+from rheostat.engine.simulated import Fleet, FleetClock, Plant
 from rheostat.engine.testbed.loads import Load, Sine, Trace
+from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement
 from rheostat.journal.memory import MemoryJournal
+from rheostat.lab.jobs.phoebe import FAILURES_S, top_speed, ysb
 from rheostat.planner.profiling import Profiling, profiled
 from rheostat.policy.phoebe.outage import PREDICTED
 from rheostat.ports import Policy

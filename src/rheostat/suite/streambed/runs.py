@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rheostat.engine.simulated import SimulatedTestbed
-from rheostat.engine.simulated.jobs import job
+from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Trial
 from rheostat.job.plan import Estimate, Plan
+from rheostat.lab.jobs import job
 from rheostat.planner.campaign import OnTestbed, explore
 from rheostat.planner.capacity_estimator import dichotomic, estimate
 from rheostat.planner.configuration_optimizer import bids2

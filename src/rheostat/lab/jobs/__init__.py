@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rheostat.engine.simulated.jobs import autrascale, conttune, dragster, phoebe, realtime, spark, streambed
 from rheostat.engine.simulated.plant import Plant
 from rheostat.errors import InvalidValue, nearest
+from rheostat.lab.jobs import autrascale, conttune, dragster, phoebe, realtime, spark, streambed
 
 JOBS: Mapping[str, Callable[[], Plant]] = {
     **conttune.JOBS,

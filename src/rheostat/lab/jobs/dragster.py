@@ -16,9 +16,9 @@ from functools import partial
 from itertools import pairwise
 
 from rheostat.engine.simulated.curves import Usl
-from rheostat.engine.simulated.jobs.conttune import source
 from rheostat.engine.simulated.plant import LatencyLaw, Metrics, Plant, PlantOperator, Restart
 from rheostat.job.graph import Edge, Graph
+from rheostat.lab.jobs.conttune import source
 
 ORIGIN = "Dragster Tables 2 and 3, fitted on Dhalion's rows in CALIBRATION.md"
 FIGURE_5 = "Dragster Figure 5, fitted on Dhalion's mean minutes"

@@ -18,7 +18,7 @@ from rheostat.engine.batches.realtime_window import Arrived, RealTimeWindow, Run
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.simulated.engine import SimulatedEngine
 from rheostat.engine.simulated.fleet import Fleet
-from rheostat.engine.simulated.realtime import Batch, RealTimeJob
+from rheostat.engine.simulated.realtime.job import Batch, RealTimeJob
 from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Change, Observation, OperatorReading, SourceReading, Status

@@ -18,7 +18,7 @@ from rheostat.engine.batches.stage import Stage
 from rheostat.engine.batches.window import QueryWindow, query_window
 from rheostat.engine.simulated.engine import SimulatedEngine
 from rheostat.engine.simulated.fleet import Fleet
-from rheostat.engine.simulated.microbatch import Batch, MicroBatchJob
+from rheostat.engine.simulated.microbatch.job import Batch, MicroBatchJob
 from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Change, Observation, OperatorReading, SourceReading

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from rheostat.engine.simulated.curves import Power
-from rheostat.engine.simulated.jobs.conttune import source
 from rheostat.engine.simulated.plant import Interference, Memory, Plant, PlantOperator
 from rheostat.job.graph import Edge, Graph
+from rheostat.lab.jobs.conttune import source
 
 ORIGIN = "StreamBed's artifact (operator_true_rates, max_sustainable_rates), fitted in CALIBRATION.md"
 

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from rheostat.engine.simulated.microbatch import Ability, MicroBatchJob
+from rheostat.engine.simulated.microbatch.job import Ability, MicroBatchJob
 from rheostat.engine.simulated.plant import Plant
 from rheostat.errors import InvalidValue
 

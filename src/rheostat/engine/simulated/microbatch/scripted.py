@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rheostat.engine.simulated.curves import Curve, Linear
-from rheostat.engine.simulated.discipline import MicroBatch
-from rheostat.engine.simulated.microbatch import Batch, MicroBatchJob
+from rheostat.engine.simulated.microbatch.discipline import MicroBatch
+from rheostat.engine.simulated.microbatch.job import Batch, MicroBatchJob
 from rheostat.errors import InvalidValue
 
 Floats = NDArray[np.float64]

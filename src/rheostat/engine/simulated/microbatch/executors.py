@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rheostat.engine.simulated.discipline import MicroBatch
+from rheostat.engine.simulated.microbatch.discipline import MicroBatch
 
 
 class Executors:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rheostat.engine.simulated.curves import Usl
-from rheostat.engine.simulated.discipline import RealTime
 from rheostat.engine.simulated.plant import Metrics, Plant, PlantOperator
+from rheostat.engine.simulated.realtime.discipline import RealTime
 from rheostat.job.graph import Edge, Graph
 
 ORIGIN = "paced stages of a two-core run, SPARK.md's batches and downtimes"

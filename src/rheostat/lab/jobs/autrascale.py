@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from rheostat.engine.simulated.jobs.dragster import chain
 from rheostat.engine.simulated.plant import Interference, LatencyLaw, Plant
+from rheostat.lab.jobs.dragster import chain
 
 ORIGIN = "AuTraScale+ Figures 5 and 7, fitted in CALIBRATION.md"
 

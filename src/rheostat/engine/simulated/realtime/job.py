@@ -18,7 +18,7 @@ import numpy as np
 
 from rheostat.engine.batches.lateness import worth_waiting_s
 from rheostat.engine.simulated.arrivals import TINY, Arrivals
-from rheostat.engine.simulated.discipline import RealTime, Span
+from rheostat.engine.simulated.realtime.discipline import RealTime, Span
 from rheostat.job.allocation import Allocation
 
 KEPT = 512

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rheostat.engine.simulated.plant import Plant
-from rheostat.engine.simulated.realtime import Abilities, Ability, RealTimeJob
+from rheostat.engine.simulated.realtime.job import Abilities, Ability, RealTimeJob
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rheostat.engine.simulated.arrivals import TINY, Arrivals
-from rheostat.engine.simulated.discipline import MicroBatch
-from rheostat.engine.simulated.executors import Executors
+from rheostat.engine.simulated.microbatch.discipline import MicroBatch
+from rheostat.engine.simulated.microbatch.executors import Executors
 from rheostat.errors import InvalidValue
 
 POLL_S = 0.01

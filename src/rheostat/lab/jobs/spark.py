@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rheostat.engine.simulated.curves import Linear
-from rheostat.engine.simulated.discipline import MicroBatch
+from rheostat.engine.simulated.microbatch.discipline import MicroBatch
 from rheostat.engine.simulated.plant import Metrics, Plant, PlantOperator
 from rheostat.job.graph import Graph
 

@@ -12,7 +12,7 @@ from pyspark.sql.functions import window
 from pyspark.sql.streaming.query import StreamingQuery
 
 from rheostat import Allocation
-from rheostat.workload.pacing import paced
+from rheostat.lab.workload.pacing import paced
 
 CLICKS_PER_S = 400
 LOOKUPS_PER_S = 200

@@ -14,8 +14,8 @@ from rheostat.engine.testbed.loads import Constant, Permutation, Steps
 from rheostat.errors import InvalidValue
 from rheostat.job import Allocation, Bounds, Slo
 from rheostat.journal.memory import MemoryJournal
+from rheostat.lab.experiment.clairvoyant import smallest
 from rheostat.lab.jobs import job
-from rheostat.policy.clairvoyant import smallest
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.static import Static
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from rheostat.lab.papers import registry
+from rheostat.lab.papers.result import Cell, Check, Drawing, Finding, Result
 from rheostat.report.drawing import base
-from rheostat.suite import registry
-from rheostat.suite.result import Cell, Check, Drawing, Finding, Result
 
 from .conftest import Command
 
@@ -83,4 +83,4 @@ def test_one_page_cannot_hold_several_suites(
 
 def test_the_conttune_suite_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert registry.suite("conttune").__module__ == "rheostat.suite.conttune"
+    assert registry.suite("conttune").__module__ == "rheostat.lab.papers.conttune"

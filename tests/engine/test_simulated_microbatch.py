@@ -460,7 +460,7 @@ def test_ds2_finds_the_size_of_every_level_of_the_demo() -> None:
 def test_the_plant_of_the_demo_matches_the_demo() -> None:
     pytest.importorskip("pyspark")
     from rheostat.bench import demo
-    from rheostat.workload.ysb import YSB
+    from rheostat.lab.workload.ysb import YSB
 
     made = job("spark-ysb")
     assert made.discipline is not None

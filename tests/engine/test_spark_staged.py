@@ -9,7 +9,7 @@ from rheostat.api.start_realtime import beginning
 from rheostat.engine.spark.pipeline import Builder, PipelineFunction, Staged
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
-from rheostat.workload.realtime import RECIPES, realtime_pipeline
+from rheostat.lab.workload.realtime import RECIPES, realtime_pipeline
 
 
 def same(rows: Any) -> Any:

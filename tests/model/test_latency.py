@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rheostat.lab.jobs import job
+from rheostat.lab.papers.autrascale.truth import exhaustive, latency_s
 from rheostat.model.ability import Floats
 from rheostat.policy.autrascale.box import Box
 from rheostat.policy.autrascale.latency_model import DecomposedLatency, Network
-from rheostat.suite.autrascale.truth import exhaustive, latency_s
 
 WORDS, LOAD = job("autrascale-wordcount"), 350e3
 NAMES = WORDS.spec().tunable_names

@@ -21,6 +21,7 @@ from rheostat.job.plan import Estimate
 from rheostat.journal import open_journal
 from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.jobs import job
+from rheostat.lab.papers.streambed.truth import Drawn, Truth
 from rheostat.model.history import History, fold
 from rheostat.planner import journaled
 from rheostat.planner.campaign import OnTestbed, TestbedFailed, explore
@@ -32,7 +33,6 @@ from rheostat.planner.rig import Feed
 from rheostat.planner.sequential_estimator import sequential
 from rheostat.planner.testbeds import place
 from rheostat.planner.verify import NOT, SUSTAINED, verify
-from rheostat.suite.streambed.truth import Drawn, Truth
 from rheostat.testing.testbed import TestbedConformance
 
 PLANT = job("streambed-q1")

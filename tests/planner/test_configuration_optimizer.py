@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rheostat.errors import InvalidValue
+from rheostat.lab.bench.side_constraints import Side, solve
 from rheostat.planner.configuration_optimizer import Ability, bids2, slots_for
-from rheostat.planner.side_constraints import Side, solve
 
 pytest.importorskip("scipy")
 

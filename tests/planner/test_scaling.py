@@ -11,13 +11,13 @@ import pytest
 from rheostat.errors import InvalidValue
 from rheostat.job.plan import Estimate
 from rheostat.lab.jobs import job
+from rheostat.lab.papers.streambed.truth import Drawn, Truth, varied
 from rheostat.planner import extrapolation
 from rheostat.planner.extrapolation import Points, fitted, loocv, selected
 from rheostat.planner.failures import doubtful, kept, to_repeat
 from rheostat.planner.plan import solve, worth_making
 from rheostat.planner.resource_explorer import Ask
 from rheostat.planner.scaling import Scaling
-from rheostat.suite.streambed.truth import Drawn, Truth, varied
 
 TRUTH = Truth(job("streambed-q1"))
 SIZES = (2, 3, 5, 7, 11, 16, 16, 16)

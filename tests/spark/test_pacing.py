@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rheostat.engine.simulated.curves import Curve, Linear, Usl
 from rheostat.errors import InvalidValue
-from rheostat.workload.catalog import PIPELINES
-from rheostat.workload.pacing import Pace, SlotsFile, live_paced, paced, pacing, waits
+from rheostat.lab.workload.catalog import PIPELINES
+from rheostat.lab.workload.pacing import Pace, SlotsFile, live_paced, paced, pacing, waits
 
 NOW = "cast(java_method('java.lang.System', 'nanoTime') as bigint)"
 

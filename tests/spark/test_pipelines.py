@@ -13,9 +13,9 @@ from rheostat.engine.testbed.loads import Steps
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.engine.testbed.source import batch
 from rheostat.errors import InvalidValue
-from rheostat.workload.catalog import PIPELINES, pipeline_named
-from rheostat.workload.nexmark_events import bids, persons_and_auctions
-from rheostat.workload.pipeline import Pipeline, Step, Transform
+from rheostat.lab.workload.catalog import PIPELINES, pipeline_named
+from rheostat.lab.workload.nexmark_events import bids, persons_and_auctions
+from rheostat.lab.workload.pipeline import Pipeline, Step, Transform
 
 SCHEDULE = Schedule(Steps((1.0, 3.0, 0.5), 15.0), 300.0, 45)
 """20,250 records at three rates; the slow end lets sessions close."""
@@ -143,5 +143,5 @@ def test_refuses_what_is_not_a_pipeline() -> None:
 
 
 def test_naming_the_pipelines_does_not_import_pyspark() -> None:
-    code = "import sys, rheostat.workload.catalog, rheostat.workload.pacing; sys.exit('pyspark' in sys.modules)"
+    code = "import sys, rheostat.lab.workload.catalog, rheostat.lab.workload.pacing; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -8,7 +8,7 @@ from rheostat.engine.testbed.spark import SparkTestbed
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Phase, Trial
-from rheostat.workload.injection import injected, schedule_of
+from rheostat.lab.workload.injection import injected, schedule_of
 
 JOB = "job"
 

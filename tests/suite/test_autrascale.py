@@ -13,17 +13,17 @@ from rheostat.engine.simulated import Fleet
 from rheostat.engine.testbed.loads import Constant
 from rheostat.job.allocation import Allocation
 from rheostat.lab.jobs import job
+from rheostat.lab.papers.autrascale import paper, result
+from rheostat.lab.papers.autrascale.catching import Caught, Cell, catch_up
+from rheostat.lab.papers.autrascale.overhead import cases
+from rheostat.lab.papers.autrascale.runs import STARTS, Found, Size, cell_name, elo_starts, grid, transfers
+from rheostat.lab.papers.autrascale.solving import Method, Solved, prepared, solve
+from rheostat.lab.papers.autrascale.tables import ROWS_4, ROWS_7, ROWS_10, ROWS_11, minimal
+from rheostat.lab.papers.autrascale.truth import exhaustive, fewest, latency_s
+from rheostat.lab.papers.result import Cell as Shown
+from rheostat.lab.papers.result import Result
 from rheostat.policy.autrascale.policy import AuTraScale
 from rheostat.policy.max_tasks import MaxTasks
-from rheostat.suite.autrascale import paper, result
-from rheostat.suite.autrascale.catching import Caught, Cell, catch_up
-from rheostat.suite.autrascale.overhead import cases
-from rheostat.suite.autrascale.runs import STARTS, Found, Size, cell_name, elo_starts, grid, transfers
-from rheostat.suite.autrascale.solving import Method, Solved, prepared, solve
-from rheostat.suite.autrascale.tables import ROWS_4, ROWS_7, ROWS_10, ROWS_11, minimal
-from rheostat.suite.autrascale.truth import exhaustive, fewest, latency_s
-from rheostat.suite.result import Cell as Shown
-from rheostat.suite.result import Result
 
 ITERATIONS = {paper.PLO: 1, paper.OURS: 1, paper.LIGHT: 1, paper.TRADITIONAL: 2}
 EXTRA = {paper.DRS_OBSERVED: 20, paper.DRS_TRUE: 0, paper.PLO: 4, paper.OURS: 1}

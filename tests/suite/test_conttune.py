@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from rheostat.job.allocation import Allocation
-from rheostat.suite.conttune import paper, result
-from rheostat.suite.conttune.methods import AF_4, ONE_MODEL, OURS, STOPS, methods, named
-from rheostat.suite.conttune.runs import ON_TRACES, TRACES, Found, Runs, Size, run_query, trace_levels
-from rheostat.suite.conttune.tables import CLAIRVOYANT, fewest, random_search, titled
-from rheostat.suite.result import Cell, Result, mean_with_interval
-from rheostat.suite.tuning import Tuned, cores
+from rheostat.lab.papers.conttune import paper, result
+from rheostat.lab.papers.conttune.methods import AF_4, ONE_MODEL, OURS, STOPS, methods, named
+from rheostat.lab.papers.conttune.runs import ON_TRACES, TRACES, Found, Runs, Size, run_query, trace_levels
+from rheostat.lab.papers.conttune.tables import CLAIRVOYANT, fewest, random_search, titled
+from rheostat.lab.papers.result import Cell, Result, mean_with_interval
+from rheostat.lab.papers.tuning import Tuned, cores
 
 LEVELS = (4.0, 10.0) * 10
 CHANGES = {

@@ -10,8 +10,8 @@ import pytest
 
 from rheostat.job.allocation import Allocation
 from rheostat.lab.jobs import job
-from rheostat.suite.dragster import paper, result
-from rheostat.suite.dragster.measures import (
+from rheostat.lab.papers.dragster import paper, result
+from rheostat.lab.papers.dragster.measures import (
     best_split,
     exponent,
     fit,
@@ -24,11 +24,11 @@ from rheostat.suite.dragster.measures import (
     tail,
     tuples,
 )
-from rheostat.suite.dragster.methods import methods
-from rheostat.suite.dragster.play import Run, Slot, play
-from rheostat.suite.dragster.runs import BUDGETS, CONSTANT, LONG, LONG_SLOTS, WORKLOADS, Found, Runs, Size
-from rheostat.suite.registry import suite
-from rheostat.suite.result import Cell, Result
+from rheostat.lab.papers.dragster.methods import methods
+from rheostat.lab.papers.dragster.play import Run, Slot, play
+from rheostat.lab.papers.dragster.runs import BUDGETS, CONSTANT, LONG, LONG_SLOTS, WORKLOADS, Found, Runs, Size
+from rheostat.lab.papers.registry import suite
+from rheostat.lab.papers.result import Cell, Result
 
 JOB = paper.WORDCOUNT.job
 
@@ -203,4 +203,4 @@ def test_without_noise_dhalion_is_the_papers() -> None:
 
 
 def test_it_is_registered() -> None:
-    assert suite("dragster").__module__ == "rheostat.suite.dragster"
+    assert suite("dragster").__module__ == "rheostat.lab.papers.dragster"

@@ -12,12 +12,12 @@ import pytest
 
 from rheostat.bench.measure import data_folder
 from rheostat.errors import InvalidValue
+from rheostat.lab.papers.phoebe import clairvoyant, measures, paper, result
+from rheostat.lab.papers.phoebe.play import DURATION_S, Failure, Method, Run, away_s, caught_up_s, experiment, play
+from rheostat.lab.papers.phoebe.runs import Found, Size, methods, phoebe_row
+from rheostat.lab.papers.registry import suite
+from rheostat.lab.papers.result import Result
 from rheostat.model.recovery import Course, recovery_time_s
-from rheostat.suite.phoebe import clairvoyant, measures, paper, result
-from rheostat.suite.phoebe.play import DURATION_S, Failure, Method, Run, away_s, caught_up_s, experiment, play
-from rheostat.suite.phoebe.runs import Found, Size, methods, phoebe_row
-from rheostat.suite.registry import suite
-from rheostat.suite.result import Result
 
 
 @pytest.fixture(scope="module")

@@ -8,15 +8,15 @@ from rheostat.bench.measure import data_folder
 from rheostat.bench.planner import planning
 from rheostat.errors import InvalidValue
 from rheostat.lab.jobs import job
+from rheostat.lab.papers.registry import suite
+from rheostat.lab.papers.result import Result
+from rheostat.lab.papers.streambed import paper, result
+from rheostat.lab.papers.streambed.paper import QUERIES
+from rheostat.lab.papers.streambed.recorded import Recorded, recorded, table_iv_points
+from rheostat.lab.papers.streambed.runs import Found, Size, exploration, replays
+from rheostat.lab.papers.streambed.truth import Truth
 from rheostat.planner.extrapolation import Points, fitted
 from rheostat.planner.failures import doubtful
-from rheostat.suite.registry import suite
-from rheostat.suite.result import Result
-from rheostat.suite.streambed import paper, result
-from rheostat.suite.streambed.paper import QUERIES
-from rheostat.suite.streambed.recorded import Recorded, recorded, table_iv_points
-from rheostat.suite.streambed.runs import Found, Size, exploration, replays
-from rheostat.suite.streambed.truth import Truth
 
 
 def here() -> bool:
@@ -110,4 +110,4 @@ class TestTables:
 
 
 def test_it_is_registered() -> None:
-    assert suite("streambed").__module__ == "rheostat.suite.streambed"
+    assert suite("streambed").__module__ == "rheostat.lab.papers.streambed"

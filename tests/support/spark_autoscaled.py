@@ -19,8 +19,8 @@ from rheostat.engine.testbed.schedule import Schedule
 from rheostat.engine.testbed.source import ScheduleCounter, batch, stream
 from rheostat.job.slo import Slo
 from rheostat.journal import open_journal
+from rheostat.lab.workload.pacing import paced
 from rheostat.policy.ds2 import DS2
-from rheostat.workload.pacing import paced
 
 SLOT_PER_S = 200.0
 PARTITIONS = 12

@@ -18,9 +18,9 @@ from rheostat.engine.testbed.loads import Constant
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.engine.testbed.source import ScheduleCounter, stream
 from rheostat.job.observation import Change
+from rheostat.lab.workload.pacing import paced
 from rheostat.ports import Clock, Engine
 from rheostat.testing.engine import EngineConformance
-from rheostat.workload.pacing import paced
 
 EXECUTORS = (1, 2)
 PARTITIONS = 4

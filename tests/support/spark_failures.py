@@ -41,12 +41,12 @@ from rheostat.job.decision import Decision, Reason
 from rheostat.job.observation import Change
 from rheostat.job.record import Intent, IntentStep
 from rheostat.journal import open_journal
+from rheostat.lab.workload.pacing import paced
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.explain import direction
 from rheostat.policy.fit import fit_allocation
 from rheostat.ports import Situation
-from rheostat.workload.pacing import paced
 
 LARGEST = 2
 SLOT_PER_S = 150.0

@@ -35,9 +35,9 @@ from rheostat.journal import open_journal
 from rheostat.journal.sql import SqlJournal
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.jars import connector_jars
+from rheostat.lab.workload.realtime import realtime_pipeline
 from rheostat.policy.static import Static
 from rheostat.ports import Lease
-from rheostat.workload.realtime import realtime_pipeline
 
 PATIENCE_S = 120.0
 

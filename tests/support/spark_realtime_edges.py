@@ -31,8 +31,8 @@ from rheostat.errors import RheostatError
 from rheostat.job.allocation import Allocation
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.client import producer
+from rheostat.lab.workload.realtime import realtime_pipeline
 from rheostat.policy.static import Static
-from rheostat.workload.realtime import realtime_pipeline
 
 SLOTS = 6
 TASKS = {"split": 1, "count": 2}

@@ -32,9 +32,9 @@ from rheostat.job.decision import Decision, Reason
 from rheostat.job.record import IntentEnd, IntentStep, Record, Run
 from rheostat.journal import open_journal
 from rheostat.journal.sql import SqlJournal
+from rheostat.lab.workload.pacing import paced
 from rheostat.policy.base import BasePolicy
 from rheostat.ports import Journal, Lease, Situation
-from rheostat.workload.pacing import paced
 
 STORES = "org.apache.spark.sql.execution.streaming.state"
 EXECUTORS, CORES = (1, 3), 2

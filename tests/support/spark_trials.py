@@ -2,7 +2,7 @@
 
 from rheostat.engine.testbed.spark import SparkTestbed
 from rheostat.job.decision import Measurement, Trial
-from rheostat.workload.injection import injected
+from rheostat.lab.workload.injection import injected
 
 
 def measured(trials: list[Trial]) -> list[Measurement]:

@@ -7,9 +7,9 @@ import time
 import numpy as np
 
 from rheostat.bench.measure import Measure, Progress
+from rheostat.lab.bench.side_constraints import solve
 from rheostat.planner.configuration_optimizer import Ability
 from rheostat.planner.configuration_optimizer import bids2 as by_bisection
-from rheostat.planner.side_constraints import solve
 
 SAME = 1e-6
 

@@ -24,9 +24,9 @@ from rheostat.engine.testbed.schedule import Schedule
 from rheostat.engine.testbed.source import ScheduleCounter, stream
 from rheostat.errors import RheostatError
 from rheostat.job.slo import Slo
+from rheostat.lab.workload.pacing import paced
+from rheostat.lab.workload.ysb import YSB
 from rheostat.ports import Journal
-from rheostat.workload.pacing import paced
-from rheostat.workload.ysb import YSB
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -19,6 +19,9 @@ from rheostat.engine.simulated.plant import Plant
 from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
 from rheostat.lab.jobs import job
+from rheostat.lab.papers.parallel import Task, run_tasks
+from rheostat.lab.papers.streambed.paper import QUERIES, SIMPLE_QUERIES
+from rheostat.lab.papers.streambed.truth import Drawn, Truth, varied
 from rheostat.planner.campaign import explore
 from rheostat.planner.capacity_estimator import dichotomic, estimate
 from rheostat.planner.extrapolation import Points, selected
@@ -28,9 +31,6 @@ from rheostat.planner.resource_explorer import Geometric, Paper, Space
 from rheostat.planner.rig import UNLIMITED_PER_S, Feed
 from rheostat.planner.scaling import Scaling
 from rheostat.planner.sequential_estimator import sequential
-from rheostat.suite.parallel import Task, run_tasks
-from rheostat.suite.streambed.paper import QUERIES, SIMPLE_QUERIES
-from rheostat.suite.streambed.truth import Drawn, Truth, varied
 
 MEMORY_MB = 4096
 NOISES = (0.0, 0.02, 0.05, 0.1, 0.2)

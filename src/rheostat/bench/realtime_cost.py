@@ -39,9 +39,9 @@ from rheostat.kafka import client as kafka_client
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.broker import Broker
 from rheostat.kafka.load import start_load
+from rheostat.lab.workload.realtime import numbers, record
 from rheostat.policy.base import BasePolicy
 from rheostat.ports import Situation
-from rheostat.workload.realtime import numbers, record
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

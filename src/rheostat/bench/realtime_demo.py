@@ -32,9 +32,9 @@ from rheostat.kafka import output as kafka_output
 from rheostat.kafka.broker import Broker
 from rheostat.kafka.load import start_load
 from rheostat.lab.jobs.realtime import PARTITIONS, SLOTS
+from rheostat.lab.workload.realtime import realtime_pipeline
 from rheostat.policy.conttune.policy import ContTune
 from rheostat.ports import Journal
-from rheostat.workload.realtime import realtime_pipeline
 
 LEVELS = (2.0, 4.0, 7.0, 5.0, 3.0, 2.0)
 SLO = Slo(headroom=0.2)

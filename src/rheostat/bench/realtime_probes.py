@@ -36,7 +36,7 @@ from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.kafka.broker import Broker
 from rheostat.lab.jobs.realtime import word_count
-from rheostat.workload.realtime import realtime_pipeline
+from rheostat.lab.workload.realtime import realtime_pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

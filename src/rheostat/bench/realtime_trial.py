@@ -27,7 +27,7 @@ from rheostat.kafka.broker import APPEND_TIME, Broker
 from rheostat.kafka.jars import connector_jars
 from rheostat.kafka.load import start_load
 from rheostat.lab.jobs.realtime import JOBS
-from rheostat.workload.realtime import RECIPES, StagePace, realtime_pipeline
+from rheostat.lab.workload.realtime import RECIPES, StagePace, realtime_pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -185,7 +185,7 @@ def local_session(slots: int, conf: Mapping[str, str]) -> SparkSession:
 
 
 def counted(key: bytes | None, value: bytes | None) -> tuple[str, int, int]:
-    """Read a result as `workload.realtime` writes it."""
+    """Read a result as `lab.workload.realtime` writes it."""
     number, event_ms = (value or b"0 0").split()
     return (key or b"").decode(), int(number), int(event_ms)
 

@@ -17,9 +17,9 @@ BENCH = "recovery"
 
 def recovery(quick: bool, progress: Progress) -> list[Measure]:
     """Play both experiments with ours and with 24 fixed workers, which say what could have been met."""
-    from rheostat.suite.phoebe import measures, paper
-    from rheostat.suite.phoebe.play import Method, play
-    from rheostat.suite.phoebe.runs import PROMISE, Found, Size, methods
+    from rheostat.lab.papers.phoebe import measures, paper
+    from rheostat.lab.papers.phoebe.play import Method, play
+    from rheostat.lab.papers.phoebe.runs import PROMISE, Found, Size, methods
 
     folder, size = data_folder(), Size(3 if quick else 12, False)
     ours = next(method for group in methods(size) for method in group if method.name == paper.OURS)

@@ -20,7 +20,7 @@ from rheostat.job.forecast import Foresight
 from rheostat.job.guards import Guards
 from rheostat.job.slo import Slo
 from rheostat.journal.memory import MemoryJournal
-from rheostat.policy.clairvoyant import Clairvoyant, smallest
+from rheostat.lab.experiment.clairvoyant import Clairvoyant, smallest
 from rheostat.ports import Journal, Policy
 
 BEHIND_S = 2.0

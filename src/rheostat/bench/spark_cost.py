@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from rheostat.workload.pipeline import Around
+    from rheostat.lab.workload.pipeline import Around
 
 ROWS = {"q1": 500_000, "q5": 80_000}
 """Pipeline -> rows of a batch: about a second of work."""
@@ -86,7 +86,7 @@ def run_pairs(pipeline: str, rows: int, batches: int) -> Pairs:
     from rheostat.engine.spark.session.session import session
     from rheostat.engine.spark.telemetry.probe import operator
     from rheostat.engine.spark.telemetry.stages import Stages
-    from rheostat.workload.pipeline import plain
+    from rheostat.lab.workload.pipeline import plain
 
     with TemporaryDirectory(prefix="rheostat-overhead-") as folder:
         conf = {**quiet(Path(folder)), "spark.sql.shuffle.partitions": "2"}
@@ -119,7 +119,7 @@ def run_pairs(pipeline: str, rows: int, batches: int) -> Pairs:
 
 def _endless(spark: SparkSession, pipeline: str, rows: int, around: Around, folder: Path) -> StreamingQuery:
     """Start a query that never waits for data."""
-    from rheostat.workload.catalog import pipeline_named
+    from rheostat.lab.workload.catalog import pipeline_named
 
     chosen = pipeline_named(pipeline)
     events = (

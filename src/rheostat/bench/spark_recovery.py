@@ -183,7 +183,7 @@ def drive(folder: str, schedule: Schedule) -> None:
     """Run the query until this process is killed."""
     from rheostat.engine.spark.session.session import session
     from rheostat.engine.testbed.source import stream
-    from rheostat.workload.pacing import paced
+    from rheostat.lab.workload.pacing import paced
 
     place = Path(folder)
     conf = {**quiet(place), "spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "UTC"}

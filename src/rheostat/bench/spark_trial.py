@@ -24,9 +24,9 @@ from rheostat.engine.testbed.schedule import Schedule
 from rheostat.errors import InvalidValue, RheostatError
 from rheostat.job.frozen import check_number
 from rheostat.job.slo import Slo
-from rheostat.workload.catalog import pipeline_named
-from rheostat.workload.pacing import SlotsFile
-from rheostat.workload.pipeline import Pipeline
+from rheostat.lab.workload.catalog import pipeline_named
+from rheostat.lab.workload.pacing import SlotsFile
+from rheostat.lab.workload.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -221,8 +221,8 @@ class _Running:
     def _start(self) -> StreamingQuery:
         from rheostat.engine.spark.telemetry.probe import operator
         from rheostat.engine.testbed.source import stream
-        from rheostat.workload.pacing import live_paced, paced
-        from rheostat.workload.pipeline import plain
+        from rheostat.lab.workload.pacing import live_paced, paced
+        from rheostat.lab.workload.pipeline import plain
 
         trial = self.trial
         events = stream(self.spark, trial.schedule, partitions=trial.partitions)

@@ -18,7 +18,7 @@ def jobs() -> None:
 
 def policies() -> None:
     """List the policies."""
-    from rheostat.policy.clairvoyant import Clairvoyant
+    from rheostat.lab.experiment.clairvoyant import Clairvoyant
     from rheostat.policy.registry import POLICIES, policy_class
 
     classes = {**{name: policy_class(name) for name in POLICIES}, "clairvoyant": Clairvoyant}

@@ -38,8 +38,8 @@ from rheostat.job.forecast import Foresight
 from rheostat.job.graph import Edge
 from rheostat.job.guards import FrozenPeriod, Guards
 from rheostat.job.slo import Bounds, Budget, Slo
+from rheostat.lab.experiment.clairvoyant import Clairvoyant
 from rheostat.lab.jobs import JOBS
-from rheostat.policy.clairvoyant import Clairvoyant
 from rheostat.policy.dragster.throughput import EdgeFunction
 from rheostat.policy.registry import POLICIES, policy_class
 

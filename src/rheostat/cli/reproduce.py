@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from rheostat.suite.result import Cell, Result
+    from rheostat.lab.papers.result import Cell, Result
 
 WIDE = 8
 """A table of more columns stands on its side."""
@@ -32,7 +32,7 @@ def reproduce(
     from rheostat.cli import logs
     from rheostat.cli.output import check_writable, console, write_json, write_text
     from rheostat.errors import InvalidValue
-    from rheostat.suite.registry import SUITES, suite
+    from rheostat.lab.papers.registry import SUITES, suite
 
     logs.configure(verbose)
     check_writable(json=json_file, html=html_file)

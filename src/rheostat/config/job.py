@@ -13,8 +13,8 @@ from rheostat.engine.simulated.plant import Plant, PlantOperator
 from rheostat.engine.testbed.loads import LOADS, Load, Permutation, Trace
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.graph import Edge, Graph
+from rheostat.lab.experiment.clairvoyant import Clairvoyant
 from rheostat.lab.jobs import job
-from rheostat.policy.clairvoyant import Clairvoyant
 
 if TYPE_CHECKING:
     from rheostat.bench.runs import PolicyMaker

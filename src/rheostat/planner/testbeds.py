@@ -72,7 +72,7 @@ def _simulated(job: str) -> Place:
 def _on_spark(job: str, master: str | None) -> Place:
     from rheostat.engine.spark.session.settings import check_master
     from rheostat.engine.testbed.spark import MEMORY_MB, SparkTestbed, described
-    from rheostat.workload.injection import injected
+    from rheostat.lab.workload.injection import injected
 
     if master is not None and (problem := check_master(master)):
         raise InvalidValue(problem)

@@ -9,8 +9,8 @@ from rheostat.report import words
 from rheostat.report.page import Cell, Plot, Table, render
 
 if TYPE_CHECKING:
-    from rheostat.suite.result import Cell as Found
-    from rheostat.suite.result import Result
+    from rheostat.lab.papers.result import Cell as Found
+    from rheostat.lab.papers.result import Result
 
 
 def reproduction_page(result: Result) -> str:

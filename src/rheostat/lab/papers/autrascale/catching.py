@@ -1,0 +1,207 @@
+"""Runs of Figure 11: a steady job with a backlog, and how long a method takes to work it off with how many tasks.
+
+As in the paper the profile is made offline and once: trials of one allocation are not repeated for another cell, and
+while a method only profiles, the backlog stays what the cell says. The clock starts with the first larger allocation;
+restarts take no time, and the end is exact to a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rheostat.control.controller import IMMEDIATE, Controller
+from rheostat.engine.simulated import Fleet, FleetClock, Plant
+from rheostat.engine.simulated.plant import Metrics, Restart
+from rheostat.engine.testbed.loads import Constant
+from rheostat.engine.testbed.simulated import SimulatedTestbed
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Measurement, Trial
+from rheostat.job.guards import Guards
+from rheostat.journal.memory import MemoryJournal
+from rheostat.lab.papers.autrascale.solving import Method
+from rheostat.lab.papers.autrascale.truth import bounded, fewest
+from rheostat.policy.autrascale.space import Stage
+
+LOOK_S = 60
+WARM_S = 180
+"""Seconds before the backlog, so that rates and latencies are known."""
+MOST_LOOKS = 60
+LATE = 1.02
+"""A backlog that is gone two per cent after its time is in time: a look is not exact either."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of the grid."""
+
+    backlog: float
+    target_s: float
+    limit_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Caught:
+    """What one method came to in one cell, with one seed."""
+
+    seconds: float
+    """From the larger allocation until event-time latency was right; infinite when it never was."""
+    tasks: int
+    """Of the largest allocation that it worked the backlog off with."""
+    trials: int
+    met: bool
+    says_unreachable: bool
+    returned: bool
+    """Whether the steady allocation runs again in the end."""
+
+
+class ProfilingTestbed:
+    """A testbed that measures an allocation at a rate once, and then knows it."""
+
+    def __init__(self, plant: Plant, seed: int) -> None:
+        self.bed, self.known = SimulatedTestbed(plant, seed), dict[Any, Measurement]()
+
+    def measure(self, trial: Trial) -> Measurement:
+        """Return what was measured."""
+        key = (trial.allocation, trial.phases)
+        if key not in self.known:
+            self.known[key] = self.bed.measure(trial)
+        return self.known[key]
+
+
+def needed_per_s(cell: Cell, load_per_s: float, processing_s: float) -> float:
+    """Return V_t of a cell (Eq 12)."""
+    return load_per_s + max(cell.backlog - load_per_s * max(cell.target_s - processing_s, 0.0), 0.0) / cell.limit_s
+
+
+def catch_up(
+    plant: Plant,
+    methods: Mapping[str, Method],
+    start: Allocation,
+    level: float,
+    cells: Sequence[Cell],
+    seeds: int,
+    most: int,
+) -> dict[str, list[list[Caught]]]:
+    """Return what every method came to in every cell, by method, cell and seed."""
+    metrics = Metrics(window_s=LOOK_S - 6, min_window_s=20, settle_s=2, noise=plant.metrics.noise)
+    ready = replace(plant, metrics=metrics, restart=Restart(1, 0), buffer_s=0.1, noise_period_s=20)
+    runs = [(name, k, seed) for name in methods for k in range(len(cells)) for seed in range(seeds)]
+    fleet = Fleet(ready, [Constant(level)] * len(runs), [s for _, _, s in runs], start=[start] * len(runs))
+    fleet.advance(WARM_S)
+    load = level * sum(plant.unit_per_s.values())
+    base = fewest(plant, load, most)
+    beds = [ProfilingTestbed(ready, seed) for seed in range(seeds)]
+    replicas = [
+        _Replica(fleet, r, methods[name], cells[k], seed, base, beds[seed], load, most)
+        for r, (name, k, seed) in enumerate(runs)
+    ]
+    for replica in replicas:
+        replica.controller.step()  # one look at the steady job, then the backlog is there
+    fleet.advance(LOOK_S)
+    for replica in replicas:
+        replica.refill()
+    for _ in range(MOST_LOOKS):
+        if all(replica.done for replica in replicas):
+            break
+        fleet.advance(LOOK_S)
+        for replica in replicas:
+            replica.look()
+    found: dict[str, list[list[Caught]]] = {name: [[] for _ in cells] for name in methods}
+    for replica, (name, k, _) in zip(replicas, runs, strict=True):
+        found[name][k].append(replica.result())
+    return found
+
+
+class _Replica:
+    """One method in one cell with one seed."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        replica: int,
+        method: Method,
+        cell: Cell,
+        seed: int,
+        base: Allocation,
+        bed: ProfilingTestbed,
+        load: float,
+        most: int,
+    ) -> None:
+        self.fleet, self.replica, self.cell = fleet, replica, cell
+        self.steady = fleet.running[replica]
+        slo = replace(bounded(fleet.plant, most), max_latency_s=cell.target_s, max_recovery_s=cell.limit_s)
+        self.controller = Controller(
+            fleet.engine(replica),
+            method.make(),
+            MemoryJournal(),
+            FleetClock(fleet),
+            slo=slo,
+            guards=Guards(recovery_floor=False),  # here it is the paper's T_limit, and nothing fails
+            testbed=bed,
+            seed=seed,
+            pace=IMMEDIATE,
+        )
+        self.controller.start()
+        # Throughput and latency have been solved before: what runs is π^p. Methods without stages ignore it.
+        demand = fleet.plant.graph.demand_per_s(dict.fromkeys(fleet.plant.graph.sources, load))
+        solved = {"load_per_s": load, "tasks": dict(base.tasks)}
+        stage = Stage(demand, phase="steady", solved=solved)
+        self.controller.state = replace(self.controller.state, memo=stage.memo())
+        self.begun_s: float | None = None
+        self.since_s, self.profiling = 0.0, True
+        self.right_s: float | None = None
+        self.tasks, self.trials, self.says, self.done, self.idle = 0, 0, False, False, 0
+
+    def refill(self) -> None:
+        """Let as much wait as the cell says, as if it had never been taken."""
+        fleet, r = self.fleet, self.replica
+        fleet.taken[:, r] = fleet.arrived[:, r] - self.cell.backlog
+        fleet.history[(fleet.now - 1) % len(fleet.history), :, r] = fleet.now_rows[:, r]
+        self.since_s = float(fleet.now)
+
+    def look(self) -> None:
+        if self.done:
+            return
+        if self.profiling:
+            self.refill()
+        self._watch()
+        step = self.controller.step()
+        self.profiling = bool(step.decision.trials)
+        self.trials += len(step.measurements)
+        self.says |= bool(step.decision.evidence.get("unreachable"))
+        if step.intent is not None:
+            self.idle = 0
+            if step.intent.target != self.steady:
+                self.tasks = max(self.tasks, step.intent.target.slots)
+            if self.begun_s is None:
+                self.begun_s = float(self.fleet.now)
+        returned = self.begun_s is not None and self.fleet.running[self.replica] == self.steady and step.intent is None
+        self.idle += step.intent is None and not step.decision.trials
+        over = self.begun_s is not None and self.fleet.now - self.begun_s > 3 * self.cell.limit_s
+        self.done = (
+            (returned and self.fleet.up[self.replica] > 0 and self.right_s is not None) or over or self.idle > 20
+        )
+
+    def _watch(self) -> None:
+        """Note the first second since the last look at which event-time latency was right again."""
+        if self.right_s is not None:
+            return
+        rows = self.fleet.span(self.fleet.now - LOOK_S, self.fleet.now, self.replica)
+        waiting = (rows[:, self.fleet.rows["arrived"]] - rows[:, self.fleet.rows["taken"]]).sum(axis=1)
+        load = float(self.fleet._arrival_rate[:, self.replica].sum())
+        right = np.flatnonzero(waiting / max(load, 1e-9) + rows[:, -2] <= self.cell.target_s)
+        if len(right):
+            self.right_s = float(self.fleet.now - LOOK_S + right[0])
+
+    def result(self) -> Caught:
+        seconds = float("inf")
+        if self.right_s is not None:
+            # A steady allocation that is in time by itself began when the backlog came.
+            seconds = self.right_s - (self.since_s if self.begun_s is None else self.begun_s)
+        met = seconds <= LATE * self.cell.limit_s
+        returned = self.fleet.wanted[self.replica] == self.steady
+        return Caught(seconds, self.tasks or self.steady.slots, self.trials, met, self.says, returned)

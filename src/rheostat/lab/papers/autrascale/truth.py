@@ -1,0 +1,81 @@
+"""What a simulated job really does, noise apart: its latency in a steady state, and the fewest tasks that suffice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations_with_replacement
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rheostat.control.limits import limits
+from rheostat.engine.simulated.plant import Plant
+from rheostat.job.allocation import Allocation
+from rheostat.job.slo import Bounds, Slo
+from rheostat.lab.experiment.clairvoyant import smallest
+from rheostat.model.ability import Floats
+
+MOST_EXTRA = 30
+"""More tasks than this above the fewest are not looked at."""
+
+
+def bounded(plant: Plant, most: int) -> Slo:
+    """Return the promise that no operator gets more tasks than the paper allows."""
+    return Slo(operators={name: Bounds(1, most) for name in plant.spec().tunable_names})
+
+
+def latency_s(plant: Plant, rows: NDArray[np.int64], load_per_s: float) -> Floats:
+    """Return the latency of every row of tasks by the plant's law; infinite where it does not keep up."""
+    law, names = plant.latency, plant.spec().tunable_names
+    demand = plant.graph.demand_per_s(dict.fromkeys(plant.graph.sources, load_per_s))
+    tasks = {o.name: np.full(len(rows), o.pinned_tasks or 1) for o in plant.operators}
+    tasks |= {name: rows[:, k] for k, name in enumerate(names)}
+    total = np.full(len(rows), law.base_s)
+    share = np.array([plant.interference.share(float(slots)) for slots in rows.sum(axis=1)])
+    for operator in plant.operators:
+        counts = tasks[operator.name]
+        each = {int(p): plant.nominal_per_s(operator, int(p), None) for p in np.unique(counts)}
+        nominal = np.array([each[int(p)] for p in counts])
+        even = np.array([operator.evenness(int(p)) for p in counts])
+        able = np.minimum(nominal * even, operator.limit_per_s or np.inf) * share
+        rho = demand[operator.name] / able
+        total = np.where(rho >= 1.0, np.inf, total)
+        busy = np.minimum(rho, 0.999)
+        total += np.minimum(operator.queueing_records * counts / nominal * busy / (1 - busy), law.cap_s)
+    for edge in plant.graph.edges:
+        rate = demand[edge.upstream] * edge.selectivity
+        filling = law.buffer_records * tasks[edge.upstream] * tasks[edge.downstream] / max(rate, 1e-9)
+        total += 0.5 * np.minimum(filling, law.timeout_s)
+    return total
+
+
+def fewest(plant: Plant, load_per_s: float, most: int) -> Allocation:
+    """Return the fewest tasks that keep up with a load."""
+    demand = plant.graph.demand_per_s(dict.fromkeys(plant.graph.sources, load_per_s))
+    return smallest(plant.ability_per_s, demand, plant.start(), limits(plant.spec(), bounded(plant, most)))
+
+
+def exhaustive(plant: Plant, load_per_s: float, target_s: float, most: int) -> Allocation | None:
+    """Return the fewest tasks that meet a latency target, from all allocations; None when none of them does."""
+    base = fewest(plant, load_per_s, most)
+    low = np.array(list(base.tasks.values()))
+    for extra in range(MOST_EXTRA + 1):
+        rows = low + _spread(extra, len(low))
+        rows = rows[(rows <= most).all(axis=1)]
+        if not len(rows):
+            return None
+        found = latency_s(plant, rows, load_per_s)
+        if found.min() <= target_s:
+            best = rows[int(np.argmin(found))]
+            return base.with_tasks({name: int(count) for name, count in zip(base.tasks, best, strict=True)})
+    return None
+
+
+def _spread(extra: int, operators: int) -> NDArray[np.int64]:
+    """Return every way to give so many tasks to so many operators."""
+    where: Sequence[tuple[int, ...]] = list(combinations_with_replacement(range(operators), extra))
+    counts = np.zeros((len(where), operators), dtype=np.int64)
+    for row, picked in enumerate(where):
+        for k in picked:
+            counts[row, k] += 1
+    return counts

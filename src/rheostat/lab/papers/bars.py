@@ -1,0 +1,52 @@
+"""A table's cells as bars, with what the paper prints as dots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rheostat.lab.papers.result import Cell
+from rheostat.report.drawing import MARGIN, SMALL, Figure, Pen, Trace, base, grid, label
+
+LEGEND = {**SMALL, "orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
+DOTS = {"color": "#FFFFFF", "size": 7, "line": {"width": 1.5, "color": "#222222"}}
+
+
+def bars(cells: Sequence[Cell], table: str, looks: Mapping[str, Pen], unit: str) -> Figure:
+    """Return a bar per row and column of a table, with its interval, and the paper's value as a dot."""
+    data: list[Trace] = []
+    for row, pen in looks.items():
+        own = [cell for cell in cells if cell.table == table and cell.row == row]
+        half = [0.0 if cell.high is None else cell.high - cell.ours for cell in own]
+        data.append(
+            {
+                "type": "bar",
+                "name": label(row),
+                "x": [cell.column for cell in own],
+                "y": [round(cell.ours, 4) for cell in own],
+                "error_y": {"type": "data", "array": half, "thickness": 1},
+                "marker": {"color": pen.colour},
+                "offsetgroup": row,
+                "legendgroup": row,
+                "hovertemplate": "%{x}: %{y:.3~g}",
+            }
+        )
+        printed = [cell for cell in own if cell.paper is not None]
+        if printed:
+            data.append(
+                {
+                    "type": "scatter",
+                    "mode": "markers",
+                    "name": f"{label(row)}, paper",
+                    "x": [cell.column for cell in printed],
+                    "y": [cell.paper for cell in printed],
+                    "offsetgroup": row,
+                    "legendgroup": row,
+                    "showlegend": False,
+                    "marker": DOTS,
+                    "hovertemplate": "%{x}: %{y:.3~g}",
+                }
+            )
+    layout = base(420)
+    layout |= {"barmode": "group", "scattermode": "group", "legend": LEGEND, "margin": {**MARGIN, "t": 64}}
+    layout["yaxis"] = {**grid(), "title": {"text": unit}}
+    return {"data": data, "layout": layout}

@@ -1,0 +1,120 @@
+"""The paper's figures from our runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rheostat.engine.simulated.fleet import Floats
+from rheostat.lab.jobs import job
+from rheostat.lab.papers.bars import LEGEND, bars
+from rheostat.lab.papers.conttune import paper
+from rheostat.lab.papers.conttune.methods import OURS
+from rheostat.lab.papers.conttune.runs import ON_TRACES, Found
+from rheostat.lab.papers.conttune.tables import latencies
+from rheostat.lab.papers.result import Cell, Drawing
+from rheostat.lab.papers.tuning import Tuned, share_served
+from rheostat.report.drawing import (
+    MARGIN,
+    Figure,
+    Panel,
+    Pen,
+    TimeAxis,
+    Trace,
+    base,
+    grid,
+    label,
+    line,
+    pens,
+    stack,
+)
+
+ROWS = (paper.DHALION, paper.DS2, paper.BIG_DS2, paper.ALPHA_0, paper.ALPHA_3, OURS)
+QUERY = "Q2"
+"""The query of Figure 6."""
+
+
+def drawings(found: Found, cells: Sequence[Cell]) -> tuple[Drawing, ...]:
+    """Return all figures."""
+    shares = "Through the job, over the last 100 s of the second 10 W_u, all permutations. The paper prints no numbers."
+    timeline = "The latter ten tunings of the first permutation. Above 100 % the job is under-provisioned."
+    traces = "Two days of a real-shaped trace each, in place of the paper's unpublished workloads."
+    looks, unit = pens(ROWS), "reconfigurations"
+    found_drawings = [
+        Drawing(
+            "Table 4a: reconfigurations per tuning",
+            bars(cells, "4a", looks, unit),
+            "Lines: 95 % intervals; dots: paper.",
+        ),
+        Drawing("Figure 5: latency", latency_figure(found), shares),
+        Drawing(f"Figure 6: {QUERY}, cores and utilisation", timeline_figure(found), timeline),
+    ]
+    if found.traces:
+        shown = {row: looks[row] for row in ON_TRACES}
+        figure = bars(cells, "Figure 7", shown, unit)
+        found_drawings.append(Drawing("Figure 7: reconfigurations on long traces", figure, traces))
+    return tuple(found_drawings)
+
+
+def latency_figure(found: Found) -> Figure:
+    """Return the latency CDFs: DS2 solid, ContTune dashed, a colour per query."""
+    shares = np.linspace(0.0, 1.0, 101)
+    data: list[Trace] = []
+    for query, pen in pens(list(found.queries)).items():
+        for row, dash in ((paper.DS2, "solid"), (paper.ALPHA_3, "dash")):
+            at = np.quantile(latencies(found.queries[query][row]), shares)
+            data.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines",
+                    "name": label(f"{query}, {row}"),
+                    "x": [float(f"{1e3 * v:.4g}") for v in at],
+                    "y": [round(float(v), 3) for v in shares],
+                    "line": {"color": pen.colour, "dash": dash, "width": pen.width},
+                    "hovertemplate": "%{y:.0%} at most %{x:.3~g} ms",
+                }
+            )
+    layout = base(430)
+    layout["xaxis"] = {**grid(), "title": {"text": "latency, milliseconds"}, "tickformat": "~g"}
+    layout["yaxis"] = {**grid(), "title": {"text": "share of all seconds"}, "tickformat": ".0%", "range": [0, 1.01]}
+    layout |= {"hovermode": "closest", "legend": LEGEND, "margin": {**MARGIN, "t": 96}}
+    return {"data": data, "layout": layout}
+
+
+def timeline_figure(found: Found) -> Figure:
+    """Return load, cores and utilisation over the latter ten tunings of Figure 6's query."""
+    looks = pens(ROWS)
+    runs = {row: found.queries[QUERY][row][0][10:] for row in (paper.DS2, paper.ALPHA_3)}
+    time = TimeAxis(0.0, 10.0 * paper.HOLD_S)
+    plant = job(paper.QUERIES[QUERY])
+    unit = sum(plant.unit_per_s.values())
+    at_s = np.arange(11.0) * paper.HOLD_S
+    levels = np.array([t.level for t in runs[paper.DS2]])
+    load = line(time, at_s, np.append(levels, levels[-1]) * unit, "load", Pen("#333333"), "/s", step=True)
+    held, used = [], []
+    for row, tuned in runs.items():
+        moments, counts, shares = _steps(tuned)
+        held.append(line(time, moments, counts, row, looks[row], " cores", step=True, legendgroup=row))
+        used.append(line(time, moments, shares, row, looks[row], "", step=True, legendgroup=row, showlegend=False))
+    panels = [
+        Panel("Records/s of the sources", 110, [load]),
+        Panel("CPU cores", 190, held, ticks="~g"),
+        Panel("CPU utilisation: demand over ability", 190, used, ticks=".0%"),
+    ]
+    return stack(time, panels, right=170)
+
+
+def _steps(tuned: Sequence[Tuned]) -> tuple[Floats, Floats, Floats]:
+    """Return moments, cores and utilisation; the size holds from one moment to the next."""
+    plant = job(paper.QUERIES[QUERY])
+    moments, counts, shares = [], [], []
+    for k, level in enumerate(tuned):
+        rates = {name: unit * level.level for name, unit in plant.unit_per_s.items()}
+        for second, count in level.at_looks:
+            moments.append(k * paper.HOLD_S + second)
+            counts.append(float(count))
+            allocation = level.end.with_tasks(dict.fromkeys(level.end.tasks, count))
+            shares.append(1.0 / share_served(plant, allocation, rates))
+    moments.append(float(len(tuned) * paper.HOLD_S))
+    return np.array(moments), np.array([*counts, counts[-1]]), np.array([*shares, shares[-1]])

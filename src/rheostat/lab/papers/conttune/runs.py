@@ -1,0 +1,95 @@
+"""The runs behind the tables: every method on every query's permutations, and on the long traces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from rheostat.bench.measure import data_folder
+from rheostat.engine.testbed.loads import Permutation, Trace
+from rheostat.errors import InvalidValue
+from rheostat.lab.jobs import job
+from rheostat.lab.papers.conttune import paper
+from rheostat.lab.papers.conttune.methods import OURS, methods
+from rheostat.lab.papers.parallel import Progress, Task, run_tasks
+from rheostat.lab.papers.tuning import Tuned, tune
+
+Runs = Mapping[str, list[list[Tuned]]]
+"""Method -> permutation -> levels."""
+
+TRACES: Mapping[str, tuple[str, str, float]] = {
+    "taxi on WordCount": ("taxi_15min.csv", "wordcount", 10.0),
+    "alibaba on Q3": ("alibaba_15min.csv", "q3", 10.0),
+    "retailrocket on YSB": ("retailrocket_15min.csv", "ysb", 330.0),
+}
+"""In place of the paper's unpublished workloads: file, job, and the level of the highest rate."""
+ON_TRACES = (paper.DS2, paper.BIG_DS2, paper.ALPHA_0, paper.ALPHA_3, OURS)
+TRACE_HOLD_S = 300
+"""A quarter of an hour of the trace passes in five minutes."""
+TRIGGER = 0.1
+"""On a trace a tuning starts when the load has moved by a tenth."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is run."""
+
+    permutations: int
+    trace_rows: int
+    trace_seeds: int
+
+
+FULL, QUICK = Size(12, 192, 3), Size(2, 24, 1)
+
+
+@dataclass(frozen=True)
+class Found:
+    """All runs."""
+
+    size: Size
+    queries: Mapping[str, Runs]
+    traces: Mapping[str, Runs]
+    missing: str = ""
+    """Why there are no traces."""
+
+
+def permutations(count: int) -> list[tuple[float, ...]]:
+    """Return the levels of the first so many permutations, each twice over (section 7.1)."""
+    return [Permutation(seed=seed).steps.levels for seed in range(count)]
+
+
+def run_query(query: str, count: int) -> Runs:
+    """Run all methods on one query."""
+    return tune(job(paper.QUERIES[query]), methods(), permutations(count), paper.HOLD_S)
+
+
+def run_trace(name: str, rows: int, seeds: int, folder: Path) -> Runs:
+    """Run the methods of Figure 7 on one trace."""
+    file, job_name, top = TRACES[name]
+    levels = trace_levels(folder / "traces" / file, rows, top)
+    chosen = [method for method in methods() if method.name in ON_TRACES]
+    return tune(job(job_name), chosen, [levels] * seeds, TRACE_HOLD_S, TRIGGER)
+
+
+def trace_levels(file: Path, rows: int, top: float) -> tuple[float, ...]:
+    """Return the first rows of a trace as levels, the highest of which is `top`."""
+    rates = np.asarray(Trace(file=str(file)).rows[1][:rows])
+    return tuple(float(level) for level in rates / rates.max() * top)
+
+
+def run_all(size: Size, progress: Progress, workers: int | None = None) -> Found:
+    """Run everything, on as many processes as there are cores."""
+    folder, missing = None, ""
+    try:
+        folder = data_folder()
+    except InvalidValue as error:
+        missing = str(error)
+    tasks: list[Task] = [(query, run_query, (query, size.permutations)) for query in paper.QUERIES]
+    if folder is not None:
+        tasks += [(name, run_trace, (name, size.trace_rows, size.trace_seeds, folder)) for name in TRACES]
+    done = run_tasks(tasks, progress, workers)
+    queries = {query: done[query] for query in paper.QUERIES}
+    return Found(size, queries, {name: done[name] for name in TRACES if name in done}, missing)

@@ -1,0 +1,127 @@
+"""What a run comes to: minutes to converge, tuples, costs, regret (Eq 10) and fit (Eq 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rheostat.engine.simulated import Plant
+from rheostat.job.allocation import Allocation
+from rheostat.lab.jobs import job
+from rheostat.lab.papers.dragster import paper
+from rheostat.lab.papers.dragster.play import LOST_S, SLOT_MIN, SLOT_S, Run, Slot
+from rheostat.lab.papers.tuning import share_served
+from rheostat.policy.dragster.throughput import Dataflow
+
+Floats = NDArray[np.float64]
+NEAR = 0.9
+"""The paper's near-optimal: within 10 % of the best throughput."""
+HOURS_PER_SLOT = SLOT_S / 3600.0
+
+
+@lru_cache(maxsize=64)
+def plant(name: str) -> Plant:
+    """Return a job, made once."""
+    return job(name)
+
+
+def rates_per_s(name: str, level: float) -> dict[str, float]:
+    """Return the rates at the sources."""
+    return {source: unit * level for source, unit in plant(name).unit_per_s.items()}
+
+
+def last_change_min(run: Run, phase: tuple[int, int]) -> float:
+    """Return the minutes from a phase's start to its last change."""
+    start, end = phase
+    return SLOT_MIN * max((slot + 1 - start for slot in range(start, end) if run[slot].changed), default=0)
+
+
+def near_best_min(run: Run, phase: tuple[int, int], name: str) -> float:
+    """Return the minutes after which every slot of a phase has at least 90 % of the throughput that is possible."""
+    start, end = phase
+    best = sum(rates_per_s(name, run[start].level).values())
+    far = (slot + 1 - start for slot in range(start, end) if run[slot].throughput_per_s < NEAR * best)
+    return SLOT_MIN * max(far, default=0)
+
+
+def tuples(slots: Sequence[Slot]) -> float:
+    """Return what was processed: every slot loses the time of a restart."""
+    return sum(slot.throughput_per_s for slot in slots) * (SLOT_S - LOST_S)
+
+
+def pod_hours(slots: Sequence[Slot]) -> float:
+    """Return the pods held, the fixed ones among them."""
+    return sum(slot.tasks.slots + paper.PODS for slot in slots) * HOURS_PER_SLOT
+
+
+def per_billion(run: Run, phase: tuple[int, int]) -> float:
+    """Return the pod-hours per 10^9 tuples."""
+    slots = run[slice(*phase)]
+    return pod_hours(slots) / (tuples(slots) / 1e9)
+
+
+@lru_cache(maxsize=4096)
+def served(name: str, allocation: Allocation, level: float) -> float:
+    """Return f: the records/s that an allocation lets through, noise apart."""
+    rates = rates_per_s(name, level)
+    return sum(rates.values()) * min(1.0, share_served(plant(name), allocation, rates))
+
+
+@lru_cache(maxsize=4096)
+def lacking(name: str, allocation: Allocation, level: float) -> tuple[float, ...]:
+    """Return l_i of every tuned operator (Eq 11), noise apart; below zero it has ability to spare."""
+    known = plant(name)
+    able = {operator: known.ability_per_s(operator, count, allocation) for operator, count in allocation.tasks.items()}
+    return tuple(Dataflow(known.graph, rates_per_s(name, level)).lacking(able).values())
+
+
+def regret(name: str, run: Run) -> Floats:
+    """Return Reg_T for every T (Eq 10), in slots of the best throughput: 1 is a whole slot lost."""
+    best = [sum(rates_per_s(name, slot.level).values()) for slot in run]
+    return np.cumsum([1.0 - served(name, slot.tasks, slot.level) / most for slot, most in zip(run, best, strict=True)])
+
+
+def fit(name: str, run: Run, violations: bool) -> Floats:
+    """Return Fit_T for every T (Eq 12), in slots of the load; or of violations alone, which nothing makes up for."""
+    found = []
+    for slot in run:
+        short = lacking(name, slot.tasks, slot.level)
+        if violations:
+            short = tuple(max(each, 0.0) for each in short)
+        found.append(sum(short) / sum(rates_per_s(name, slot.level).values()))
+    return np.cumsum(found)
+
+
+def exponent(total: Floats, start: int = 10) -> float:
+    """Return the slope of log(total) over log(T): below 1 it grows more slowly than time. 0 where nothing grows."""
+    t = np.arange(start, len(total) + 1, dtype=float)
+    values = total[start - 1 :]
+    return float(np.polyfit(np.log(t), np.log(values), 1)[0]) if values[0] > 0 else 0.0
+
+
+def tail(total: Floats, start: int, end: int) -> float:
+    """Return the growth per slot between two slots, in per cent of a slot."""
+    return 100.0 * float(total[end - 1] - total[start - 1]) / (end - start)
+
+
+def grid(name: str, most: int = 10) -> Iterator[Allocation]:
+    """Yield every configuration of a small job."""
+    operators = plant(name).spec().tunable_names
+    for sizes in product(range(1, most + 1), repeat=len(operators)):
+        yield Allocation(dict(zip(operators, sizes, strict=True)))
+
+
+def best_split(name: str, level: float, slots: int) -> Allocation:
+    """Return the configuration with the largest throughput within the slots, and of those the smallest: brute force."""
+    return max(
+        (each for each in grid(name) if each.slots <= slots), key=lambda each: (served(name, each, level), -each.slots)
+    )
+
+
+def settled(name: str, run: Run, slots: int = 5) -> float:
+    """Return f of what runs at the end, mean of the last slots."""
+    return float(np.mean([served(name, slot.tasks, slot.level) for slot in run[-slots:]]))

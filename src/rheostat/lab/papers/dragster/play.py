@@ -1,0 +1,99 @@
+"""Slots on the simulator: one configuration runs, its window is looked at, the next one is deployed.
+
+A slot of ten minutes is played by `LOOK_S` seconds in equilibrium (a fluid job has settled by then), with one draw of
+the noise: abilities and metrics are noisy from minute to minute, and what a slot shows is the mean of ten.
+
+As in the paper nothing is left over from one slot to the next, because the job's generator is slowed down by back
+pressure and rests while the job restarts; and every slot loses 30 s of its ten minutes, whether something changed or
+not (its Table 2 prints 95 % of the offered load in phases without changes).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rheostat.control.controller import IMMEDIATE, Controller
+from rheostat.engine.simulated import Fleet, FleetClock, Plant
+from rheostat.engine.testbed.loads import Steps
+from rheostat.job.allocation import Allocation
+from rheostat.job.guards import Guards
+from rheostat.job.slo import Budget, Slo
+from rheostat.journal.memory import MemoryJournal
+from rheostat.lab.papers.tuning import LOOK_S, prepared
+from rheostat.ports import Policy
+
+SLOT_MIN = 10.0
+SLOT_S, LOST_S = 600.0, 30.0
+"""A slot, and what the restart in it costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A policy, made for one plant and one sequence of levels."""
+
+    name: str
+    make: Callable[[Plant, Sequence[float]], Policy[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What ran in one slot, under which level, and what it processed."""
+
+    level: float
+    tasks: Allocation
+    throughput_per_s: float
+    changed: bool
+    """Whether another configuration was deployed at its end."""
+
+
+Run = list[Slot]
+
+
+def slotted(plant: Plant) -> Plant:
+    """Return the plant as it is played: a look per slot, with the noise that is left of ten minutes."""
+    calm = math.sqrt(SLOT_MIN)
+    operators = tuple(replace(operator, noise=operator.noise / calm) for operator in plant.operators)
+    metrics = replace(plant.metrics, noise=plant.metrics.noise / calm)
+    return prepared(replace(plant, operators=operators, metrics=metrics))
+
+
+def play(
+    plant: Plant, methods: Sequence[Method], levels: Sequence[float], seeds: int, slots: int | None = None
+) -> dict[str, list[Run]]:
+    """Run every method on these levels, one per slot, with so many seeds; `slots` is the budget."""
+    runs = [(method, seed) for method in methods for seed in range(seeds)]
+    load = Steps(tuple(levels), LOOK_S)
+    fleet = Fleet(slotted(plant), [load] * len(runs), [seed for _, seed in runs])
+    slo = Slo(budget=None if slots is None else Budget(slots=slots))
+    controllers = [
+        Controller(
+            fleet.engine(r),
+            method.make(plant, levels),
+            MemoryJournal(),
+            FleetClock(fleet),
+            slo=slo,
+            guards=Guards(explore="live"),
+            seed=seed,
+            pace=replace(IMMEDIATE, snapshot_every=10**6),
+        )
+        for r, (method, seed) in enumerate(runs)
+    ]
+    for controller in controllers:
+        controller.start()
+    found: list[Run] = [[] for _ in runs]
+    for level in levels:
+        fleet.advance(LOOK_S)
+        for r, controller in enumerate(controllers):
+            ran = fleet.running[r]
+            step = controller.step()
+            done = step.observation.throughput_per_s
+            assert done is not None
+            found[r].append(Slot(level, ran, done, step.intent is not None))
+        fleet.finish_backlog()
+    by_name: dict[str, list[Run]] = {method.name: [] for method in methods}
+    for (method, _), run in zip(runs, found, strict=True):
+        by_name[method.name].append(run)
+    return by_name

@@ -1,0 +1,115 @@
+"""The runs behind the tables: every method on every workload, under budgets, and for long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from rheostat.lab.jobs import job
+from rheostat.lab.papers.dragster import paper
+from rheostat.lab.papers.dragster.methods import dhalion, methods, named
+from rheostat.lab.papers.dragster.paper import Workload
+from rheostat.lab.papers.dragster.play import Method, Run, play
+from rheostat.lab.papers.parallel import Progress, Task, run_tasks
+from rheostat.policy.dragster.policy import Dragster
+
+Runs = Mapping[str, list[Run]]
+"""Method -> seed -> slots."""
+
+LONG_SLOTS = 400
+"""For regret and fit."""
+BUDGETS = (4, 5, 7, 9, 11, 13)
+"""For the split under a budget; the best one of the whole grid is 16."""
+SPLIT_SLOTS = 20
+HOLD_SLOTS = 20
+CONSTANT, SIX = "WordCount, constant load", "YSB, constant load"
+SWITCHING = f"WordCount, load that switches every {HOLD_SLOTS} slots"
+LONG: Mapping[str, Workload] = {CONSTANT: paper.WORDCOUNT, SIX: paper.YSB, SWITCHING: paper.WORDCOUNT}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is run."""
+
+    seeds: int
+    long_seeds: int
+    split_seeds: int
+
+
+FULL, QUICK = Size(24, 6, 6), Size(4, 1, 1)
+
+
+@dataclass(frozen=True)
+class Found:
+    """All runs."""
+
+    size: Size
+    workloads: Mapping[str, Runs]
+    """WordCount, YSB, and Figure 5's others."""
+    budget: Runs
+    """WordCount under Figure 4's budget."""
+    splits: Mapping[int, Runs]
+    """WordCount under several budgets."""
+    long: Mapping[str, Runs]
+    """By kind of load."""
+
+
+WORKLOADS: Mapping[str, Workload] = {
+    "WordCount": paper.WORDCOUNT,
+    "YSB": paper.YSB,
+    "Window": paper.WINDOW,
+    **paper.ONE,
+}
+
+
+def run_workload(name: str, seeds: int) -> Runs:
+    """Run all methods on one workload."""
+    workload = WORKLOADS[name]
+    return play(job(workload.job), methods(workload.idle_below), workload.each, seeds)
+
+
+def run_budget(seeds: int) -> Runs:
+    """Run WordCount's first phase under the budget of Figure 4, with both projections and both Dhalions."""
+    threshold = paper.WORDCOUNT.idle_below
+    more = [named(paper.FIRST, partial(dhalion, threshold, True)), euclidean()]
+    chosen = [method for method in methods(threshold) if method.name != paper.LATE]
+    return play(job(paper.WORDCOUNT.job), [*chosen, *more], (paper.HIGH,) * SPLIT_SLOTS, seeds, paper.BUDGET)
+
+
+def run_split(slots: int, seeds: int) -> Runs:
+    """Run Dragster with both projections under one budget."""
+    both = [named(paper.SADDLE, Dragster), euclidean()]
+    return play(job(paper.WORDCOUNT.job), both, (paper.HIGH,) * SPLIT_SLOTS, seeds, slots)
+
+
+def run_long(kind: str, seeds: int) -> Runs:
+    """Run a workload for long, with a load that stays or one that never does."""
+    workload = LONG[kind]
+    high, low = workload.levels[:2]
+    levels = [low if kind == SWITCHING and slot // HOLD_SLOTS % 2 else high for slot in range(LONG_SLOTS)]
+    literal = named(paper.LETTER, partial(Dragster, margin=0.0, shortfall=1.0))
+    return play(job(workload.job), [*methods(workload.idle_below), literal], levels, seeds)
+
+
+def euclidean() -> Method:
+    """Return Dragster with the paper's projection."""
+    return named(paper.EUCLIDEAN, partial(Dragster, projection="euclidean"))
+
+
+def run_all(size: Size, progress: Progress, workers: int | None = None) -> Found:
+    """Run everything, the long ones first."""
+    tasks: list[Task] = [
+        *((kind, run_long, (kind, size.long_seeds)) for kind in LONG),
+        *((name, run_workload, (name, size.seeds)) for name in WORKLOADS),
+        ("budget", run_budget, (size.seeds,)),
+        *((f"{slots} slots", run_split, (slots, size.split_seeds)) for slots in BUDGETS),
+    ]
+    done = run_tasks(tasks, progress, workers)
+    return Found(
+        size,
+        {name: done[name] for name in WORKLOADS},
+        done["budget"],
+        {slots: done[f"{slots} slots"] for slots in BUDGETS},
+        {kind: done[kind] for kind in LONG},
+    )

@@ -1,0 +1,128 @@
+"""What runs come to: recovery per failure, prediction errors, targets that were missed, slot-seconds, latencies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from rheostat.lab.papers.phoebe import paper
+from rheostat.lab.papers.phoebe.clairvoyant import downtime_s, least_slot_seconds, true_recovery_s
+from rheostat.lab.papers.phoebe.play import Failure, Run, experiment
+from rheostat.lab.papers.phoebe.runs import PROMISE, Found, Runs
+
+NEAR_OPTIMAL_S = 1.5
+"""A displayed latency up to here is near the best, which is one second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """How far predictions are from what failures really took, as shares."""
+
+    median_run: float
+    """Failure by failure the seed in the middle; the middle of these: the paper takes the median of five runs."""
+    single: float
+    """Every failure of every seed by itself; the middle."""
+    of_means: float
+    """The mean of all predictions against the mean of all measurements: how the paper's 4.5 % come about."""
+
+
+def errors(runs: Sequence[Run], what: Callable[[Failure], float], said: Callable[[Failure], float | None]) -> Errors:
+    """Compare what was said with what was measured."""
+    pairs = [(said(f), what(f)) for run in runs for f in run.failures]
+    known = [(p, m) for p, m in pairs if p is not None and math.isfinite(p) and m > 0]
+    if not known:
+        return Errors(math.inf, math.inf, math.inf)
+    per = []
+    for k in range(len(runs[0].failures)):
+        here = [(said(run.failures[k]), what(run.failures[k])) for run in runs]
+        ratios = [p / m for p, m in here if p is not None and math.isfinite(p) and m > 0]
+        if ratios:
+            per.append(abs(median(ratios) - 1.0))
+    means = [sum(column) / len(known) for column in zip(*known, strict=True)]
+    return Errors(median(per), median([abs(p / m - 1.0) for p, m in known]), abs(means[0] / means[1] - 1.0))
+
+
+def took(failure: Failure) -> float:
+    """Return recovery by source offsets."""
+    return failure.took_s
+
+
+def shown(failure: Failure) -> float:
+    """Return recovery as displayed."""
+    return failure.shown_s
+
+
+def said(failure: Failure) -> float | None:
+    """Return what the method predicted."""
+    return failure.predicted_s
+
+
+def unpredictable(found: Found, name: str, row: str) -> Errors:
+    """Return the errors of one who knows load and ability, and of the downtime only its mean: nobody can do better."""
+    chosen = experiment(name, found.folder)
+    mean_s = downtime_s(chosen, 0.5)
+    return errors(found.experiments[name][row], took, lambda f: true_recovery_s(chosen, f.workers, f.at_s, mean_s))
+
+
+def equation(found: Found, name: str, row: str) -> Errors:
+    """Return the errors of the recovery equation itself, with load, ability and downtime given."""
+    chosen = experiment(name, found.folder)
+
+    def given(f: Failure) -> float | None:
+        return None if math.isnan(f.away_s) else true_recovery_s(chosen, f.workers, f.at_s, f.away_s)
+
+    return errors(found.experiments[name][row], took, given)
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """Targets over all seeds."""
+
+    missed: int
+    """Not met, although the largest size would have."""
+    infeasible: int
+    """Not met by the largest size either, with the same downtime."""
+    failures: int
+
+    @property
+    def share(self) -> float:
+        """The missed ones among those that could have been met."""
+        return self.missed / max(self.failures - self.infeasible, 1)
+
+
+def missed(runs: Runs, row: str, what: Callable[[Failure], float] = took) -> Missed:
+    """Count targets that were missed where some allowed scale-out could have met them: the same seed on 24 workers."""
+    late = infeasible = count = 0
+    for run, largest in zip(runs[row], runs[paper.S24], strict=True):
+        for mine, theirs in zip(run.failures, largest.failures, strict=True):
+            count += 1
+            if what(theirs) > paper.TARGET_S:
+                infeasible += 1
+            elif what(mine) > paper.TARGET_S:
+                late += 1
+    return Missed(late, infeasible, count)
+
+
+def saving(runs: Runs, row: str, extra: float = 0.0) -> list[float]:
+    """Return the share of static 24's slot-seconds that every seed saves."""
+    return [
+        1.0 - (run.slot_seconds + extra) / all_.slot_seconds
+        for run, all_ in zip(runs[row], runs[paper.S24], strict=True)
+    ]
+
+
+def over_clairvoyant(found: Found, name: str, row: str, limited: bool) -> list[float]:
+    """Return slot-seconds over those of the clairvoyant: with no more changes than the method made, or any number."""
+    return [
+        run.slot_seconds / least_slot_seconds(name, found.folder, PROMISE, run.changes if limited else None)
+        for run in found.experiments[name][row]
+    ]
+
+
+def near_optimal(run: Run) -> float:
+    """Return the share of displayed latencies that are near the best."""
+    return float(np.mean(run.latency_s <= NEAR_OPTIMAL_S))

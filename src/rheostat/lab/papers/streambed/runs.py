@@ -1,0 +1,199 @@
+"""The suite's runs: explorations on the simulator, replays of small sizes, plans verified at their full size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rheostat.engine.testbed.simulated import SimulatedTestbed
+from rheostat.errors import InvalidValue
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Trial
+from rheostat.job.plan import Estimate, Plan
+from rheostat.lab.jobs import job
+from rheostat.lab.papers.parallel import Progress, Task, run_tasks
+from rheostat.lab.papers.streambed import paper
+from rheostat.lab.papers.streambed.paper import GB, QUERIES
+from rheostat.lab.papers.streambed.recorded import Recorded, recorded
+from rheostat.lab.papers.streambed.truth import Truth
+from rheostat.planner.campaign import OnTestbed, explore
+from rheostat.planner.capacity_estimator import dichotomic, estimate
+from rheostat.planner.configuration_optimizer import bids2
+from rheostat.planner.extrapolation import Points, selected
+from rheostat.planner.plan import make_plan
+from rheostat.planner.resource_explorer import HELPER, Geometric, Paper, Space
+from rheostat.planner.rig import Feed
+from rheostat.planner.sequential_estimator import sequential
+
+HELD = 0.95
+"""q1, q2 and q11 reach at worst 95 % of the expected rate in the paper's replays of ten minutes."""
+REPLAY_S, WARM_S = 600.0, 120.0
+ESTIMATORS = {paper.DICHOTOMIC: dichotomic, paper.SEQUENTIAL: sequential}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is run."""
+
+    seeds: int
+    budgets: int
+    """Of Figure 9's sixteen per query."""
+
+
+QUICK, FULL = Size(1, 3), Size(6, 16)
+
+
+@dataclass(frozen=True)
+class Explored:
+    """One exploration: what it measured, what it chose, and the slots it asks for."""
+
+    estimates: tuple[Estimate, ...]
+    calls_co: int
+    family: str
+    slots: Mapping[float, float]
+    """GB per slot -> slots for the request; infinite where none are enough."""
+    plan: Plan | None = None
+    verified: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Plan -> share of the request -> processed over requested; of the first seed only."""
+
+    @property
+    def minutes(self) -> float:
+        """Simulated minutes on the testbed."""
+        return sum(e.seconds for e in self.estimates) / 60
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One budget of Figure 9: the processed share of 100 and of 150 % of its estimate."""
+
+    slots: int
+    gb: float
+    estimated_per_s: float
+    minutes: float
+    share: float
+    share_150: float
+    useful: Mapping[str, tuple[int, float]]
+    """Operator -> tasks and useful share at 100 % (Figure 10)."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Everything that the suite ran."""
+
+    size: Size
+    explored: Mapping[str, Mapping[str, list[Explored]]]
+    """Query -> way -> per seed."""
+    replayed: Mapping[str, Mapping[str, list[Replayed]]]
+    verified: Mapping[str, Mapping[str, Mapping[str, float]]]
+    """Query -> plan -> share of the request -> processed over requested."""
+    needed: Mapping[str, Mapping[float, float]]
+    """Query -> GB -> slots really needed on the simulator, with the paper's 110 %."""
+    recorded: Mapping[str, Recorded]
+
+
+def run_all(size: Size, progress: Progress, workers: int | None = None) -> Found:
+    """Run everything."""
+    tasks: list[Task] = []
+    for query in QUERIES:
+        tasks += [(f"{query} {way} {k}", exploration, (query, way, k)) for way in WAYS for k in range(size.seeds)]
+        tasks += [(f"{query} replay {way}", replays, (query, way, size.budgets)) for way in ESTIMATORS]
+    found = run_tasks(tasks, progress, workers)
+    explored = {q: {way: [found[f"{q} {way} {k}"] for k in range(size.seeds)] for way in WAYS} for q in QUERIES}
+    replayed = {q: {way: found[f"{q} replay {way}"] for way in ESTIMATORS} for q in QUERIES}
+    verified = {q: explored[q][paper.OURS][0].verified for q in QUERIES}
+    needed = {
+        q: {gb: Truth(job(p.job)).slots_for(1.1 * p.rate_per_s, round(1024 * gb)) for gb in p.gb}
+        for q, p in QUERIES.items()
+    }
+    return Found(size, explored, replayed, verified, needed, {q: recorded_or_none(q) for q in QUERIES})
+
+
+def recorded_or_none(query: str) -> Recorded:
+    """Return the recorded measurements, or an empty search where the data are not here."""
+    try:
+        return recorded(query)
+    except InvalidValue:
+        return Recorded(job(QUERIES[query].job).spec(), (), ())
+
+
+WAYS = (paper.RULE, paper.OURS)
+
+
+def exploration(query: str, way: str, seed: int) -> Explored:
+    """Explore one query on the simulator, in the paper's way or in ours."""
+    asked = QUERIES[query]
+    plant = job(asked.job)
+    spec, feed = plant.spec(), Feed.of(plant.graph.sources)
+    bed = SimulatedTestbed(plant, seed)
+    memories = tuple(round(1024 * gb) for gb in asked.gb)
+    space = Space(asked.least, asked.most, memories)
+    if way == paper.RULE:
+        done, _ = explore(Paper(space, seed), OnTestbed(bed, spec, feed, asked.phases))
+        helpers = [e for e in done if e.why.startswith(HELPER)]
+        fit = selected(Points.of([e for e in done if e not in helpers]))
+        slots = {gb: float(fit.slots_for(asked.rate_per_s, 1024 * gb) or math.inf) for gb in asked.gb}
+        return Explored(tuple(done), len(done) - len(helpers), fit.family, slots)
+    optimizer = OnTestbed(bed, spec, feed, asked.phases, sequential, learned=True)
+    done, _ = explore(Geometric(Space(asked.least, asked.most, (memories[0], memories[-1]))), optimizer)
+    plan = make_plan(spec, done, asked.rate_per_s, memories_mb=memories, most_slots=asked.most)
+    top = max(plan.weights, key=lambda name: plan.weights[name])
+    slots = {(c.memory_mb or 0) / 1024: c.slots.middle for c in plan.choices}
+    return Explored(tuple(done), len(done), top, slots, plan, verifications(query, plan) if seed == 0 else {})
+
+
+def replays(query: str, way: str, count: int) -> list[Replayed]:
+    """Estimate budgets of Figure 9 and replay each estimate at 100 and at 150 %."""
+    asked = QUERIES[query]
+    plant = job(asked.job)
+    feed = Feed.of(plant.graph.sources)
+    truth = Truth(plant)
+    budgets = [(slots, gb) for gb in GB for slots in asked.small]
+    budgets = budgets if count >= len(budgets) else budgets[::5][:count]
+    found = []
+    for k, (slots, gb) in enumerate(budgets):
+        memory = round(1024 * gb)
+        bed = SimulatedTestbed(plant, 1000 + k)
+        tasks = Allocation(dict(bids2(truth.abilities(memory), slots).tasks), memory)
+        mst = estimate(bed, tasks, feed, asked.phases, ESTIMATORS[way])
+        if not mst.usable:
+            continue
+        shares = []
+        useful: dict[str, tuple[int, float]] = {}
+        for share in (1.0, 1.5):
+            rate = mst.middle_per_s * share
+            trial = Trial("replay", tasks, (feed.phase(WARM_S, rate), feed.phase(REPLAY_S, rate, True)))
+            window = bed.measure(trial).observation
+            assert window is not None
+            shares.append((window.throughput_per_s or 0.0) / rate)
+            if share == 1.0:
+                useful = {n: (c, window.operator(n).useful_share or 0.0) for n, c in tasks.tasks.items()}
+        found.append(Replayed(slots, gb, mst.middle_per_s, mst.seconds / 60, shares[0], shares[1], useful))
+    return found
+
+
+def verifications(query: str, plan: Plan) -> dict[str, dict[str, float]]:
+    """Run Table IV's size and ours at 100, 120 and 150 % of the request, with 4 GB."""
+    asked = QUERIES[query]
+    plant = job(asked.job)
+    feed, truth, memory = Feed.of(plant.graph.sources), Truth(plant), 4096
+    sizes = {"Table IV's slots": asked.slots[4.0], f"{paper.OURS}'s plan": plan.allocation.slots}
+    found: dict[str, dict[str, float]] = {}
+    for name, slots in sizes.items():
+        tasks = Allocation(dict(bids2(truth.abilities(memory), slots).tasks), memory)
+        bed = SimulatedTestbed(plant, 77)
+        found[name] = {}
+        for share in (1.0, 1.2, 1.5):
+            rate = asked.rate_per_s * share
+            phases = (feed.phase(WARM_S, rate), feed.phase(REPLAY_S, rate, True))
+            window = bed.measure(Trial("verify", tasks, phases)).observation
+            assert window is not None
+            found[name][f"{100 * share:.0f} %"] = (window.throughput_per_s or 0.0) / rate
+    return found
+
+
+def median(values: list[float]) -> float:
+    """Return the median; infinite values are larger than all others."""
+    return float(np.median(values)) if values else math.nan

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rheostat.bench.forecast import CASES, Case, fit_ms, read_trace, walk
-from rheostat.bench.measure import data_folder
 from rheostat.errors import InvalidValue
 from rheostat.forecast.series import clean
+from rheostat.lab.bench.forecast import CASES, Case, fit_ms, read_trace, walk
+from rheostat.lab.data import data_folder
 from rheostat.testing.forecaster import daily
 
 

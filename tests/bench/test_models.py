@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rheostat.bench.models import COUNTS, OURS, PLACES, errors, known_job, models, significantly_worse, truths
+from rheostat.lab.bench.models import COUNTS, OURS, PLACES, errors, known_job, models, significantly_worse, truths
 from rheostat.model.registry import MODELS
 from rheostat.policy.conttune.policy import ContTune
 

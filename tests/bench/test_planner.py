@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rheostat.bench.bids2 import bids2, problem
-from rheostat.bench.planner import Planned, _of_estimates, _of_query, estimates
-from rheostat.bench.registry import BENCHES
+from rheostat.lab.bench.bids2 import bids2, problem
+from rheostat.lab.bench.planner import Planned, _of_estimates, _of_query, estimates
+from rheostat.lab.bench.registry import BENCHES
 
 
 def test_bids2_agrees_with_the_solver() -> None:

@@ -5,10 +5,10 @@ from typing import Any, cast
 
 import pytest
 
-from rheostat.bench.realtime_probes import HOLD_S, SETTLE_S, TASKS, readings
-from rheostat.bench.realtime_trial import RealTimeRun
 from rheostat.engine.testbed.loads import Steps
 from rheostat.engine.testbed.schedule import Schedule
+from rheostat.lab.bench.probes import HOLD_S, SETTLE_S, TASKS, readings
+from rheostat.lab.experiment.realtime_trial import RealTimeRun
 from rheostat.lab.jobs.realtime import word_count
 
 ABLE = {op.name: op.curve.ability_per_s(TASKS[op.name]) for op in word_count().operators if op.name in TASKS}

@@ -9,10 +9,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from rheostat.bench.runs import Comparison, Scenario, caught_up_s, compare
 from rheostat.cli.tables import recoveries
 from rheostat.engine.testbed.loads import Constant, Sine
 from rheostat.job.slo import Bounds, Slo
+from rheostat.lab.experiment.simulated import Comparison, Scenario, caught_up_s, compare
 from rheostat.lab.jobs.phoebe import top_speed
 from rheostat.policy.registry import make_policy
 

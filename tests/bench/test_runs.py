@@ -5,16 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rheostat.bench.fidelity import recovery_s, shown
-from rheostat.bench.measure import Measure, data_folder
-from rheostat.bench.runs import Scenario, compare, make_clairvoyant, peak_allocation
 from rheostat.control.limits import limits
 from rheostat.engine.simulated.plant import Interference
 from rheostat.engine.testbed.loads import Constant, Permutation, Steps
 from rheostat.errors import InvalidValue
 from rheostat.job import Allocation, Bounds, Slo
 from rheostat.journal.memory import MemoryJournal
+from rheostat.lab.bench.fidelity import recovery_s, shown
+from rheostat.lab.bench.measure import Measure
+from rheostat.lab.data import data_folder
 from rheostat.lab.experiment.clairvoyant import smallest
+from rheostat.lab.experiment.simulated import Scenario, compare, make_clairvoyant, peak_allocation
 from rheostat.lab.jobs import job
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.static import Static

@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
-from rheostat.bench.spark_compare import check_way, demo_load, spark_job
-from rheostat.bench.spark_score import (
+from rheostat.engine.batches.progress import Batch, SourceProgress
+from rheostat.engine.testbed.loads import Constant
+from rheostat.engine.testbed.schedule import Schedule
+from rheostat.errors import InvalidValue
+from rheostat.job.slo import Slo
+from rheostat.lab.experiment.spark_compare import check_way, demo_load, spark_job
+from rheostat.lab.experiment.spark_score import (
     backlog,
     changes,
     executor_seconds,
@@ -14,12 +19,7 @@ from rheostat.bench.spark_score import (
     throughput,
     weighted_quantiles,
 )
-from rheostat.bench.spark_trial import STATIC_MAX, STATIC_MIN, Trial, TrialRun
-from rheostat.engine.batches.progress import Batch, SourceProgress
-from rheostat.engine.testbed.loads import Constant
-from rheostat.engine.testbed.schedule import Schedule
-from rheostat.errors import InvalidValue
-from rheostat.job.slo import Slo
+from rheostat.lab.experiment.spark_trial import STATIC_MAX, STATIC_MIN, Trial, TrialRun
 
 EPOCH_S = 1_000_000.0
 SIZES = ((-1.0, 1), (4.0, 2), (6.0, 3), (16.5, 2))

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rheostat.bench import registry
-from rheostat.bench.measure import Measure, Progress
+from rheostat.lab.bench import registry
+from rheostat.lab.bench.measure import Measure, Progress
 
 from .conftest import Command
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from rheostat.cli.reference import page, sentences, written
-from rheostat.config import Config
 from rheostat.engine.testbed.loads import LOADS, Steps
 from rheostat.job.slo import Slo
+from rheostat.lab.experiment.config import Config
 from rheostat.policy.registry import POLICIES
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from rheostat.bench.runs import make_clairvoyant
-from rheostat.config import load_config, make_config
 from rheostat.engine.simulated.curves import Linear, Table, Usl
 from rheostat.engine.testbed.loads import Constant, Steps
 from rheostat.errors import InvalidValue
@@ -17,6 +15,8 @@ from rheostat.job.forecast import Foresight
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.graph import Edge
 from rheostat.job.slo import Bounds, Slo
+from rheostat.lab.experiment.config import load_config, make_config
+from rheostat.lab.experiment.simulated import make_clairvoyant
 
 JOB = """
 job:

@@ -10,8 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rheostat import ports
-from rheostat.bench.runs import Scenario, compare, peak_allocation
-from rheostat.config import make_config
 from rheostat.engine.simulated import Fleet, FleetClock, MicroBatch, Plant, simulated_run
 from rheostat.engine.simulated.curves import Linear, Usl
 from rheostat.engine.simulated.microbatch.scripted import ScriptedRun
@@ -21,6 +19,8 @@ from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.errors import EngineError, InvalidValue
 from rheostat.job import Allocation, Change, Edge, Graph, Observation, Slo, Status
 from rheostat.job.graph import JobSpec
+from rheostat.lab.experiment.config import make_config
+from rheostat.lab.experiment.simulated import Scenario, compare, peak_allocation
 from rheostat.lab.jobs import job
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.static import Static
@@ -459,7 +459,7 @@ def test_ds2_finds_the_size_of_every_level_of_the_demo() -> None:
 
 def test_the_plant_of_the_demo_matches_the_demo() -> None:
     pytest.importorskip("pyspark")
-    from rheostat.bench import demo
+    from rheostat.lab.demo import microbatch as demo
     from rheostat.lab.workload.ysb import YSB
 
     made = job("spark-ysb")

@@ -9,8 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rheostat import ports
-from rheostat.bench.runs import Scenario, compare
-from rheostat.config import make_config
 from rheostat.engine.simulated import Fleet, FleetClock, MicroBatch, Plant, RealTime
 from rheostat.engine.simulated.curves import Linear, Usl
 from rheostat.engine.simulated.plant import Memory, Metrics, PlantOperator, Restart
@@ -20,6 +18,8 @@ from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.errors import EngineError, InvalidValue
 from rheostat.job import Allocation, Change, Edge, Graph, Observation, Slo, Status
 from rheostat.job.graph import JobSpec
+from rheostat.lab.experiment.config import make_config
+from rheostat.lab.experiment.simulated import Scenario, compare
 from rheostat.lab.jobs import job
 from rheostat.policy.ds2 import DS2
 from rheostat.ports import Clock, Engine

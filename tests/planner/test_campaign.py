@@ -22,6 +22,7 @@ from rheostat.journal import open_journal
 from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.jobs import job
 from rheostat.lab.papers.streambed.truth import Drawn, Truth
+from rheostat.lab.testbeds import place
 from rheostat.model.history import History, fold
 from rheostat.planner import journaled
 from rheostat.planner.campaign import OnTestbed, TestbedFailed, explore
@@ -31,7 +32,6 @@ from rheostat.planner.plan import NotPlannable, make_plan
 from rheostat.planner.resource_explorer import Ask, Geometric, Paper, Space, Stop
 from rheostat.planner.rig import Feed
 from rheostat.planner.sequential_estimator import sequential
-from rheostat.planner.testbeds import place
 from rheostat.planner.verify import NOT, SUSTAINED, verify
 from rheostat.testing.testbed import TestbedConformance
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from rheostat.bench.runs import Comparison, Scenario, compare, make_clairvoyant
 from rheostat.engine.testbed.loads import Permutation
 from rheostat.errors import InvalidValue
 from rheostat.job import (
@@ -40,10 +39,12 @@ from rheostat.job import (
 from rheostat.job.guards import Guards
 from rheostat.job.record import Ending, Intent, IntentEnd, IntentStep, Record, Run
 from rheostat.journal.memory import MemoryJournal
+from rheostat.lab.experiment.page import comparison_page
+from rheostat.lab.experiment.simulated import Comparison, Scenario, compare, make_clairvoyant
 from rheostat.lab.jobs import job
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.static import Static
-from rheostat.report import comparison_page, journal_page
+from rheostat.report.journal_page import journal_page
 
 EVIL = "</script><img src=x onerror=alert(1)>%{y}&amp;<a href='https://evil.example'>"
 VOID = {"meta", "img", "br", "link", "hr", "input"}

@@ -1,12 +1,19 @@
 """The page of a comparison in real-time mode, over a run in the simulator that stands for one on Spark."""
 
-from rheostat.bench.realtime_compare import REALTIME_JOBS, SLO, RealTimeComparison, equal_shares, predicted, score
-from rheostat.bench.realtime_trial import RealTimeRun, RealTimeTrial, paces_of
-from rheostat.bench.runs import Scenario, compare
 from rheostat.engine.testbed.loads import Permutation
 from rheostat.engine.testbed.schedule import Schedule
+from rheostat.lab.experiment.realtime_compare import (
+    REALTIME_JOBS,
+    SLO,
+    RealTimeComparison,
+    equal_shares,
+    predicted,
+    score,
+)
+from rheostat.lab.experiment.realtime_page import realtime_page
+from rheostat.lab.experiment.realtime_trial import RealTimeRun, RealTimeTrial, paces_of
+from rheostat.lab.experiment.simulated import Scenario, compare
 from rheostat.policy.ds2 import DS2
-from rheostat.report.realtime_page import realtime_page
 
 SECONDS = 100
 

@@ -3,11 +3,11 @@
 import pytest
 from spark_trials import measured
 
-from rheostat.bench.processes import in_own_process
 from rheostat.engine.testbed.spark import SparkTestbed
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Phase, Trial
+from rheostat.lab.experiment.processes import in_own_process
 from rheostat.lab.workload.injection import injected, schedule_of
 
 JOB = "job"

@@ -10,8 +10,8 @@ from statistics import median
 import numpy as np
 import pytest
 
-from rheostat.bench.measure import data_folder
 from rheostat.errors import InvalidValue
+from rheostat.lab.data import data_folder
 from rheostat.lab.papers.phoebe import clairvoyant, measures, paper, result
 from rheostat.lab.papers.phoebe.play import DURATION_S, Failure, Method, Run, away_s, caught_up_s, experiment, play
 from rheostat.lab.papers.phoebe.runs import Found, Size, methods, phoebe_row

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rheostat.bench.measure import data_folder
-from rheostat.bench.planner import planning
 from rheostat.errors import InvalidValue
+from rheostat.lab.bench.planner import planning
+from rheostat.lab.data import data_folder
 from rheostat.lab.jobs import job
 from rheostat.lab.papers.registry import suite
 from rheostat.lab.papers.result import Result

@@ -23,8 +23,6 @@ from pyspark.sql import SparkSession
 
 import rheostat
 from rheostat.api.scaler import Scaler
-from rheostat.bench.processes import kill_an_executor
-from rheostat.bench.realtime_trial import counted, expected, local_session
 from rheostat.engine.spark.executors.slots import slots_of
 from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, Checkpoint, set_for_now
 from rheostat.engine.spark.pipeline import Staged
@@ -35,6 +33,8 @@ from rheostat.journal import open_journal
 from rheostat.journal.sql import SqlJournal
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.jars import connector_jars
+from rheostat.lab.experiment.processes import kill_an_executor
+from rheostat.lab.experiment.realtime_trial import counted, expected, local_session
 from rheostat.lab.workload.realtime import realtime_pipeline
 from rheostat.policy.static import Static
 from rheostat.ports import Lease

@@ -19,7 +19,6 @@ import structlog
 
 import rheostat
 from rheostat.api.scaler import Scaler
-from rheostat.bench.realtime_trial import counted, expected, local_session
 from rheostat.clock import WallClock
 from rheostat.control.controller import Step
 from rheostat.engine.spark import realtime
@@ -31,6 +30,7 @@ from rheostat.errors import RheostatError
 from rheostat.job.allocation import Allocation
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.client import producer
+from rheostat.lab.experiment.realtime_trial import counted, expected, local_session
 from rheostat.lab.workload.realtime import realtime_pipeline
 from rheostat.policy.static import Static
 

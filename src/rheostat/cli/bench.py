@@ -11,7 +11,7 @@ from rheostat.cli import options
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rheostat.bench.measure import Measure
+    from rheostat.lab.bench.measure import Measure
 
 
 def bench(
@@ -21,10 +21,10 @@ def bench(
     verbose: options.Verbose = False,
 ) -> None:
     """Measure speed and fidelity, each beside its goal."""
-    from rheostat.bench.registry import BENCHES
     from rheostat.cli import logs
     from rheostat.cli.output import check_writable, console, write_json
     from rheostat.errors import InvalidValue, nearest
+    from rheostat.lab.bench.registry import BENCHES
 
     logs.configure(verbose)
     check_writable(json=json_file)

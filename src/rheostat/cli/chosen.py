@@ -9,15 +9,15 @@ from rheostat.cli.journals import new_journal
 from rheostat.cli.output import write_text
 
 if TYPE_CHECKING:
-    from rheostat.bench.runs import Comparison
     from rheostat.cli.options import Chosen
     from rheostat.cli.progress import Progress
+    from rheostat.lab.experiment.simulated import Comparison
 
 
 def run_policies(chosen: Chosen, seeds: Sequence[int], progress: Progress) -> Comparison:
     """Run all chosen policies; everything that can be wrong is found out before the first simulated second."""
-    from rheostat.bench.runs import compare
-    from rheostat.config.job import policy_maker
+    from rheostat.lab.experiment.described import policy_maker
+    from rheostat.lab.experiment.simulated import compare
 
     makers = {label: policy_maker(*named) for label, named in chosen.policies.items()}
     scenario = chosen.config.scenario(seeds)
@@ -33,6 +33,6 @@ def run_policies(chosen: Chosen, seeds: Sequence[int], progress: Progress) -> Co
 def write_page(comparison: Comparison, html_file: str | None) -> None:
     """Write the report page, where one is wanted."""
     if html_file is not None:
-        from rheostat.report.page import comparison_page
+        from rheostat.lab.experiment.page import comparison_page
 
         write_text(html_file, comparison_page(comparison))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rheostat.bench.realtime_compare import RealTimeScore
+    from rheostat.lab.experiment.realtime_compare import RealTimeScore
 
 COLUMNS = {
     "reconfigurations": ("chan-\nges", "d"),
@@ -37,13 +37,13 @@ def compare_realtime(
     """Predict with the simulator, run on Spark, and print both lines of every policy."""
     from rheostat.cli.compared import page_of, promised, telling
     from rheostat.cli.output import console, write_json, write_text
-    from rheostat.config.job import read_load
     from rheostat.config.reader import scalar
     from rheostat.errors import EngineError
     from rheostat.job.frozen import check_number, check_whole
+    from rheostat.lab.experiment.described import read_load
 
     try:
-        from rheostat.bench import realtime_compare as bench
+        from rheostat.lab.experiment import realtime_compare as bench
     except ImportError as error:
         raise EngineError(f"{error}: needs pip install 'rheostat[spark,kafka]'") from error
     jobs, texts = job.split(","), policies.split(",") if policies else list(bench.WAYS)
@@ -64,7 +64,7 @@ def compare_realtime(
         out.print(table(name, done.rows))
         found += [{"job": name, **row.as_dict()} for row in done.rows]
         if html_file is not None:
-            from rheostat.report.realtime_page import realtime_page
+            from rheostat.lab.experiment.realtime_page import realtime_page
 
             write_text(page_of(html_file, name, jobs), realtime_page(done))
     if json_file is not None:
@@ -77,7 +77,7 @@ def table(job: str, rows: Sequence[RealTimeScore]) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    from rheostat.bench.realtime_compare import side_by_side
+    from rheostat.lab.experiment.realtime_compare import side_by_side
 
     shown = Table(
         title=f"{job} in real-time mode: measured on Spark, predicted by the simulator",

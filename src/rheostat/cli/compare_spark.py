@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rheostat.bench.spark_score import Score
+    from rheostat.lab.experiment.spark_score import Score
 
 COLUMNS = {
     "slot_seconds": ("executor\nseconds", ",.0f"),
@@ -36,13 +36,13 @@ def compare_spark(
     """Run the ways one after the other and print a line for each."""
     from rheostat.cli.compared import page_of, promised, telling
     from rheostat.cli.output import console, write_json, write_text
-    from rheostat.config.job import read_load
     from rheostat.config.reader import scalar
     from rheostat.errors import EngineError
     from rheostat.job.frozen import check_number, check_whole
+    from rheostat.lab.experiment.described import read_load
 
     try:
-        from rheostat.bench.spark_compare import SECONDS, SLO, check_way, compare_on_spark, spark_job, ways
+        from rheostat.lab.experiment.spark_compare import SECONDS, SLO, check_way, compare_on_spark, spark_job, ways
     except ImportError as error:
         raise EngineError(f"{error}: Spark is not installed; pip install 'rheostat[spark]'") from error
     jobs = job.split(",")
@@ -65,7 +65,7 @@ def compare_spark(
             out.print(note, style="dim", markup=False, soft_wrap=True)
         found += [{"job": name, **row.as_dict()} for row in comparison.rows]
         if html_file is not None:
-            from rheostat.report.spark_page import spark_page
+            from rheostat.lab.experiment.spark_page import spark_page
 
             write_text(page_of(html_file, name, jobs), spark_page(comparison))
     if json_file is not None:

@@ -46,7 +46,7 @@ def demo(
         _realtime(seconds, html_file, json_file)
         return
     try:
-        from rheostat.bench.demo import EXECUTORS, costs, run
+        from rheostat.lab.demo.microbatch import EXECUTORS, costs, run
     except ImportError as error:
         raise EngineError(f"{error}: Spark is not installed; pip install 'rheostat[spark]'") from error
     out = console(json_file)
@@ -65,7 +65,7 @@ def demo(
     if html_file is not None:
         from pathlib import Path
 
-        from rheostat.report.page import journal_page
+        from rheostat.report.journal_page import journal_page
 
         Path(html_file).write_text(journal_page(journal, journal.jobs()[0]), encoding="utf-8")
         out.print(f"the whole story: {html_file}", soft_wrap=True)
@@ -81,7 +81,7 @@ def _realtime(seconds: int, html_file: str | None, json_file: str | None) -> Non
     from rheostat.journal.memory import MemoryJournal
 
     try:
-        from rheostat.bench.realtime_demo import run
+        from rheostat.lab.demo.realtime import run
     except ImportError as error:
         raise EngineError(f"{error}: needs pip install 'rheostat[spark,kafka]'") from error
     out, journal = console(json_file), MemoryJournal()
@@ -105,7 +105,7 @@ def _realtime(seconds: int, html_file: str | None, json_file: str | None) -> Non
     for line in told:
         out.print(line, markup=False, soft_wrap=True)
     if html_file is not None:
-        from rheostat.report.page import journal_page
+        from rheostat.report.journal_page import journal_page
 
         write_text(html_file, journal_page(journal, journal.jobs()[0]))
         out.print(f"the whole story: {html_file}", soft_wrap=True)

@@ -11,7 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from rheostat.config.named import Named
-    from rheostat.config.run import Config
+    from rheostat.lab.experiment.config import Config
 
 File = Annotated[Path | None, typer.Argument(metavar="CONFIG.yaml", help="A file that describes the run.")]
 Job = Annotated[str | None, typer.Option(metavar="NAME", help="Built-in job (see `rheostat jobs`).")]
@@ -75,8 +75,9 @@ def choose(
     """Put the options above the file's values; where no policies are asked for, the file's own runs `beside` others."""
     from rheostat.config.named import label, named, parse_named
     from rheostat.config.reader import read_yaml, scalar
-    from rheostat.config.run import make_config, own_factor
     from rheostat.errors import InvalidValue
+    from rheostat.lab.experiment.config import make_config
+    from rheostat.policy.registry import own_factor
 
     base = read_yaml(file) if file is not None else {}
     words = ("job", "load", "start", "journal")

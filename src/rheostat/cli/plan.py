@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rheostat.job.plan import Estimate, Plan
+    from rheostat.lab.testbeds import Place
     from rheostat.planner.plan import Prices
-    from rheostat.planner.testbeds import Place
     from rheostat.planner.verify import Verified
 
 NARROW = 1.2
@@ -52,7 +52,7 @@ def plan(
     """Plan capacity before a deployment: slots, memory and tasks for a rate."""
     from rheostat.cli import logs
     from rheostat.cli.output import check_writable, console, write_json, write_text
-    from rheostat.planner.testbeds import place
+    from rheostat.lab.testbeds import place
 
     logs.configure(verbose)
     check_writable(json=json_file, html=html_file)

@@ -49,9 +49,9 @@ def profile(
     from rheostat.cli.journals import any_journal
     from rheostat.cli.output import check_writable, console, write_json
     from rheostat.errors import InvalidValue
+    from rheostat.lab.testbeds import place
     from rheostat.planner.journaled import notebook, profile_of
     from rheostat.planner.profiling import Profiling, profiled
-    from rheostat.planner.testbeds import place
 
     logs.configure(verbose)
     check_writable(json=json_file)

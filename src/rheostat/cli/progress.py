@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rheostat.control.controller import Step
 
 Progress = Callable[[float, Sequence["Step"]], None]
-"""Told the share that is done and the latest steps; see `bench.runs.compare`."""
+"""Told the share that is done and the latest steps; see `lab.experiment.simulated.compare`."""
 
 SHOWN = 12
 """Steps that the live table shows."""

@@ -18,8 +18,6 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from rheostat.config.job import CLAIRVOYANT, CURVES, JOB, OPERATOR
-from rheostat.config.run import Config
 from rheostat.engine.simulated.curves import Curve
 from rheostat.engine.simulated.microbatch.discipline import MicroBatch
 from rheostat.engine.simulated.plant import (
@@ -39,6 +37,8 @@ from rheostat.job.graph import Edge
 from rheostat.job.guards import FrozenPeriod, Guards
 from rheostat.job.slo import Bounds, Budget, Slo
 from rheostat.lab.experiment.clairvoyant import Clairvoyant
+from rheostat.lab.experiment.config import Config
+from rheostat.lab.experiment.described import CLAIRVOYANT, CURVES, JOB, OPERATOR
 from rheostat.lab.jobs import JOBS
 from rheostat.policy.dragster.throughput import EdgeFunction
 from rheostat.policy.registry import POLICIES, policy_class

@@ -50,10 +50,10 @@ def replay(journal: JournalArgument, job: JobInJournal = None, json_file: option
 
 def policy_of(run: Run) -> Policy[Any]:
     """Make a run's policy again: by name, from its file, or, for the clairvoyant, with all that the run knew."""
-    from rheostat.config.job import policy_maker
     from rheostat.config.named import named
-    from rheostat.config.run import make_config
     from rheostat.errors import InvalidValue
+    from rheostat.lab.experiment.config import make_config
+    from rheostat.lab.experiment.described import policy_maker
     from rheostat.policy.registry import make_policy
 
     settings = {key: value for key, value in run.settings.items() if key != "engine"}

@@ -18,7 +18,7 @@ def report(
     from rheostat.cli.journals import journaled_jobs, old_journal
     from rheostat.cli.output import STDOUT, check_writable, write_text
     from rheostat.errors import InvalidValue
-    from rheostat.report.page import journal_page
+    from rheostat.report.journal_page import journal_page
 
     check_writable(out=out)
     opened = old_journal(journal)

@@ -54,7 +54,7 @@ def reproduce(
         show(result, out)
         rows += result.rows()
         if html_file is not None:
-            from rheostat.report.reproduction import reproduction_page
+            from rheostat.lab.papers.page import reproduction_page
 
             write_text(html_file, reproduction_page(result))
     if json_file is not None:

@@ -134,7 +134,7 @@ def run(
         with suppress(Py4JError, OSError):
             spark.stop()
     if html_file is not None:
-        from rheostat.report.page import journal_page
+        from rheostat.report.journal_page import journal_page
 
         opened = open_journal(book) if isinstance(book, str) else book
         write_text(html_file, journal_page(opened, scaler.job))
@@ -245,8 +245,7 @@ def _policy_and_slo(policy: str | None, headroom: str | None, max_latency: str |
     from rheostat.config.build import build
     from rheostat.config.named import parse_named
     from rheostat.config.reader import scalar
-    from rheostat.config.run import DEFAULT_SLO
-    from rheostat.job.slo import Slo
+    from rheostat.job.slo import DEFAULT_SLO, Slo
     from rheostat.policy.registry import make_policy
 
     chosen = make_policy(*parse_named(policy or "ds2"))

@@ -12,7 +12,7 @@ from rheostat.cli.sparkline import sparkline
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rheostat.bench.runs import Comparison, PolicyRun, Row, Scenario
+    from rheostat.lab.experiment.simulated import Comparison, PolicyRun, Row, Scenario
 
 COLUMNS: dict[str, tuple[str, float, str]] = {
     "reconfigurations": ("changes", 1.0, ",.1f"),

@@ -2,6 +2,5 @@
 
 from rheostat.config.build import build
 from rheostat.config.named import parse_named
-from rheostat.config.run import Config, load_config, make_config
 
-__all__ = ["Config", "build", "load_config", "make_config", "parse_named"]
+__all__ = ["build", "parse_named"]

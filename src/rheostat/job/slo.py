@@ -125,3 +125,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         put(self, operators=FrozenMap(self.operators), quantum=FrozenMap(self.quantum))
+
+
+DEFAULT_SLO = Slo(max_latency_s=10.0, headroom=0.2)
+"""What is promised where nothing is said about it at all."""

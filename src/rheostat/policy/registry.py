@@ -6,10 +6,11 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rheostat.config.named import Named, label
 from rheostat.errors import InvalidValue, nearest
 from rheostat.policy.base import BasePolicy
 
@@ -77,3 +78,13 @@ def _from_file(path: Path) -> type[BasePolicy[Any]]:
             f"policy file {str(path)!r} must hold exactly one policy class with a name, not {len(found)}"
         )
     return found[0]
+
+
+def own_factor(policies: Sequence[Named]) -> str:
+    """Return the first policy that sets its own over-provisioning factor, in the short form; "" where none does."""
+    from rheostat.policy.registry import make_policy
+
+    for name, options in policies:
+        if name != "clairvoyant" and make_policy(name, options).factor()[1] is not None:
+            return label(name, options)
+    return ""

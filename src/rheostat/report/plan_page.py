@@ -14,7 +14,7 @@ from rheostat.planner.failures import doubtful, kept
 from rheostat.planner.scaling import Scaling
 from rheostat.report import words
 from rheostat.report.drawing import MARGIN, SMALL, Figure, Trace, base, grid, label, pens
-from rheostat.report.page import Cell, Plot, Table, render
+from rheostat.report.html import Cell, Plot, Table, render
 
 LEGEND = {**SMALL, "orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
 WITHIN = "Ours with its 90 % band, and the paper's three families, fitted to the same runs; the line is what is wanted."

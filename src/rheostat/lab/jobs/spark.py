@@ -1,9 +1,9 @@
 """The demo's job on Spark: the Yahoo streaming benchmark in micro-batches, paced to a known ability per slot.
 
-Origin: `bench/demo.py` (pace, partitions, trigger, executors) and SPARK.md (how executors come and go). What a batch
-costs besides its records depends on the machine. Here it is as in one run of the demo's query on two cores that others
-used too, one to six executors: 0.3 to 0.6 s around the tasks, and 0.2 s for every wave (of which the stage behind the
-shuffle is a part) on one to three slots, more on six.
+Origin: `lab/demo/microbatch.py` (pace, partitions, trigger, executors) and SPARK.md (how executors come and go). What a
+batch costs besides its records depends on the machine. Here it is as in one run of the demo's query on two cores
+that others used too, one to six executors: 0.3 to 0.6 s around the tasks, and 0.2 s for every wave (of which the stage
+behind the shuffle is a part) on one to three slots, more on six.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rheostat.bench.measure import data_folder
 from rheostat.engine.testbed.loads import Permutation, Trace
 from rheostat.errors import InvalidValue
+from rheostat.lab.data import data_folder
 from rheostat.lab.jobs import job
 from rheostat.lab.papers.conttune import paper
 from rheostat.lab.papers.conttune.methods import OURS, methods

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rheostat.bench.fidelity import RECORDED_EVERY_S
+from rheostat.lab.bench.fidelity import RECORDED_EVERY_S
 from rheostat.lab.papers.bars import LEGEND
 from rheostat.lab.papers.phoebe import paper
 from rheostat.lab.papers.phoebe.play import DURATION_S, Run, experiment

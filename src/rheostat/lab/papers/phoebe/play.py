@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rheostat.bench.fidelity import RECORDED_EVERY_S, recovery_s, shown
 from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.engine.simulated import Fleet, FleetClock, Plant
 from rheostat.engine.testbed.loads import Load, Sine, Trace
@@ -23,6 +22,7 @@ from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement
 from rheostat.journal.memory import MemoryJournal
+from rheostat.lab.bench.fidelity import RECORDED_EVERY_S, recovery_s, shown
 from rheostat.lab.jobs.phoebe import FAILURES_S, top_speed, ysb
 from rheostat.planner.profiling import Profiling, profiled
 from rheostat.policy.phoebe.outage import PREDICTED

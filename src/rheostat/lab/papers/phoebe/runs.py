@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from rheostat.bench.measure import data_folder
+from rheostat.lab.data import data_folder
 from rheostat.lab.papers.parallel import Progress, Task, run_tasks
 from rheostat.lab.papers.phoebe import paper
 from rheostat.lab.papers.phoebe.play import Method, Run, play, profile

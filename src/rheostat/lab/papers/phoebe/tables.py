@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy as np
 
-from rheostat.bench.fidelity import AFTER_S, BEFORE_S, recorded, recovery_errors, throughput_errors
+from rheostat.lab.bench.fidelity import AFTER_S, BEFORE_S, recorded, recovery_errors, throughput_errors
 from rheostat.lab.papers.phoebe import measures, paper
 from rheostat.lab.papers.phoebe.measures import missed, near_optimal, saving
 from rheostat.lab.papers.phoebe.play import Run

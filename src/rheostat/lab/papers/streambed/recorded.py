@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from rheostat.bench.measure import data_folder
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Interval
 from rheostat.job.graph import Edge, Graph, JobSpec, Pinned, Tunable
 from rheostat.job.observation import Observation, OperatorReading, SourceReading
 from rheostat.job.plan import Estimate
 from rheostat.job.slo import Bounds
+from rheostat.lab.data import data_folder
 from rheostat.lab.papers.streambed.paper import QUERIES
 
 SOURCE = "source"

@@ -1,0 +1,192 @@
+"""How good are the forecasters? Recorded loads, walked through step by step, each forecast beside the last value.
+
+The chooser is judged as it works in the loop: at every moment it knows only what came before, it back-tests from time
+to time and sticks to its choice until the next back-test. A trace's error is relative to that of the last value over
+the same horizon from the same moments (MASE with the naive forecast of the same horizon), so below 1 is better. The
+horizons are those of CALIBRATION.md's table.
+"""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from rheostat.forecast.choose import MOST_HISTORY, UPPER, choose, pinball, predict
+from rheostat.forecast.registry import NAMES, OWN, STATISTICAL, make_forecaster
+from rheostat.forecast.series import Cleaned, Floats, clean
+from rheostat.job.forecast import ForecastChoice
+from rheostat.lab.bench.measure import Measure, Progress
+from rheostat.lab.data import data_folder
+
+QUANTILES = (0.1, 0.5, 0.9)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One trace at one horizon, and what CALIBRATION.md found about it."""
+
+    name: str
+    file: str
+    step_s: float
+    ahead_s: float
+    found: float | None = None
+    """The best error relative to the last value in CALIBRATION.md's table; None where it found nothing reliable."""
+
+    @property
+    def steps(self) -> int:
+        """Steps of the horizon."""
+        return round(self.ahead_s / self.step_s)
+
+
+CASES = (
+    Case("vehicles_2min", "vehicles_18h.csv", 10.0, 120.0, 0.48),
+    Case("vehicles_10min", "vehicles_18h.csv", 60.0, 600.0),
+    Case("vehicles_6h_10min", "vehicles_6h.csv", 60.0, 600.0),
+    Case("iot_5min", "iot_5min.csv", 300.0, 300.0, 0.35),
+    Case("iot_60min", "iot_5min.csv", 300.0, 3600.0, 0.64),
+    Case("taxi_5min", "taxi_5min.csv", 300.0, 300.0),
+    Case("taxi_60min", "taxi_5min.csv", 300.0, 3600.0, 0.58),
+    Case("wiki_en_5min", "wiki_en_5min.csv", 300.0, 300.0, 0.82),
+    Case("wiki_en_60min", "wiki_en_5min.csv", 300.0, 3600.0),
+    Case("alibaba_5min", "alibaba_5min.csv", 300.0, 300.0, 0.72),
+    Case("alibaba_60min", "alibaba_5min.csv", 300.0, 3600.0),
+    Case("avazu_60min", "avazu_5min.csv", 300.0, 3600.0),
+    Case("retailrocket_60min", "retailrocket_5min.csv", 300.0, 3600.0),
+)
+
+
+@dataclass(frozen=True)
+class Walked:
+    """What a walk through one trace came to."""
+
+    error: float
+    """Mean absolute error relative to the last value's."""
+    mape: float
+    """Mean absolute error relative to the load; moments without load are left out."""
+    mape_last: float
+    upper: float
+    """Loss of the upper quantile relative to the last value's."""
+    below: float
+    """Share of the loads that stayed below the upper quantile."""
+    models: tuple[str, ...]
+    """What was chosen, one after another."""
+    choose_s: tuple[float, ...]
+    """Processor time of every choice."""
+    predict_ms: float
+
+
+def read_trace(folder: Path, case: Case) -> Cleaned:
+    """Read a trace as a regular series; a trace counts seconds, or has dates."""
+    with (folder / "traces" / case.file).open(newline="") as lines:
+        rows = list(csv.reader(lines))[1:]
+    times = [_seconds(row[0]) for row in rows]
+    first = min(times)
+    return clean([time - first for time in times], [float(row[1]) for row in rows], case.step_s)
+
+
+def _seconds(text: str) -> float:
+    return float(text) if "-" not in text else datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+def walk(
+    trace: Cleaned,
+    steps: int,
+    moments: int,
+    choices: int,
+    candidates: Sequence[str] = OWN,
+    timer: Callable[[], float] = time.process_time,
+) -> Walked:
+    """Walk through the later two thirds of a trace, forecasting from `moments` of it, choosing anew `choices` times."""
+    values = trace.values
+    places = np.unique(np.linspace(values.size // 3, values.size - steps, moments).astype(int))
+    every = max(1, -(-places.size // choices))
+    choice, models, spent, predicting = ForecastChoice(0.0), [], [], []
+    errors: list[tuple[float, float, float, float]] = []
+    shares: list[tuple[float, float]] = []
+    below: list[float] = []
+    for k, place in enumerate(places):
+        known = Cleaned(values[max(0, place - MOST_HISTORY) : place], trace.step_s, float(place) * trace.step_s)
+        if k % every == 0:
+            began = timer()
+            choice = choose(known, steps, candidates)
+            spent.append(timer() - began)
+            models.append(choice.model)
+        came = values[place : place + steps]
+        if np.isnan(known.values[-1]) or np.isnan(came).all():
+            continue
+        began = timer()
+        told = np.array(predict(known, choice, steps, QUANTILES).rates_per_s)
+        predicting.append(timer() - began)
+        last = np.array(predict(known, ForecastChoice(0.0), steps, QUANTILES).rates_per_s)
+        ours, theirs = (np.nanmean(np.abs(came - path[:, 1])) for path in (told, last))
+        errors.append((ours, theirs, pinball(came, told[:, 2], UPPER), pinball(came, last[:, 2], UPPER)))
+        busy = came > 0
+        if busy.any():
+            shares.append(tuple(float(np.mean(np.abs(came - p[:, 1])[busy] / came[busy])) for p in (told, last)))  # type: ignore[arg-type]
+        below.append(float(np.mean(came <= told[:, 2])))
+    ours, theirs, upper, upper_last = np.array(errors).mean(axis=0)
+    mape, mape_last = np.array(shares).mean(axis=0)
+    return Walked(
+        float(ours / theirs),
+        float(mape),
+        float(mape_last),
+        float(upper / upper_last),
+        float(np.mean(below)),
+        tuple(models),
+        tuple(spent),
+        float(np.mean(predicting)) * 1e3,
+    )
+
+
+def fit_ms(name: str, values: Floats, repeats: int) -> float:
+    """Return the processor time of a fit and a forecast of twelve steps, the least of several, in milliseconds."""
+    times = []
+    for _ in range(repeats + 1):  # the first one also pays for imports
+        began = time.process_time()
+        forecaster = make_forecaster(name, 288 if name == "profile" else None)
+        forecaster.fit(values.tolist())
+        forecaster.predict(12, QUANTILES)
+        times.append(time.process_time() - began)
+    return min(times[1:]) * 1e3
+
+
+def forecast(quick: bool, progress: Progress) -> list[Measure]:
+    """Walk through all traces with the chooser, and time every forecaster."""
+    folder = data_folder()
+    measures: list[Measure] = []
+    longest, predicting = 0.0, 0.0
+    for case in CASES:
+        progress(case.name)
+        walked = walk(read_trace(folder, case), case.steps, 60 if quick else 300, 3 if quick else 8)
+        longest, predicting = max(longest, *walked.choose_s), max(predicting, walked.predict_ms)
+        used = ", ".join(dict.fromkeys(walked.models))
+        table = "nothing reliable" if case.found is None else f"{case.found:g}"
+        # Better where the table found something better, and nowhere worse by more than 2 %.
+        goal = "<= 1.02" if case.found is None else "< 1"
+        note = f"of the last value's error; {used}; CALIBRATION.md found {table}"
+        measures.append(Measure("forecast", f"mase_{case.name}", walked.error, "", goal, "lower", note))
+        note = f"the last value has {walked.mape_last:.4f}"
+        measures.append(Measure("forecast", f"mape_{case.name}", walked.mape, "share", "", "lower", note))
+        note = f"quantile {UPPER:g}, of the last value's loss; {walked.below:.2f} of the loads stayed below it"
+        measures.append(Measure("forecast", f"pinball_{case.name}", walked.upper, "", "<= 1.02", "lower", note))
+    values = read_trace(folder, CASES[4]).values[:MOST_HISTORY]
+    for name in NAMES:
+        if name in STATISTICAL and find_spec("statsforecast") is None:
+            continue
+        progress(f"fits of {name}")
+        label = name.replace(" ", "_").replace("-", "_")
+        note = "fit and forecast of 12 steps; at most 400 steps seen" if name in STATISTICAL else "fit and forecast"
+        spent = fit_ms(name, values, 2 if quick else 5)
+        measures.append(Measure("forecast", f"fit_ms_{label}", spent, "ms", "", "lower", note))
+    note = "processor time of the longest back-test, which is outside the control step"
+    measures.append(Measure("forecast", "choose_s", longest, "s", "<= 2", "lower", note))
+    note = "processor time of a forecast inside the control step, the slowest trace's mean"
+    measures.append(Measure("forecast", "predict_ms", predicting, "ms", "<= 100", "lower", note))
+    return measures

@@ -1,0 +1,195 @@
+"""What Rheostat costs a query on real Spark, and what a live resize costs it.
+
+Overhead: the same query with and without probes, side by side in one warm application at full load. Their batches
+alternate, so that what else the machine does hits both; compared is the CPU time of their tasks. (Turn by turn,
+batches of one second differed by 30 % from one turn to the next.) The scaler looks after one of the two; its steps take
+time from both, and are counted as if each step held a core as long as it lasts.
+
+Resize: a stateful query under load, 2 -> 6 -> 2 executors again and again, its output held against a batch computation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from rheostat.engine.spark.session.log4j import quiet
+from rheostat.engine.testbed.loads import Constant
+from rheostat.engine.testbed.schedule import Schedule
+from rheostat.lab.bench.measure import Measure, Progress
+from rheostat.lab.experiment.processes import in_own_process
+from rheostat.lab.experiment.spark_trial import Trial, TrialRun, run_trials
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from rheostat.lab.workload.pipeline import Around
+
+ROWS = {"q1": 500_000, "q5": 80_000}
+"""Pipeline -> rows of a batch: about a second of work."""
+LOOK_S = 2.0
+"""Between two looks of the scaler, for many steps in a short time."""
+DEFAULT_LOOK_S = 10.0
+"""Between two looks as `autoscale` has it: what its steps cost is counted at this pace."""
+CORES = 2
+SMALL, LARGE = 2, 6
+WARM_UP = 8
+"""Batches of either query that are not counted."""
+HOLD_S = 25
+"""Between two resizes."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Batches of the same query with and without probes, one after the other."""
+
+    ratios: tuple[float, ...]
+    """Of every pair: CPU seconds of the tasks without probes per CPU second with them."""
+    rate_per_s: float
+    """Records per second of one core, without probes."""
+    step_ms: tuple[float, ...]
+
+
+def overhead(quick: bool, progress: Progress) -> list[Measure]:
+    """Compare throughput with and without probes and scaler, on Nexmark q1 and q5 at full load."""
+    batches = 20 if quick else 60
+    found: list[Measure] = []
+    steps_ms: list[float] = []
+    for pipeline, rows in ROWS.items():
+        progress(f"{pipeline}: {batches} batches with probes and {batches} without")
+        pairs = in_own_process(run_pairs, pipeline, rows, batches)
+        steps_ms += pairs.step_ms
+        ratios, scaler = sorted(pairs.ratios), median(pairs.step_ms) / 1e3 / (DEFAULT_LOOK_S * CORES)
+        quarter = len(ratios) // 4
+        note = (
+            f"probes {median(ratios):.3f} (half of {len(ratios)} pairs from {ratios[quarter]:.3f} to "
+            f"{ratios[-quarter - 1]:.3f}), scaler {1 - scaler:.4f}; without: {pairs.rate_per_s:,.0f} records/s and core"
+        )
+        ratio = median(ratios) * (1 - scaler)
+        found.append(Measure("overhead", f"throughput_ratio_{pipeline}", ratio, "", ">= 0.99", "higher", note))
+    steps_ms.sort()
+    note = f"{len(steps_ms)} steps at full load, the slowest {steps_ms[-1]:.0f} ms; collect, decide, journal (SQLite)"
+    found.append(Measure("overhead", "step_ms_spark", median(steps_ms), "ms", "<= 50", "lower", note))
+    return found
+
+
+def run_pairs(pipeline: str, rows: int, batches: int) -> Pairs:
+    """Run the query with and without probes at the same time, in this process."""
+    from rheostat.api.autoscale import autoscale
+    from rheostat.clock import WallClock
+    from rheostat.engine.spark.session.session import session
+    from rheostat.engine.spark.telemetry.probe import operator
+    from rheostat.engine.spark.telemetry.stages import Stages
+    from rheostat.lab.workload.pipeline import plain
+
+    with TemporaryDirectory(prefix="rheostat-overhead-") as folder:
+        conf = {**quiet(Path(folder)), "spark.sql.shuffle.partitions": "2"}
+        spark = session("rheostat-overhead", executors=(CORES, CORES), memory_mb=1024, conf=conf)
+        try:
+            clock, stages = WallClock(), Stages(spark.sparkContext)
+            bare, ours = (
+                _endless(spark, pipeline, rows, around, Path(folder) / name)
+                for name, around in (("bare", plain), ("ours", operator))
+            )
+            spent: dict[str, dict[int, float]] = {str(bare.runId): {}, str(ours.runId): {}}
+            with autoscale(
+                ours, executors=(CORES, CORES), journal=f"{folder}/journal.db", interval_s=LOOK_S, window_s=10.0
+            ) as scaler:
+                while min(map(len, spent.values())) < batches + WARM_UP and bare.isActive and ours.isActive:
+                    for stage in stages.finished():
+                        done = spent[stage.run_id]
+                        done[stage.batch] = done.get(stage.batch, 0.0) + stage.cpu_s
+                    clock.sleep_until(clock.now() + 1.0)
+                steps_ms = tuple(step.step_ms for step in scaler.steps[1:])
+            for query in (bare, ours):
+                query.stop()
+        finally:
+            spark.stop()
+    without, probed = (list(done.values())[WARM_UP:-1] for done in spent.values())
+    return Pairs(
+        tuple(one / other for one, other in zip(without, probed, strict=False)), rows / median(without), steps_ms
+    )
+
+
+def _endless(spark: SparkSession, pipeline: str, rows: int, around: Around, folder: Path) -> StreamingQuery:
+    """Start a query that never waits for data."""
+    from rheostat.lab.workload.catalog import pipeline_named
+
+    chosen = pipeline_named(pipeline)
+    events = (
+        spark.readStream.format("rate-micro-batch")
+        .option("rowsPerBatch", rows)
+        .option("numPartitions", CORES)
+        .option("startTimestamp", 0)
+        .option("advanceMillisPerBatch", 1000)
+        .load()
+    )
+    return (
+        chosen.build(events.select("value", "timestamp"), around)
+        .writeStream.outputMode(chosen.output_mode)
+        .format("noop")
+        .queryName(folder.name)
+        .option("checkpointLocation", str(folder))
+        .start()
+    )
+
+
+def resize(quick: bool, progress: Progress) -> list[Measure]:
+    """Resize a stateful query under load, and count rows lost and repeated, and seconds until it is done."""
+    count = 6 if quick else 22
+    script = tuple((HOLD_S * (k + 1.0), LARGE if k % 2 == 0 else SMALL) for k in range(count))
+    seconds = HOLD_S * (count + 2)
+    # 2.5 slots' worth: too much for two executors, so that every shrink happens under overload, and little for six.
+    schedule = Schedule(Constant(1.0), 1000.0, seconds)
+    trial = Trial("ysb", schedule, seconds, executors=(SMALL, LARGE), resizes=script, trigger_s=1.0)
+    [run] = run_trials([trial], progress)
+    grows, shrinks = run.resize_s[::2], run.resize_s[1::2]
+    apart, near = batch_pace(run, script)
+    done = len(run.resize_s)
+    note = f"{run.rows_checked} rows of output checked after {done} resizes{': ' + run.failed if run.failed else ''}"
+    return [
+        Measure("resize", "rows_lost", run.rows_lost, "rows", "<= 0", "lower", note),
+        Measure("resize", "rows_repeated", run.rows_repeated, "rows", "<= 0", "lower", note),
+        Measure("resize", "resizes", done, "", f">= {count}", "higher", f"{SMALL} <-> {LARGE} executors under load"),
+        Measure(
+            "resize", "grow_s", median(grows), "s", "", "lower", f"until all {LARGE} run; slowest {max(grows):.1f}"
+        ),
+        Measure(
+            "resize", "shrink_s", median(shrinks), "s", "", "lower", f"until {SMALL} run; slowest {max(shrinks):.1f}"
+        ),
+        Measure(
+            "resize",
+            "shrink_batch_slowdown",
+            near / apart,
+            "x",
+            "",
+            "lower",
+            "slot-seconds per record of batches that a shrink hit, against all others",
+        ),
+    ]
+
+
+def batch_pace(run: TrialRun, script: Sequence[tuple[float, int]]) -> tuple[float, float]:
+    """Return the middle slot-seconds per record of batches away from any shrink, and of those that one fell into."""
+    from rheostat.lab.experiment.spark_score import size_by_second
+
+    sizes, due = size_by_second(run), run.trial.schedule.due
+    apart: list[float] = []
+    near: list[float] = []
+    for batch in run.batches:
+        start, end = batch.start_s - run.start_s, batch.end_s - run.start_s
+        source = batch.sources[0]
+        records = due(int(source.end_offset)) - due(int(source.start_offset or 0))
+        held = sizes[int(start) : int(end) + 1]
+        if not records or not len(held):
+            continue
+        pace = batch.work_s * float(held.mean()) / records
+        hit = any(size == SMALL and moment - 1 <= end and start <= moment + 5 for moment, size in script)
+        (near if hit else apart).append(pace)
+    return (median(apart) if apart else math.nan, median(near) if near else math.nan)

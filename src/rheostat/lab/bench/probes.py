@@ -1,0 +1,190 @@
+"""Do probes in real-time mode tell the truth, and what do they cost?
+
+Accuracy: a paced pipeline with fixed tasks under rising loads; every stage's true rate as its window shows it, against
+the rate that it is paced with. Cost: the same unpaced query with and without probes at the same time, fed the same
+records; compared is the CPU time of their tasks per record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+from unittest.mock import patch
+
+from rheostat.clock import WallClock
+from rheostat.engine.spark.session.log4j import quiet
+from rheostat.engine.testbed.loads import Steps
+from rheostat.engine.testbed.schedule import Schedule
+from rheostat.errors import EngineError
+from rheostat.job.allocation import Allocation
+from rheostat.kafka.broker import Broker
+from rheostat.lab.bench.measure import Measure, Progress
+from rheostat.lab.bench.rescale import fill
+from rheostat.lab.experiment.processes import in_own_process
+from rheostat.lab.experiment.realtime_trial import (
+    SINK,
+    SOURCE,
+    RealTimeRun,
+    RealTimeTrial,
+    local_session,
+    open_topics,
+    paces_of,
+    run_realtime_trials,
+)
+from rheostat.lab.jobs.realtime import word_count
+from rheostat.lab.workload.realtime import realtime_pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from rheostat.engine.spark.telemetry.stages import Stages
+
+TASKS = {"split": 2, "count": 3}
+BUSY = (0.2, 0.4, 0.6, 0.8, 0.95)
+"""Of the stage that is busiest."""
+HOLD_S, SETTLE_S = 40, 8.0
+"""Seconds of a level, and at its beginning those that no window may reach into."""
+WARM_RECORDS, RECORDS = 50_000, 200_000
+SLOTS = 12
+PATIENCE_S = 400.0
+
+
+def probes(quick: bool, progress: Progress) -> list[Measure]:
+    """Measure how far true rates are off, and what probes cost."""
+    shares = BUSY[::2] if quick else BUSY
+    found = [reading for reading in readings(_accuracy_run(shares, progress)) if 0.2 <= reading.busy <= 0.95]
+    off = sorted(abs(reading.ratio - 1.0) for reading in found)
+    by_stage = ", ".join(
+        f"{stage} {median(r.ratio for r in found if r.stage == stage):.3f}"
+        for stage in TASKS
+        if any(r.stage == stage for r in found)
+    )
+    told = f"{len(off)} windows at {min(shares):.0%} to {max(shares):.0%} load; middle of seen over paced: {by_stage}"
+    value = median(off) if off else float("nan")
+    progress("an unpaced query with and without probes")
+    ratio, per_record_us = in_own_process(cost, WARM_RECORDS, RECORDS // 4 if quick else RECORDS)
+    return [
+        Measure("probes", "true_rate_error", value, "share", "<= 0.05", "lower", told),
+        Measure("probes", "true_rate_error_worst", off[-1] if off else float("nan"), "share", "", "lower"),
+        Measure(
+            "probes",
+            "realtime_cpu_ratio",
+            ratio,
+            "",
+            ">= 0.99",
+            "higher",
+            f"CPU per record without over with probes, one record in 64 timed; without: {per_record_us:.1f} us",
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One stage in one window."""
+
+    stage: str
+    busy: float
+    """Its demand over its ability."""
+    ratio: float
+    """The true rate that was seen, over the one that it is paced with."""
+
+
+def _accuracy_run(shares: Sequence[float], progress: Progress) -> RealTimeRun:
+    plant = word_count()
+    [unit] = plant.unit_per_s.values()
+    able_per_s = min(_lines_per_s().values())
+    levels = tuple(share * able_per_s / unit for share in shares)
+    schedule = Schedule(Steps(levels, HOLD_S), unit, len(levels) * HOLD_S)
+    trial = RealTimeTrial("wordcount", schedule, "static", paces_of(plant), start=TASKS, window_s=10.0)
+    [run] = run_realtime_trials([trial], progress)
+    return run
+
+
+def _lines_per_s() -> dict[str, float]:
+    """Return the lines/s that every stage can do."""
+    plant = word_count()
+    demand = plant.graph.demand_per_s(dict.fromkeys(plant.graph.sources, 1.0))
+    return {o.name: o.curve.ability_per_s(TASKS[o.name]) / demand[o.name] for o in plant.operators if o.name in TASKS}
+
+
+def readings(run: RealTimeRun) -> Iterator[Reading]:
+    """Yield what windows say that lie in one level of the load."""
+    schedule, able_per_s = run.trial.schedule, _lines_per_s()
+    paced = {
+        o.name: o.curve.ability_per_s(TASKS[o.name]) / TASKS[o.name] for o in word_count().operators if o.name in TASKS
+    }
+    for step in run.steps:
+        window = step.observation
+        start, end = window.start_s - run.start_s, window.end_s - run.start_s
+        level = int(start // HOLD_S)
+        inside = level * HOLD_S + SETTLE_S <= start and end <= (level + 1) * HOLD_S <= schedule.seconds
+        if not window.usable or not inside:
+            continue
+        sent = (schedule.due((level + 1) * HOLD_S) - schedule.due(level * HOLD_S)) / HOLD_S
+        for reading in window.operators:
+            if reading.name in paced and reading.true_rate_per_s is not None:
+                ratio = reading.true_rate_per_s / paced[reading.name]
+                yield Reading(reading.name, sent / able_per_s[reading.name], ratio)
+
+
+def cost(warm: int, records: int) -> tuple[float, float]:
+    """Return CPU per record without probes over that with them, and the former in microseconds; in this process."""
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, set_for_now
+    from rheostat.engine.spark.telemetry.stages import Stages
+
+    clock = WallClock()
+    with TemporaryDirectory(prefix="rheostat-probes-") as folder, Broker() as broker:
+        open_topics(broker, 2)
+        spark = local_session(SLOTS, quiet(Path(folder)))
+        try:
+            probed = realtime_pipeline(
+                "wordcount", servers=broker.bootstrap, source=SOURCE, sink=SINK, checkpoint=f"{folder}/probed"
+            )
+            bare = replace(probed, name="bare", checkpoint=f"{folder}/bare")
+            size, stages = Allocation({"split": 2, "count": 2}), Stages(spark.sparkContext)
+            fill(broker.bootstrap, warm)
+            with set_for_now(spark, {PARTITIONS: "2"}):
+                queries = [probed.start(spark, size)]
+                with patch.object(DataFrame, "observe", lambda rows, *_: rows):
+                    queries.append(bare.start(spark, size))
+            _cpu_s(queries, stages, warm, clock)
+            fill(broker.bootstrap, records)
+            with_probes, without = _cpu_s(queries, stages, warm + records, clock)
+            for query in queries:
+                query.stop()
+        finally:
+            spark.stop()
+    return without / with_probes, 1e6 * without / records
+
+
+def _cpu_s(queries: Sequence[StreamingQuery], stages: Stages, records: int, clock: WallClock) -> list[float]:
+    """Wait until all of the queries have read so many records, and the batch with the last one has ended."""
+    spent = {str(query.runId): 0.0 for query in queries}
+    deadline_s = clock.now() + PATIENCE_S
+    while True:
+        done = [_read(query) for query in queries]
+        for stage in stages.finished():
+            if stage.run_id in spent:  # not of the micro-batch that made the checkpoint
+                spent[stage.run_id] += stage.cpu_s
+        if min(done) >= records:
+            return list(spent.values())
+        failed = [query.exception() for query in queries if not query.isActive]
+        if failed or clock.now() > deadline_s:
+            raise EngineError(f"{min(done):,} of {records:,} records were read: {failed or 'it took too long'}")
+        clock.sleep_until(clock.now() + 1.0)
+
+
+def _read(query: StreamingQuery) -> float:
+    """Return how many of the topic's records are in finished batches, those that made the checkpoint among them."""
+    from rheostat.engine.batches.offsets import KafkaCounter
+    from rheostat.engine.batches.progress import parse_progress
+
+    told = query.lastProgress
+    batch = None if told is None else parse_progress(told.json)
+    return 0.0 if batch is None or not batch.sources else KafkaCounter().records(batch.sources[0].end_offset) or 0.0

@@ -1,0 +1,56 @@
+"""How well recovery times are predicted, and how often a promise about them is missed, on Phoebe's two experiments.
+
+A prediction is what our policy says in its last step before a failure, so it has seen nothing of it: neither the load
+to come nor the downtime that is drawn. Downtimes are learned from the failures before it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from rheostat.lab.bench.measure import Measure, Progress
+from rheostat.lab.data import data_folder
+from rheostat.policy.phoebe.anticipate import Anticipate
+from rheostat.policy.phoebe.policy import Phoebe
+
+BENCH = "recovery"
+
+
+def recovery(quick: bool, progress: Progress) -> list[Measure]:
+    """Play both experiments with ours and with 24 fixed workers, which say what could have been met."""
+    from rheostat.lab.papers.phoebe import measures, paper
+    from rheostat.lab.papers.phoebe.play import Method, play
+    from rheostat.lab.papers.phoebe.runs import PROMISE, Found, Size, methods
+
+    folder, size = data_folder(), Size(3 if quick else 12, False)
+    ours = next(method for group in methods(size) for method in group if method.name == paper.OURS)
+    chosen = [Method(paper.S24, None, 24), ours]
+    found: list[Measure] = []
+    late = feasible = 0
+    runs = {}
+    for name in paper.EXPERIMENTS:
+        progress(f"{paper.TITLES[name]}, {size.seeds} seeds")
+        runs[name] = play(name, folder, chosen, range(size.seeds))
+    everything = Found(size, folder, runs, {})
+    for name in paper.EXPERIMENTS:
+        off = measures.errors(runs[name][paper.OURS], measures.took, measures.said)
+        nobody = measures.unpredictable(everything, name, paper.OURS)
+        note = f"failure by failure the middle one of {size.seeds} seeds; single ones {off.single:.3f}; one who knows "
+        note += f"all but the downtimes: {nobody.median_run:.3f} and {nobody.single:.3f}"
+        found.append(Measure(BENCH, f"error_{name}", off.median_run, "share", "<= 0.05", "lower", note))
+        each = measures.missed(runs[name], paper.OURS)
+        late, feasible = late + each.missed, feasible + each.failures - each.infeasible
+    note = f"{late} of {feasible} failures that 24 workers would have met; {PROMISE:.0%} are promised"
+    goal = f"<= {1 - PROMISE:.2g}"
+    found.append(Measure(BENCH, "missed_targets", late / max(feasible, 1), "share", goal, "lower", note))
+    progress("decisions")
+    phoebe = Method(paper.PHOEBE, partial(Phoebe, target_s=paper.TARGET_S))
+    timed = {
+        Anticipate.name: runs[paper.TSW][paper.OURS],
+        Phoebe.name: play(paper.TSW, folder, [phoebe], [0])[phoebe.name],
+    }
+    for name, timings in timed.items():
+        ms = sum(run.decision_ms for run in timings) / len(timings)
+        note = "mean over all steps, with forecast and learning"
+        found.append(Measure(BENCH, f"ms_{name}", ms, "ms", "<= 100", "lower", note))
+    return found

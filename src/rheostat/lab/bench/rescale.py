@@ -1,0 +1,333 @@
+"""What a change costs in real-time mode: seconds without output, by keys in the state; and a storm with kills.
+
+Downtime is what a reader of the output topic sees: from the last result before a change to the first one after it.
+The storm changes tasks at random under load while the driver, JVM and all, is killed at random moments; the next
+driver goes on from the journal, and in the end every key's count is held against what was sent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from subprocess import DEVNULL, Popen
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from rheostat.clock import WallClock
+from rheostat.engine.spark.pipeline import Builder, Staged
+from rheostat.engine.spark.session.log4j import quiet
+from rheostat.engine.testbed.loads import Constant
+from rheostat.engine.testbed.schedule import Schedule
+from rheostat.errors import EngineError
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Decision, Reason
+from rheostat.job.record import Intent, IntentEnd
+from rheostat.journal import open_journal
+from rheostat.kafka import client as kafka_client
+from rheostat.kafka import output as kafka_output
+from rheostat.kafka.broker import Broker
+from rheostat.kafka.load import start_load
+from rheostat.lab.bench.measure import Measure, Progress
+from rheostat.lab.experiment.processes import in_own_process
+from rheostat.lab.experiment.realtime_trial import SINK, SOURCE, drained, keys_wrong, local_session, open_topics
+from rheostat.lab.workload.realtime import numbers, record
+from rheostat.policy.base import BasePolicy
+from rheostat.ports import Situation
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+KEYS = (100, 100_000, 1_000_000)
+LOAD_PER_S = 1000.0
+SLOTS = 12
+REST_S = 7.0
+"""Between two changes: a batch, and a little."""
+FILL_S = 300.0
+"""The state is filled within this time."""
+DRAIN_S = 120.0
+"""So long the last results are waited for."""
+STORM_CHANGES, STORM_KILLS = 20, 3
+STORM_KEYS = 1000
+STORM_S = 900.0
+
+
+def rescale(quick: bool, progress: Progress) -> list[Measure]:
+    """Measure downtimes, then let the storm loose."""
+    changes = 3 if quick else 6
+    found, wrong = [], 0
+    for keys in KEYS[: 1 if quick else None]:
+        progress(f"{keys:,} keys: {changes} changes of the state's partitions")
+        told = in_own_process(downtimes, keys, changes)
+        wrong += told.keys_wrong
+        if keys == KEYS[0]:
+            found.append(_downtime("downtime_s_stateless", told.stateless_s, "<= 1.5"))
+        goal = "<= 10" if keys == KEYS[-1] else ""
+        found.append(_downtime(f"downtime_s_stateful_{keys}", told.stateful_s, goal))
+    progress(f"a storm: {STORM_CHANGES} changes, {STORM_KILLS} kills")
+    storm = run_storm(6 if quick else STORM_CHANGES, 1 if quick else STORM_KILLS)
+    return [
+        *found,
+        Measure(
+            "rescale", "kills_tried", storm.kills, "", "", "higher", "SIGKILL of driver and JVM, at random moments"
+        ),
+        Measure("rescale", "kills_survived", storm.survived, "", f">= {storm.kills}", "higher", storm.note),
+        Measure("rescale", "keys_wrong", wrong + storm.keys_wrong, "", "<= 0", "lower", "against what was sent"),
+        Measure("rescale", "results_twice", storm.repeated, "", "", "lower", "Kafka as a sink is at-least-once"),
+    ]
+
+
+def _downtime(name: str, seconds: tuple[float, ...], goal: str) -> Measure:
+    note = f"median of {len(seconds)}, the worst {max(seconds):.1f}; at {LOAD_PER_S:,.0f} records/s"
+    return Measure("rescale", name, median(seconds), "s", goal, "lower", note)
+
+
+# -- downtime ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Downtimes:
+    """What a reader of the output topic saw."""
+
+    stateless_s: tuple[float, ...]
+    stateful_s: tuple[float, ...]
+    keys_wrong: int
+
+
+def counting(servers: str, checkpoint: str, keys: int) -> Staged:
+    """Return a pipeline that counts numbers by key."""
+
+    def by_key(rows: DataFrame) -> DataFrame:
+        from pyspark.sql.functions import expr
+
+        return rows.withColumn("key", expr(f"pmod(value, {keys})"))
+
+    def count(rows: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as sql
+
+        return rows.groupBy("key").agg(sql.count("*").alias("count"), sql.max("timestamp").alias("timestamp"))
+
+    p = Builder("counting")
+    p.kafka("numbers", servers=servers, topic=SOURCE, parse=numbers, options={"startingOffsets": "earliest"})
+    p.stage("key", by_key)
+    p.keyed("count", count)
+    p.to_kafka("counts", servers=servers, topic=SINK, columns=record, checkpoint=checkpoint, event_time="timestamp")
+    return p.built
+
+
+def due(keys: int, sent: Mapping[str, int]) -> dict[str, int]:
+    """Return every key's count, when the numbers from 0 up to each of these were sent."""
+    totals = np.zeros(keys, dtype=np.int64)
+    for count in sent.values():
+        whole, rest = divmod(count, keys)
+        totals += whole
+        totals[:rest] += 1
+    return {str(key): int(total) for key, total in enumerate(totals) if total}
+
+
+def downtimes(keys: int, changes: int) -> Downtimes:
+    """Change the tasks of a pipeline under load again and again, in this process."""
+    from rheostat.engine.spark.executors.slots import FixedSlots
+    from rheostat.engine.spark.realtime import RealTimeEngine
+
+    clock = WallClock()
+    with TemporaryDirectory(prefix="rheostat-rescale-") as folder, Broker() as broker:
+        open_topics(broker, 2)
+        fill(broker.bootstrap, keys)
+        spark = local_session(SLOTS, quiet(Path(folder)))
+        try:
+            staged = counting(broker.bootstrap, f"{folder}/checkpoint", keys)
+            engine = RealTimeEngine(spark, staged, FixedSlots(SLOTS), clock)
+            engine.begin(Allocation({"key": 2, "count": 3}))
+            _filled(engine, keys, clock)
+            changed: list[tuple[float, bool]] = []
+            with start_load(broker.bootstrap, SOURCE, Schedule(Constant(1.0), LOAD_PER_S, 3600)) as load:
+                clock.sleep_until(clock.now() + 2 * REST_S)
+                for number in range(changes):
+                    for stateful in (False, True) if keys == KEYS[0] else (True,):
+                        changed.append((_change(engine, stateful, number, clock), stateful))
+                        clock.sleep_until(clock.now() + REST_S)
+                end_s = clock.now()
+                sent = load.stop()
+            wanted = due(keys, {"filled": keys, "load": sent.delivered})
+            outputs = drained(broker.bootstrap, wanted, clock, DRAIN_S)
+            engine.finish()
+            for query in engine.queries:
+                query.stop()
+            engine.close()
+        finally:
+            spark.stop()
+    silent = kafka_output.downtimes_s(outputs, [at_s for at_s, _ in changed], end_s)
+    found = list(zip(silent, (stateful for _, stateful in changed), strict=True))
+    return Downtimes(
+        tuple(seconds for seconds, stateful in found if not stateful),
+        tuple(seconds for seconds, stateful in found if stateful),
+        keys_wrong(outputs, wanted),
+    )
+
+
+def fill(servers: str, keys: int) -> None:
+    """Write every number once."""
+    producer = kafka_client.producer(servers, {"linger.ms": 50, "queue.buffering.max.messages": 1_000_000})
+    for number in range(keys):
+        while True:
+            try:
+                producer.produce(SOURCE, str(number).encode())
+                break
+            except BufferError:
+                producer.poll(0.1)
+    producer.flush()
+
+
+def _filled(engine: Any, keys: int, clock: WallClock) -> None:
+    deadline_s = clock.now() + FILL_S
+    while True:
+        window = engine.observe()
+        if window.usable and window.backlog == 0:
+            return
+        if clock.now() > deadline_s:
+            raise EngineError(f"the state of {keys:,} keys was not filled within {FILL_S:g} s: {window.problem}")
+        clock.sleep_until(clock.now() + 1.0)
+
+
+def _change(engine: Any, stateful: bool, number: int, clock: WallClock) -> float:
+    """Change one stage's tasks to and fro; return when it began."""
+    was = engine.pipeline.allocation
+    name, sizes = ("count", (5, 2)) if stateful else ("key", (3, 2))
+    target = was.with_tasks({name: sizes[number % 2]})
+    engine.observe()  # it learns how far the running batch is
+    at_s = clock.now()
+    engine.apply(Intent(f"{name}-{number}", number, at_s, target, was), lambda _: None)
+    engine.pipeline.wait()
+    if engine.pipeline.failure is not None:
+        raise engine.pipeline.failure
+    return at_s
+
+
+# -- the storm ---------------------------------------------------------------------------------------------------------
+
+
+class Restless(BasePolicy[None]):
+    """Asks for other tasks in every window, at random."""
+
+    name: ClassVar[str] = "restless"
+
+    def decide(self, situation: Situation[None]) -> Decision:
+        """Draw a number of tasks for every stage."""
+        drawn = {name: int(situation.rng().integers(1, 5)) for name in situation.spec.tunable_names}
+        drawn["key"] = 1 + (drawn["key"] + situation.step) % 4
+        target = Allocation(drawn)
+        if target == situation.running:
+            return Decision.hold(Reason.STEADY, "restless: the dice say stay")
+        return Decision(target, Reason.MIXED, f"restless: {target}")
+
+
+@dataclass(frozen=True)
+class Storm:
+    """How a storm ended."""
+
+    changes: int
+    kills: int
+    survived: int
+    keys_wrong: int
+    repeated: int
+    note: str
+
+
+def run_storm(changes: int, kills: int, seed: int = 0) -> Storm:
+    """Start a driver, kill it at random moments, start the next, until all changes are made."""
+    rng, clock = np.random.default_rng(seed), WallClock()
+    with TemporaryDirectory(prefix="rheostat-storm-") as folder, Broker() as broker:
+        open_topics(broker, 2)
+        fill(broker.bootstrap, STORM_KEYS)
+        told = json.dumps({"servers": broker.bootstrap, "folder": folder})
+        deadline_s, tried, survived = clock.now() + STORM_S, 0, 0
+        with start_load(broker.bootstrap, SOURCE, Schedule(Constant(1.0), LOAD_PER_S / 2, 3600)) as load:
+            driver = _driver(told)
+            # Each kill comes after a share of the changes, at some moment of the next one.
+            due_at = sorted(rng.choice(np.arange(1, changes), size=kills, replace=False).tolist())
+            while (done := _made(folder)) < changes and clock.now() < deadline_s:
+                if driver.poll() is not None:
+                    raise EngineError(f"the driver of the storm ended with {driver.returncode}: {folder}")
+                if due_at and done >= due_at[0]:
+                    due_at.pop(0)
+                    clock.sleep_until(clock.now() + float(rng.uniform(0.0, 8.0)))
+                    _kill(driver, Path(folder))
+                    tried += 1
+                    before = _made(folder)
+                    driver = _driver(told)
+                    while _made(folder) == before and clock.now() < deadline_s and driver.poll() is None:
+                        time.sleep(0.5)
+                    survived += _made(folder) > before
+                time.sleep(0.2)
+            sent = load.stop()
+        wanted = due(STORM_KEYS, {"filled": STORM_KEYS, "load": sent.delivered})
+        outputs = drained(broker.bootstrap, wanted, clock, DRAIN_S)
+        driver.terminate()
+        driver.wait()
+        made = _made(folder)
+    wrong = keys_wrong(outputs, wanted)
+    note = f"{made} random changes under {LOAD_PER_S / 2:,.0f} records/s, {sent.delivered:,} records"
+    return Storm(made, tried, survived, wrong, kafka_output.repetitions(outputs), note)
+
+
+def _driver(told: str) -> Popen[bytes]:
+    return Popen([sys.executable, "-m", "rheostat.lab.bench.rescale", told], stdout=DEVNULL, stderr=DEVNULL)
+
+
+def _made(folder: str) -> int:
+    """Count the changes that the journal says are done."""
+    if not (Path(folder) / "journal.db").exists():
+        return 0
+    journal = open_journal(f"{folder}/journal.db")
+    try:
+        return sum(
+            isinstance(entry.record, IntentEnd) and str(entry.record.ending) == "done"
+            for entry in journal.read("counting", kinds=("intent_end",))
+        )
+    finally:
+        journal.close()
+
+
+def _kill(driver: Popen[bytes], folder: Path) -> None:
+    jvm = folder / "jvm"
+    for pid in (driver.pid, *((int(jvm.read_text()),) if jvm.exists() else ())):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    driver.wait()
+    jvm.unlink(missing_ok=True)
+
+
+def drive(told: Mapping[str, str]) -> None:
+    """Be a driver of the storm, until told to end."""
+    from rheostat.api.autoscale import autoscale
+
+    folder = Path(told["folder"])
+    spark = local_session(SLOTS, quiet(folder))
+    jvm: Any = spark._jvm
+    (folder / "jvm").write_text(str(jvm.java.lang.ProcessHandle.current().pid()))
+    staged = counting(told["servers"], str(folder / "checkpoint"), STORM_KEYS)
+    ending: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: ending.append(number))
+    with autoscale(
+        staged, mode="realtime", policy=Restless(), journal=f"{folder}/journal.db", interval_s=1.0, window_s=10.0
+    ) as scaler:
+        while not ending and scaler.holds:
+            time.sleep(0.2)
+    for query in scaler.queries:
+        query.stop()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    drive(json.loads(sys.argv[1]))

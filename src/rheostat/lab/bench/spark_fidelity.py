@@ -1,0 +1,242 @@
+"""Does the simulator's micro-batch job behave like Spark's? The same load and the same resizes on both.
+
+Per pipeline one run is used to fit what a slot does, what a batch costs besides its records, and how long executors
+take to warm up; the other runs are not. Both sides have the same executors at the same time. A simulated run begins at
+the end of a batch of the real one that has run for a while, with what then waited: a cold driver is not what is
+compared. Both sides are compared load level by load level (20 s): within one, a backlog that jumps with every batch
+says more about the phase of batches than about the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rheostat.engine.simulated.microbatch.discipline import MicroBatch
+from rheostat.engine.simulated.microbatch.scripted import ScriptedRun, simulated_run
+from rheostat.engine.testbed.loads import Steps
+from rheostat.engine.testbed.schedule import Schedule
+from rheostat.lab.bench.measure import Measure, Progress
+from rheostat.lab.experiment.spark_score import backlog, overlap, size_by_second, throughput
+from rheostat.lab.experiment.spark_trial import Trial, TrialRun, run_trials
+
+Floats = NDArray[np.float64]
+
+UNIT_PER_S = 100.0
+PARTITIONS, TRIGGER_S, SECONDS, HOLD_S = 12, 2.0, 100, 20
+WARM_S = 20.0
+"""Comparing begins with the first batch that ends after so long."""
+TOGETHER_S = 5.0
+"""Executors that come within so long come together."""
+COLD_S = tuple(0.5 * k for k in range(13))
+"""What is tried for the time that new executors take to warm up."""
+CAUGHT_UP_S = 5.0
+"""A job has caught up when less waits than so many seconds bring: a batch and the gap before it."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """A load in levels of 20 s each, and who asks for how many executors when."""
+
+    levels: tuple[float, ...]
+    start: int
+    resizes: tuple[tuple[float, int], ...]
+
+
+FIT = Course((2.0, 3.0, 6.0, 8.0, 3.0), 1, ((45.0, 3), (70.0, 4)))
+TESTS = (
+    Course((2.0, 2.0, 6.0, 3.0, 2.0), 1, ((50.0, 3),)),
+    Course((3.0, 5.0, 10.0, 8.0, 3.0), 2, ((45.0, 5), (85.0, 2))),
+)
+MORE = (
+    Course((2.0, 5.0, 5.0, 5.0, 5.0), 1, ((45.0, 2),)),
+    Course((4.0, 9.0, 9.0, 6.0, 2.0), 4, ((30.0, 2), (60.0, 6))),
+)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What the fitting run said about a pipeline on this machine."""
+
+    slot_per_s: float
+    discipline: MicroBatch
+
+
+def fidelity_on_spark(quick: bool, progress: Progress) -> list[Measure]:
+    """Run pipelines on Spark and in the simulator, and print how far apart they are."""
+    plan = {"ysb": TESTS} if quick else {"ysb": (*TESTS, *MORE), "q5": TESTS}
+    errors: dict[str, list[float]] = {"throughput": [], "backlog": [], "catch_up": []}
+    notes = []
+    for pipeline, courses in plan.items():
+        runs = run_trials([_trial(pipeline, course) for course in (FIT, *courses)], progress)
+        fitted = fit(runs[:1])
+        parts = f"{fitted.discipline.fixed_s:.2f} s per batch, {fitted.discipline.task_s:.2f} s per task"
+        notes.append(f"{pipeline}: {fitted.slot_per_s:.0f}/s per slot, {parts}")
+        for run in runs[1:]:
+            for what, error in compare(run, fitted).items():
+                if error is not None:
+                    errors[what].append(error)
+    goals = {"throughput": "<= 0.05", "backlog": "<= 0.15", "catch_up": ""}
+    return [
+        Measure(
+            "fidelity",
+            f"spark_{what}_error",
+            median(errors[what]) if errors[what] else float("nan"),
+            "share",
+            goals[what],
+            "lower",
+            f"{len(errors[what])} runs, the worst {max(errors[what], default=float('nan')):.3f}; {'; '.join(notes)}",
+        )
+        for what in errors
+    ]
+
+
+def _trial(pipeline: str, course: Course) -> Trial:
+    schedule = Schedule(Steps(course.levels, HOLD_S), UNIT_PER_S, SECONDS)
+    return Trial(
+        pipeline,
+        schedule,
+        SECONDS,
+        executors=(course.start, 6),
+        partitions=PARTITIONS,
+        trigger_s=TRIGGER_S,
+        resizes=course.resizes,
+    )
+
+
+def fit(runs: Sequence[TrialRun]) -> Fitted:
+    """Learn a slot's pace, a batch's fixed cost and how long new executors take to warm up.
+
+    A batch of n records lasts fixed + waves * (task + n / partitions / pace), as long as the slots stay the same.
+    """
+    rows, seconds = [], []
+    for run in runs:
+        sizes = size_by_second(run)
+        for batch in run.batches[first_warm(run) :]:
+            start, end = batch.start_s - run.start_s, batch.end_s - run.start_s
+            held = set(sizes[int(start) : int(end) + 1])
+            if len(held) == 1:
+                waves = -(-PARTITIONS // int(held.pop()))
+                rows.append((1.0, waves, records_of(run, batch.sources[0]) * waves / PARTITIONS))
+                seconds.append(batch.seconds)
+    # Relative errors count: a long batch must not drown the short ones, of which a calm job is made.
+    scale = np.array(seconds)[:, None]
+    fixed_s, task_s, per_record_s = non_negative(np.array(rows) / scale)
+    discipline = MicroBatch(
+        trigger_s=TRIGGER_S,
+        fixed_s=max(float(fixed_s), 0.01),
+        partitions=PARTITIONS,
+        task_s=float(task_s),
+        grow_s=0.0,
+        grow_each_s=0.0,
+        shrink_s=0.0,
+        boundary_s=0.0,
+    )
+    tried = [Fitted(1.0 / max(float(per_record_s), 1e-9), replace(discipline, cold_s=cold_s)) for cold_s in COLD_S]
+    return min(tried, key=lambda fitted: sum(_wrong(run, fitted) for run in runs))
+
+
+def _wrong(run: TrialRun, fitted: Fitted) -> float:
+    found = compare(run, fitted)
+    return (found["throughput"] or 0.0) + (found["backlog"] or 0.0)
+
+
+def non_negative(rows: Floats) -> Floats:
+    """Return the weights, none below 0, with which every row adds up to 1 as nearly as possible."""
+    kept = np.ones(rows.shape[1], dtype=bool)
+    while True:
+        weights = np.zeros(rows.shape[1])
+        weights[kept] = np.linalg.lstsq(rows[:, kept], np.ones(len(rows)), rcond=None)[0]
+        if (weights >= 0).all():
+            return weights
+        kept &= weights > 0
+
+
+def first_warm(run: TrialRun) -> int:
+    """Return which batch is the first that ends after the warm-up."""
+    return next((k for k, batch in enumerate(run.batches) if batch.end_s - run.start_s >= WARM_S), 0)
+
+
+def records_of(run: TrialRun, source: object) -> int:
+    """Return the records of a batch's source."""
+    due = run.trial.schedule.due
+    return due(int(source.end_offset)) - due(int(source.start_offset or 0))  # type: ignore[attr-defined]
+
+
+def simulate(run: TrialRun, fitted: Fitted) -> tuple[int, ScriptedRun]:
+    """Simulate a real run from the end of its first warm batch on; return the second in which that is."""
+    trial, first = run.trial, run.batches[first_warm(run)]
+    begin = int(np.ceil(first.end_s - run.start_s))
+    due = [trial.schedule.due(second) for second in range(int(run.end_s) + 1)]
+    arrivals = np.diff(np.array(due[begin:], dtype=float))
+    # What waited when that batch ended came before: it is there from the first second on.
+    arrivals[0] += due[begin] - due[int(first.sources[0].end_offset)]
+    # How long executors take to come is the cluster's affair: both sides have the same ones at the same time.
+    script = [(0.0, trial.start_executors), *((moment - begin, size) for moment, size in merged(run.sizes))]
+    phase_s = -(run.start_s + begin) % TRIGGER_S
+    played = simulated_run(arrivals, script, fitted.slot_per_s, replace(fitted.discipline, trigger_phase_s=phase_s))
+    return begin, played
+
+
+def merged(sizes: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
+    """Let executors that come within a few seconds come together, in the middle of that time."""
+    groups: list[list[tuple[float, int]]] = []
+    for moment, size in sizes:
+        if groups and moment - groups[-1][0][0] <= TOGETHER_S and size > groups[-1][-1][1]:
+            groups[-1].append((moment, size))
+        else:
+            groups.append([(moment, size)])
+    return [(float(np.mean([moment for moment, _ in group])), group[-1][1]) for group in groups]
+
+
+def compare(run: TrialRun, fitted: Fitted) -> dict[str, float | None]:
+    """Return the relative errors of one run."""
+    begin, played = simulate(run, fitted)
+    seconds = len(played.backlog)
+    done = np.zeros(seconds)
+    for batch in played.batches:
+        done += batch.records * overlap(batch.start_s, batch.end_s, seconds)
+    # The last batches of a run have not ended: what they work on is not known yet.
+    ended = int(run.batches[-1].end_s - run.start_s) - begin
+    return {
+        "throughput": apart(done[:ended], throughput(run)[begin:][:ended]),
+        "backlog": apart(played.backlog[:ended], backlog(run)[begin:][:ended]),
+        "catch_up": _catch_up_error(run, begin, played, ended),
+    }
+
+
+def apart(ours: Floats, real: Floats) -> float:
+    """Return by how much the means of the load's levels differ, as a share of all that there was."""
+    mine, theirs = levels(ours), levels(real)
+    return float(np.abs(mine - theirs).sum() / theirs.sum()) if theirs.any() else 0.0
+
+
+def levels(series: Floats) -> Floats:
+    """Return the sum over each `HOLD_S` seconds; what is left over at the end counts as far as it goes."""
+    sums: Floats = np.add.reduceat(series, np.arange(0, len(series), HOLD_S))
+    return sums
+
+
+def _catch_up_error(run: TrialRun, begin: int, played: ScriptedRun, ended: int) -> float | None:
+    first_s = next((moment for moment, _ in run.trial.resizes), None)
+    if first_s is None:
+        return None
+    due = np.array([run.trial.schedule.due(second) for second in range(int(run.end_s) + 1)], dtype=float)
+    enough = CAUGHT_UP_S * np.diff(due)[begin:]
+    asked = int(first_s) - begin
+    real = caught_up_s(backlog(run)[begin:][:ended], enough[:ended], asked)
+    ours = caught_up_s(played.backlog[:ended], enough[:ended], asked)
+    return None if real is None or ours is None else abs(ours - real) / max(real, 1.0)
+
+
+def caught_up_s(waiting: Floats, enough: Sequence[float] | Floats, asked: int) -> float | None:
+    """Return the seconds from a resize until little waits; None where that was so already, or never came to be."""
+    late = waiting > np.asarray(enough)[: len(waiting)]
+    if asked < 0 or asked >= len(late) or not late[asked]:
+        return None
+    below = np.flatnonzero(~late[asked:])
+    return float(below[0]) if len(below) else None

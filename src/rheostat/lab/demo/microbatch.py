@@ -1,0 +1,136 @@
+"""The demo's run: YSB on an embedded Spark cluster, a load that rises, spikes and falls, one executor killed.
+
+Every task is paced, so that a machine with two cores shows what a cluster would: a slot does a known number of records
+per second, and six executors are really six processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from rheostat.api.autoscale import autoscale
+from rheostat.api.scaler import Scaler
+from rheostat.clock import WallClock
+from rheostat.control.controller import Step
+from rheostat.engine.spark.session.log4j import quiet
+from rheostat.engine.spark.session.session import session
+from rheostat.engine.testbed.loads import Steps
+from rheostat.engine.testbed.schedule import Schedule
+from rheostat.engine.testbed.source import ScheduleCounter, stream
+from rheostat.errors import RheostatError
+from rheostat.job.slo import Slo
+from rheostat.lab.experiment.processes import kill_an_executor
+from rheostat.lab.workload.pacing import paced
+from rheostat.lab.workload.ysb import YSB
+from rheostat.ports import Journal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+EXECUTORS = (1, 6)
+SLOT_PER_S = 400.0
+"""Records/s that one slot does."""
+PARTITIONS = 12
+"""Twice as many as slots, so that new executors help inside a running batch."""
+LEVELS = (2.0, 4.0, 6.0, 10.0, 6.0, 3.0, 2.0, 2.0)
+"""The load, in units of 100 records/s: it rises, spikes and falls."""
+SLO = Slo(max_latency_s=15.0, headroom=0.3)
+INTERVAL_S, WINDOW_S = 5.0, 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """What the demo came to."""
+
+    steps: tuple[Step, ...]
+    seconds: float
+    schedule: Schedule
+    killed_s: float | None
+    """When an executor was killed, since the start."""
+
+
+def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None]) -> Demo:
+    """Run the demo for so long; `show` is called about once a second."""
+    hold_s = max(5, seconds // len(LEVELS) // 5 * 5)
+    schedule = Schedule(Steps(LEVELS, hold_s), YSB.unit_per_s, hold_s * len(LEVELS))
+    clock = WallClock()
+    with TemporaryDirectory(prefix="rheostat-demo-") as folder:
+        spark = session(
+            "rheostat-demo", executors=EXECUTORS, conf={**quiet(Path(folder)), "spark.sql.shuffle.partitions": "6"}
+        )
+        try:
+            events = stream(spark, schedule, partitions=PARTITIONS).transform(_paced)
+            query = (
+                YSB.build(events)
+                .writeStream.outputMode(YSB.output_mode)
+                .format("noop")
+                .queryName("ysb")
+                .option("checkpointLocation", str(Path(folder) / "checkpoint"))
+                .trigger(processingTime="2 seconds")
+                .start()
+            )
+            started_s, killed_s = clock.now(), None
+            counters = {"ysb": ScheduleCounter(schedule)}
+            with autoscale(
+                query,
+                slo=SLO,
+                executors=EXECUTORS,
+                journal=journal,
+                interval_s=INTERVAL_S,
+                window_s=WINDOW_S,
+                counters=counters,
+            ) as scaler:
+                while (gone_s := clock.now() - started_s) < seconds and query.isActive:
+                    if killed_s is None and gone_s > 0.6 * seconds:
+                        killed_s = gone_s if kill_an_executor() else None
+                    show(scaler, gone_s)
+                    clock.sleep_until(clock.now() + 1.0)
+                steps = scaler.steps
+            if (failed := query.exception()) is not None:
+                raise RheostatError(f"the query failed: {str(failed).splitlines()[0]}")
+            query.stop()
+            return Demo(steps, clock.now() - started_s, schedule, killed_s)
+        finally:
+            spark.stop()
+
+
+def _paced(events: DataFrame) -> DataFrame:
+    return paced(events, SLOT_PER_S, tasks=PARTITIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One way to run the demo's load: what it holds, and how long it breaks its promise."""
+
+    way: str
+    executor_seconds: float
+    seconds_over: float
+    measured: bool
+
+
+def costs(demo: Demo) -> list[Cost]:
+    """Compare the scaler with fixed sizes; these are computed from the ability that was measured in this run."""
+    usable = [step.observation for step in demo.steps if step.observation.running is not None]
+    held = sum(o.running.slots for o in usable if o.running is not None) * INTERVAL_S
+    over = sum(INTERVAL_S for o in usable if o.latency and o.latency.event_p99_s > (SLO.max_latency_s or 0.0))
+    rates = sorted(r for o in usable if o.usable and (r := o.operator("job").true_rate_per_s))
+    found = [Cost("scaled by DS2", held, over, True)]
+    # Where no window was clean, as on a machine with much else to do, the pace itself is all that is known.
+    slot_per_s = rates[len(rates) // 2] if rates else SLOT_PER_S
+    for way, count in (("static minimum", EXECUTORS[0]), ("static maximum", EXECUTORS[1])):
+        found.append(Cost(way, count * demo.seconds, _late_s(demo, count * slot_per_s), False))
+    return found
+
+
+def _late_s(demo: Demo, ability_per_s: float) -> float:
+    """Return the seconds in which a fixed ability is further behind than was promised."""
+    backlog, late = 0.0, 0.0
+    for second in range(int(demo.seconds)):
+        arrived = demo.schedule.due(second + 1) - demo.schedule.due(second)
+        backlog = max(0.0, backlog + arrived - ability_per_s)
+        late += backlog > ability_per_s * (SLO.max_latency_s or 0.0)
+    return late

@@ -1,0 +1,125 @@
+"""The real-time demo's run: WordCount between two topics of a broker of its own, tasks per stage, one failure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rheostat.api.autoscale import autoscale
+from rheostat.api.scaler import Scaler
+from rheostat.clock import WallClock
+from rheostat.control.controller import Step
+from rheostat.engine.spark.session.log4j import quiet
+from rheostat.engine.testbed.loads import Steps
+from rheostat.engine.testbed.schedule import Schedule
+from rheostat.job.allocation import Allocation
+from rheostat.job.slo import Slo
+from rheostat.kafka import output as kafka_output
+from rheostat.kafka.broker import Broker
+from rheostat.kafka.load import start_load
+from rheostat.lab.experiment.realtime_compare import realtime_job
+from rheostat.lab.experiment.realtime_trial import (
+    SINK,
+    SOURCE,
+    drained,
+    expected,
+    keys_wrong,
+    local_session,
+    open_topics,
+    paces_of,
+    warm,
+)
+from rheostat.lab.jobs.realtime import PARTITIONS, SLOTS
+from rheostat.lab.workload.realtime import realtime_pipeline
+from rheostat.policy.conttune.policy import ContTune
+from rheostat.ports import Journal
+
+LEVELS = (2.0, 4.0, 7.0, 5.0, 3.0, 2.0)
+SLO = Slo(headroom=0.2)
+INTERVAL_S, WINDOW_S = 5.0, 20.0
+START = {"split": 2, "count": 2}
+FIRST_LOOK_S = 10.0
+DRAIN_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class RealTimeDemo:
+    """What the demo came to."""
+
+    steps: tuple[Step, ...]
+    failed_s: float
+    """When the query was made to fail, since the start."""
+    latency: kafka_output.Latency | None
+    records: int
+    keys_wrong: int
+    repeated: int
+
+
+def run(
+    seconds: int, journal: Journal, show: Callable[[Scaler, float], None], tell: Callable[[str], None]
+) -> RealTimeDemo:
+    """Run the demo for so long; `show` is called about once a second."""
+    plant = realtime_job("wordcount")
+    hold_s = max(5, seconds // len(LEVELS) // 5 * 5)
+    schedule = Schedule(Steps(LEVELS, hold_s), plant.unit_per_s["lines"], hold_s * len(LEVELS))
+    clock = WallClock()
+    with TemporaryDirectory(prefix="rheostat-demo-") as folder, Broker(tell=tell) as broker:
+        open_topics(broker, PARTITIONS)
+        spark = local_session(SLOTS, quiet(Path(folder)))
+        try:
+            staged = realtime_pipeline(
+                "wordcount",
+                servers=broker.bootstrap,
+                source=SOURCE,
+                sink=SINK,
+                checkpoint=f"{folder}/checkpoint",
+                paces=paces_of(plant),
+            )
+            with autoscale(
+                staged,
+                mode="realtime",
+                slo=SLO,
+                policy=ContTune(model="loglog"),
+                start=Allocation(START),
+                journal=journal,
+                interval_s=INTERVAL_S,
+                window_s=WINDOW_S,
+            ) as scaler:
+                tell("waiting for the first batch")
+                warm(scaler, clock)
+                started_s, failed_s, first = clock.now(), 0.0, scaler.queries[0].runId
+                with start_load(broker.bootstrap, SOURCE, schedule) as load:
+                    while (gone_s := clock.now() - started_s) < seconds:
+                        if gone_s > FIRST_LOOK_S:
+                            scaler.resume()  # before, a window would show a load that has only just begun
+                        if (
+                            not failed_s
+                            and gone_s > 0.7 * seconds
+                            and scaler.steps
+                            and scaler.steps[-1].observation.usable
+                        ):
+                            failed_s, first = gone_s, scaler.queries[0].runId
+                        if failed_s and scaler.queries[0].runId == first:
+                            # What a dying executor does to a real-time query: its jobs fail, and with them the query.
+                            # Again, where there was no job between two batches.
+                            spark.sparkContext.cancelAllJobs()
+                        show(scaler, gone_s)
+                        clock.sleep_until(clock.now() + 1.0)
+                    sent = load.stop()
+                due = expected(spark, staged)
+                outputs = drained(broker.bootstrap, due, clock, DRAIN_S)
+                steps = scaler.steps
+            for query in scaler.queries:
+                query.stop()
+        finally:
+            spark.stop()
+    return RealTimeDemo(
+        steps,
+        failed_s,
+        kafka_output.latency(outputs),
+        sent.delivered,
+        keys_wrong(outputs, due),
+        kafka_output.repetitions(outputs),
+    )

@@ -1,0 +1,170 @@
+"""The file that describes a run: one pydantic model, which also writes its own reference page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
+
+from rheostat.config.build import UNKNOWN, build, plain, worded
+from rheostat.config.named import Named, named
+from rheostat.config.reader import read_yaml
+from rheostat.errors import InvalidValue, nearest
+from rheostat.job.allocation import Allocation
+from rheostat.job.forecast import Foresight
+from rheostat.job.guards import Guards
+from rheostat.job.slo import DEFAULT_SLO, Slo
+from rheostat.lab.experiment.described import natural_length_s, policy_maker, read_load, read_plant
+from rheostat.policy.registry import own_factor
+
+if TYPE_CHECKING:
+    from rheostat.engine.simulated.plant import Plant
+    from rheostat.lab.experiment.simulated import Scenario
+
+
+def _slo(value: Any) -> Slo:
+    return value if isinstance(value, Slo) else build(Slo, value, "slo")
+
+
+def _guards(value: Any) -> Guards:
+    return value if isinstance(value, Guards) else build(Guards, value, "guards")
+
+
+def _foresight(value: Any) -> Foresight:
+    return value if isinstance(value, Foresight) else build(Foresight, value, "forecast")
+
+
+class Config(BaseModel):
+    """A run on the simulator."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    job: str | dict[str, Any] = "wordcount"
+    """A built-in job by name, or a mapping that describes one."""
+    load: str | dict[str, Any] = "permutation"
+    """A load: `shape:parameter=value`, or a mapping with `shape` and its parameters."""
+    policy: str | dict[str, Any] = "ds2"
+    """A policy: `name:option=value`, or a mapping with `name` and its options; a path of a .py file is a name too."""
+    slo: Annotated[Slo, PlainValidator(_slo)] = DEFAULT_SLO
+    """What is promised. Left out altogether: a latency of 10 s, and 20 % headroom unless the policy sets its own."""
+    guards: Annotated[Guards, PlainValidator(_guards)] = Guards()
+    """Which guards stand between a decision and the job."""
+    forecast: Annotated[Foresight, PlainValidator(_foresight)] = Foresight()
+    """How the load is forecast, where a promised recovery time or the policy needs that."""
+    seed: int = Field(0, ge=0)
+    """The seed of everything random; a comparison's seeds count up from it."""
+    duration_s: float | None = Field(None, ge=1, allow_inf_nan=False)
+    """Simulated seconds; left out, the load's own length (a permutation or a trace once, else 7200)."""
+    interval_s: float = Field(60.0, ge=1, allow_inf_nan=False)
+    """Simulated seconds between two decisions."""
+    start: Literal["peak", "min"] | dict[str, int] = "peak"
+    """Tasks at the start: enough for the highest load, the fewest allowed, or operator by operator."""
+    failures_s: list[Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=list)
+    """Moments at which a worker is lost, in simulated seconds."""
+    journal: str | None = None
+    """Where every step is written down: a path, sqlite:///path or postgresql://host/database."""
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Config:
+        if self.duration_s is not None and self.duration_s < self.interval_s:
+            raise InvalidValue(f"duration_s {self.duration_s:g} is below interval_s {self.interval_s:g}: no decision")
+        return self
+
+    def policy_named(self) -> Named:
+        """Return the policy's name and options."""
+        return named(self.policy, "name", "policy")
+
+    def scenario(self, seeds: Sequence[int] = ()) -> Scenario:
+        """Return the run as the benches know it, for its own seed or for several; all of it is checked on the way."""
+        from rheostat.forecast.registry import check_candidates
+        from rheostat.lab.experiment.simulated import Scenario
+
+        check_candidates(self.forecast.candidates)
+        plant, load = read_plant(self.job), read_load(self.load)
+        policy_maker(*self.policy_named())
+        duration_s = natural_length_s(load) if self.duration_s is None else self.duration_s
+        bare = Scenario(
+            plant,
+            load,
+            duration_s,
+            self.interval_s,
+            self.slo,
+            self.guards,
+            failures_s=tuple(self.failures_s),
+            settings=self.settings(duration_s),
+            foresight=self.forecast,
+        )
+        return replace(bare, start=self._start(bare, plant, seeds or (self.seed,)))
+
+    def settings(self, duration_s: float) -> dict[str, Any]:
+        """Return, as JSON values, what is needed to make job, load and policy again from a journal."""
+        keys = ("job", "load", "policy", "seed", "interval_s", "start", "failures_s")
+        return {"engine": "simulated", "duration_s": duration_s, **{key: getattr(self, key) for key in keys}}
+
+    def _start(self, scenario: Scenario, plant: Plant, seeds: Sequence[int]) -> Allocation:
+        from rheostat.control.limits import clip, limits
+        from rheostat.lab.experiment.simulated import peak_allocation
+
+        allowed = limits(plant.spec(), self.slo)
+        if self.start == "peak":
+            # Every seed may have a load of its own, and all start alike.
+            peaks = [peak_allocation(replace(scenario, load=scenario.load_of(seed))) for seed in seeds]
+            most = {name: max(peak.tasks[name] for peak in peaks) for name in allowed.operators}
+            return clip(peaks[0].with_tasks(most), allowed)[0]
+        if self.start == "min":
+            least = {name: bounds.min for name, bounds in allowed.operators.items()}
+            return clip(plant.start().with_tasks(least), allowed)[0]
+        for name in self.start:
+            if name not in allowed.operators:
+                raise InvalidValue(f"start: {name!r} cannot be tuned, {nearest(name, allowed.operators)}")
+        chosen = plant.start().with_tasks(self.start)
+        fitting, why = clip(chosen, allowed)
+        if fitting != chosen:
+            raise InvalidValue(f"start {chosen} is not allowed: {why}")
+        return chosen
+
+
+def load_config(file: str | Path) -> Config:
+    """Read a YAML file and check all of it: nothing in it is ever silently ignored."""
+    config = make_config(read_yaml(file))
+    config.scenario()
+    return config
+
+
+def make_config(
+    values: Mapping[str, Any],
+    promises: Mapping[str, Any] | None = None,
+    policies: Sequence[Named] | None = None,
+) -> Config:
+    """Make a Config from plain values; the errors name the key and the value.
+
+    `promises` are keys of the Slo that go above those of the values. Of the default promises, the headroom is
+    dropped where one of the policies that will run sets a factor of its own; one that was given never is.
+    """
+    given = plain(values, "")
+    slo = given.get("slo")
+    if slo is None:
+        chosen = [named(given.get("policy", "ds2"), "name", "policy")] if policies is None else policies
+        slo = {"max_latency_s": DEFAULT_SLO.max_latency_s}
+        slo |= {} if own_factor(chosen) else {"headroom": DEFAULT_SLO.headroom}
+    if isinstance(slo, Mapping):
+        slo = {**slo, **plain(promises or {}, "slo")}
+    try:
+        return Config(**{**given, "slo": slo})
+    except ValidationError as error:
+        raise InvalidValue("; ".join(dict.fromkeys(_sentence(each) for each in error.errors()))) from error
+
+
+def _sentence(error: Mapping[str, Any]) -> str:
+    # Of a union (text or mapping) pydantic names the member that did not fit: that is no key of the user's.
+    place = [part for part in error["loc"] if part not in ("str", "dict[str,any]", "dict[str,int]")]
+    place = [part for part in place if not str(part).startswith(("literal[", "constrained"))]
+    key, value = ".".join(str(part) for part in place), error.get("input")
+    if error["type"] in UNKNOWN:
+        return f"unknown key {key!r}, {nearest(key, Config.model_fields)}"
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])  # our own words, with the path
+    return f"{key} {worded(error['msg'])}, not {value!r}"

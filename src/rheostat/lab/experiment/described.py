@@ -1,0 +1,141 @@
+"""Simulated jobs, loads and policies from what a file or a command line says about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, fields, make_dataclass, replace
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from rheostat.config.build import build, path
+from rheostat.config.named import named
+from rheostat.engine.simulated.curves import UNLIMITED, Curve, Linear, Power, Table, Usl
+from rheostat.engine.simulated.plant import Plant, PlantOperator
+from rheostat.engine.testbed.loads import LOADS, Load, Permutation, Trace
+from rheostat.errors import InvalidValue, nearest
+from rheostat.job.graph import Edge, Graph
+from rheostat.lab.experiment.clairvoyant import Clairvoyant
+from rheostat.lab.jobs import job
+
+if TYPE_CHECKING:
+    from rheostat.lab.experiment.simulated import PolicyMaker
+
+CURVES: Mapping[str, type[Linear | Power | Usl | Table]] = {
+    "linear": Linear,
+    "power": Power,
+    "amdahl": Usl,
+    "usl": Usl,
+    "table": Table,
+}
+"""Kinds of ability curve; Amdahl's law is the universal one without kappa."""
+
+
+def _keys(cls: Any, *left_out: str) -> list[tuple[str, Any, Any]]:
+    """Return name, type and default of a dataclass's fields, as `make_dataclass` wants them."""
+    hints = get_type_hints(cls)
+    return [
+        (f.name, hints[f.name], field(default=f.default, default_factory=f.default_factory))
+        for f in fields(cls)
+        if f.name not in left_out
+    ]
+
+
+# Both follow the dataclasses that they describe, key by key: what is added there can be written in a file at once.
+OPERATOR: type[Any] = make_dataclass("Operator", _keys(PlantOperator, "name", "curve"), frozen=True)
+"""The keys of an operator, besides its name and its curve."""
+JOB: type[Any] = make_dataclass(
+    "Job",
+    [
+        ("name", str),
+        ("sources", Mapping[str, float]),
+        ("operators", Mapping[str, dict[str, Any]]),
+        ("edges", tuple[Edge, ...], field(default=())),
+        *_keys(Plant, "name", "graph", "operators", "unit_per_s"),
+    ],
+    frozen=True,
+)
+"""The keys of a job."""
+CLAIRVOYANT: type[Any] = make_dataclass(
+    "Clairvoyant",
+    [("horizon_s", float | None, None), *_keys(Clairvoyant, "ability", "peak", "horizon_s")],
+    frozen=True,
+)
+"""The clairvoyant's options; what it knows comes from the scenario."""
+
+
+def read_plant(value: str | Mapping[str, Any], where: str = "job") -> Plant:
+    """Return a built-in job by name, or the one that a mapping describes."""
+    if isinstance(value, str):
+        return job(value)
+    described = build(JOB, value, where)
+    rest = {f.name: getattr(described, f.name) for f in fields(described)}
+    sources, operators, edges = rest.pop("sources"), rest.pop("operators"), rest.pop("edges")
+    # A source that is not described only reads: it never limits and is not tuned.
+    readers = [PlantOperator(name, pinned_tasks=1) for name in sources if name not in operators]
+    tuned = [_operator(name, values, path(where, "operators", name)) for name, values in operators.items()]
+    plant_operators = (*readers, *tuned)
+    try:
+        graph = Graph(tuple(o.name for o in plant_operators), edges, tuple(sources))
+        plant = Plant(graph=graph, operators=plant_operators, unit_per_s=sources, **rest)
+        plant.spec()
+    except InvalidValue as error:
+        raise InvalidValue(f"{where}: {error}") from error
+    return plant
+
+
+def _operator(name: str, values: Mapping[str, Any], where: str) -> PlantOperator:
+    rest = dict(values)
+    curve = _curve(rest.pop("curve"), path(where, "curve")) if "curve" in rest else UNLIMITED
+    described = build(OPERATOR, rest, where)
+    try:
+        return PlantOperator(name, curve, **{f.name: getattr(described, f.name) for f in fields(described)})
+    except InvalidValue as error:
+        raise InvalidValue(f"{where}: {error}") from error
+
+
+def _curve(value: Any, where: str) -> Curve:
+    if not isinstance(value, Mapping):
+        raise InvalidValue(f"{where} must be a mapping with a kind ({', '.join(CURVES)}), not {value!r}")
+    rest = dict(value)
+    kind = rest.pop("kind", None)
+    if kind not in CURVES:
+        raise InvalidValue(f"{where}.kind must be one of {', '.join(CURVES)}, not {kind!r}")
+    if kind == "amdahl" and "kappa" in rest:
+        raise InvalidValue(f"{where}.kappa: Amdahl's law has none, with it the kind is usl")
+    return build(CURVES[kind], rest, where)
+
+
+def read_load(value: str | Mapping[str, Any]) -> Load:
+    """Return a load by shape and parameters."""
+    shape, parameters = named(value, "shape", "load")
+    if shape not in LOADS:
+        raise InvalidValue(f"unknown load {shape!r}, {nearest(shape, LOADS)}")
+    return build(LOADS[shape], parameters, f"load {shape}")
+
+
+def natural_length_s(load: Load) -> float:
+    """Return how long a load plays by itself: a permutation or a trace once, everything else two hours."""
+    if isinstance(load, Permutation):
+        return load.top * load.repeats * load.hold_s
+    return load.length_s if isinstance(load, Trace) else 7200.0
+
+
+def policy_maker(name: str, options: Mapping[str, Any]) -> PolicyMaker:
+    """Return what makes the policy for a scenario and a seed; wrong options are an error here, not later."""
+    if name == "clairvoyant":
+        return _clairvoyant_maker(options)
+    from rheostat.policy.registry import make_policy
+
+    policy = make_policy(name, options)
+    return lambda _scenario, _seed: policy
+
+
+def _clairvoyant_maker(options: Mapping[str, Any]) -> PolicyMaker:
+    from rheostat.lab.experiment.simulated import make_clairvoyant
+
+    own = build(CLAIRVOYANT, options, "policy clairvoyant")
+
+    def make(scenario: Any, seed: int) -> Any:
+        given = {f.name: value for f in fields(own) if (value := getattr(own, f.name)) is not None}
+        return replace(make_clairvoyant(scenario, seed), **given)
+
+    return make

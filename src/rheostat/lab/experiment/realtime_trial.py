@@ -1,0 +1,230 @@
+"""One run of a paced pipeline in real-time mode: a Kafka broker, a load, a policy, in a process of its own.
+
+The broker is the witness: what was written to the output topic, and when, tells latency and downtime; the last count
+of every key is held against a batch computation over the input topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from rheostat.clock import WallClock
+from rheostat.control.controller import Step
+from rheostat.engine.simulated import Plant
+from rheostat.engine.spark.pipeline import Staged
+from rheostat.engine.spark.session.log4j import quiet
+from rheostat.engine.testbed.schedule import Schedule
+from rheostat.engine.testbed.simulated import SimulatedTestbed
+from rheostat.job.allocation import Allocation
+from rheostat.job.slo import Slo
+from rheostat.kafka import output as kafka_output
+from rheostat.kafka.broker import APPEND_TIME, Broker
+from rheostat.kafka.jars import connector_jars
+from rheostat.kafka.load import start_load
+from rheostat.lab.experiment.processes import in_own_process
+from rheostat.lab.jobs.realtime import JOBS
+from rheostat.lab.workload.realtime import RECIPES, StagePace, realtime_pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rheostat.api.scaler import Scaler
+
+Tell = Callable[[str], None]
+DRAIN_S = 240.0
+"""After the load's end, results are waited for at most so long."""
+SOURCE, SINK = "input", "output"
+
+
+@dataclass(frozen=True)
+class RealTimeTrial:
+    """Everything that decides a run."""
+
+    pipeline: str
+    schedule: Schedule
+    way: str
+    """A policy with its options."""
+    paces: Mapping[str, StagePace]
+    slots: int = 24
+    partitions: int = 2
+    start: Mapping[str, int] | None = None
+    slo: Slo = Slo()
+    interval_s: float = 5.0
+    window_s: float = 20.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class RealTimeRun:
+    """What a trial came to. Moments are seconds since the load's first second."""
+
+    trial: RealTimeTrial
+    steps: tuple[Step, ...]
+    start_s: float
+    end_s: float
+    """When the load ended."""
+    drained_s: float | None
+    """When every record had its result; None when that took too long."""
+    latency: kafka_output.Latency | None
+    silences_s: tuple[float, ...]
+    """Of every change: the longest time without output around it."""
+    records: int
+    keys_wrong: int
+    repeated: int
+    """Results that were written twice, as an at-least-once sink may."""
+
+
+def run_realtime_trials(trials: Sequence[RealTimeTrial], tell: Tell) -> list[RealTimeRun]:
+    """Run trials one after the other, each in a process of its own."""
+    done = []
+    for number, trial in enumerate(trials, start=1):
+        tell(f"{number} of {len(trials)}: {trial.pipeline}, {trial.way}, {trial.schedule.seconds} s")
+        done.append(in_own_process(run_realtime_trial, trial))
+    return done
+
+
+def run_realtime_trial(trial: RealTimeTrial) -> RealTimeRun:
+    """Run one trial in this process, which must not hold a Spark yet."""
+    from rheostat.api.autoscale import autoscale
+    from rheostat.config.named import parse_named
+    from rheostat.policy.registry import make_policy
+
+    with TemporaryDirectory(prefix="rheostat-realtime-") as folder, Broker() as broker:
+        open_topics(broker, trial.partitions)
+        spark = local_session(trial.slots, quiet(Path(folder)))
+        try:
+            staged = realtime_pipeline(
+                trial.pipeline,
+                servers=broker.bootstrap,
+                source=SOURCE,
+                sink=SINK,
+                checkpoint=f"{folder}/checkpoint",
+                paces=trial.paces,
+                seed=trial.seed,
+            )
+            with autoscale(
+                staged,
+                mode="realtime",
+                slo=trial.slo,
+                policy=make_policy(*parse_named(trial.way)),
+                journal=f"{folder}/journal.db",
+                interval_s=trial.interval_s,
+                window_s=trial.window_s,
+                start=None if trial.start is None else Allocation(trial.start),
+                seed=trial.seed,
+                testbed=_testbed(trial),
+            ) as scaler:
+                clock = WallClock()
+                warm(scaler, clock)
+                seen = len(scaler.steps)
+                with start_load(broker.bootstrap, SOURCE, trial.schedule, last_s=trial.schedule.seconds) as load:
+                    scaler.resume()
+                    sent = load.wait()
+                end_s = clock.now()
+                steps = scaler.steps[seen:]
+            due = expected(spark, staged)
+            outputs = drained(broker.bootstrap, due, clock)
+            for query in scaler.queries:
+                query.stop()
+        finally:
+            spark.stop()
+    start_s, wrong = sent.start_s, keys_wrong(outputs, due)
+    inside = kafka_output.between(outputs, int(start_s * 1e3), int(end_s * 1e3))
+    return RealTimeRun(
+        trial=trial,
+        steps=steps,
+        start_s=start_s,
+        end_s=end_s - start_s,
+        drained_s=None if wrong else max((output.at_ms for output in outputs), default=0) / 1e3 - start_s,
+        latency=kafka_output.latency(inside),
+        silences_s=kafka_output.downtimes_s(
+            outputs, [step.observation.at_s for step in steps if step.intent is not None], end_s
+        ),
+        records=sent.delivered,
+        keys_wrong=wrong,
+        repeated=kafka_output.repetitions(outputs),
+    )
+
+
+def paces_of(plant: Plant) -> dict[str, StagePace]:
+    """Return the pace of every stage that is tuned, as the simulated twin has it."""
+    return {op.name: StagePace(op.curve, op.noise) for op in plant.operators if op.pinned_tasks is None}
+
+
+def _testbed(trial: RealTimeTrial) -> SimulatedTestbed | None:
+    """Return the simulated twin of a paced pipeline: trials are made there, and counted, not on the running job."""
+    job = JOBS.get(f"realtime-{trial.pipeline}")
+    return None if job is None else SimulatedTestbed(job(), trial.seed)
+
+
+def warm(scaler: Scaler, clock: WallClock) -> None:
+    """Pause the scaler until a first batch: neither a cold JVM nor a load that has not begun is to be answered."""
+    scaler.pause()
+    while not any(query.lastProgress is not None for query in scaler.queries):
+        clock.sleep_until(clock.now() + 0.2)
+
+
+def local_session(slots: int, conf: Mapping[str, str]) -> SparkSession:
+    """Start a Spark in this process, with slots for real-time mode and the connector for Kafka."""
+    from rheostat.engine.spark.session.session import started
+
+    return started(
+        {
+            "spark.app.name": "rheostat-realtime",
+            "spark.master": f"local[{slots}]",
+            "spark.jars": ",".join(map(str, connector_jars())),
+            "spark.sql.session.timeZone": "UTC",
+            **conf,
+        },
+        embedded=False,
+    )
+
+
+def counted(key: bytes | None, value: bytes | None) -> tuple[str, int, int]:
+    """Read a result as `lab.workload.realtime` writes it."""
+    number, event_ms = (value or b"0 0").split()
+    return (key or b"").decode(), int(number), int(event_ms)
+
+
+def expected(spark: SparkSession, staged: Staged) -> dict[str, int]:
+    """Compute every key's last count from the input topic, as a batch: no stream, no state, no pace."""
+    recipe = RECIPES[staged.name]
+    rows = (
+        spark.read.format("kafka")
+        .option("kafka.bootstrap.servers", staged.source.servers)
+        .option("subscribe", staged.source.topic)
+        .load()
+    )
+    rows = recipe.parse(rows)
+    for _, apply in recipe.stages:
+        rows = apply(rows)
+    if recipe.keyed is not None:
+        rows = recipe.keyed[1](rows)
+    found = recipe.write(rows).collect()
+    return {row["key"]: int(row["value"].split()[0]) for row in found}
+
+
+def open_topics(broker: Broker, partitions: int) -> None:
+    """Create the input and the output topic; the broker says when it had a result."""
+    broker.create(SOURCE, partitions)
+    broker.create(SINK, partitions, APPEND_TIME)
+
+
+def drained(
+    servers: str, due: Mapping[str, int], clock: WallClock, patience_s: float = DRAIN_S
+) -> list[kafka_output.Output]:
+    """Return the output, when every key has its last count, or patience has run out."""
+    deadline_s = clock.now() + patience_s
+    while keys_wrong(outputs := kafka_output.read(servers, SINK, counted), due) and clock.now() < deadline_s:
+        clock.sleep_until(clock.now() + 1.0)
+    return outputs
+
+
+def keys_wrong(outputs: Sequence[kafka_output.Output], due: Mapping[str, int]) -> int:
+    """Count the keys whose last count is not what it must be; one that must not be there is wrong, too."""
+    last = kafka_output.last_values(outputs)
+    return sum(last.get(key) != due.get(key) for key in last.keys() | due.keys())

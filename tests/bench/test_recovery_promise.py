@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from rheostat.cli.tables import recoveries
+from rheostat.cli.display.tables import recoveries
 from rheostat.engine.testbed.loads import Constant, Sine
 from rheostat.job.slo import Bounds, Slo
 from rheostat.lab.experiment.simulated import Comparison, Scenario, caught_up_s, compare

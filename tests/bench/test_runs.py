@@ -11,12 +11,12 @@ from rheostat.engine.testbed.loads import Constant, Permutation, Steps
 from rheostat.errors import InvalidValue
 from rheostat.job import Allocation, Bounds, Slo
 from rheostat.journal.memory import MemoryJournal
-from rheostat.lab.bench.fidelity import recovery_s, shown
 from rheostat.lab.bench.measure import Measure
 from rheostat.lab.data import data_folder
 from rheostat.lab.experiment.clairvoyant import smallest
 from rheostat.lab.experiment.simulated import Scenario, compare, make_clairvoyant, peak_allocation
 from rheostat.lab.jobs import job
+from rheostat.lab.papers.phoebe.recorded import recovery_s, shown
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.static import Static
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rheostat.cli.sparkline import sparkline
+from rheostat.cli.display.sparkline import sparkline
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ def bench(
     verbose: options.Verbose = False,
 ) -> None:
     """Measure speed and fidelity, each beside its goal."""
-    from rheostat.cli import logs
-    from rheostat.cli.output import check_writable, console, write_json
+    from rheostat.cli.display import logs
+    from rheostat.cli.display.output import check_writable, console, write_json
     from rheostat.errors import InvalidValue, nearest
     from rheostat.lab.bench.registry import BENCHES
 

@@ -43,10 +43,10 @@ def compare(
     trigger-interval, hpa and ds2; in real-time mode, whose jobs are wordcount and ysb: conttune, ds2 and dhalion, each
     with the simulator's prediction beside it. A journal holds the first policy's first seed.
     """
-    from rheostat.cli import logs, tables
-    from rheostat.cli.chosen import run_policies, write_page
-    from rheostat.cli.output import check_writable, console, write_json
-    from rheostat.cli.progress import bar
+    from rheostat.cli.display import logs, tables
+    from rheostat.cli.display.output import check_writable, console, write_json
+    from rheostat.cli.display.progress import bar
+    from rheostat.cli.scenario import run_policies, write_page
     from rheostat.config.reader import scalar
     from rheostat.errors import InvalidValue, nearest
     from rheostat.job.frozen import check_whole

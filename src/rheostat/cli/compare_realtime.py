@@ -36,7 +36,7 @@ def compare_realtime(
 ) -> None:
     """Predict with the simulator, run on Spark, and print both lines of every policy."""
     from rheostat.cli.compared import page_of, promised, telling
-    from rheostat.cli.output import console, write_json, write_text
+    from rheostat.cli.display.output import console, write_json, write_text
     from rheostat.config.reader import scalar
     from rheostat.errors import EngineError
     from rheostat.job.frozen import check_number, check_whole

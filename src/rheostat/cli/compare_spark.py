@@ -35,7 +35,7 @@ def compare_spark(
 ) -> None:
     """Run the ways one after the other and print a line for each."""
     from rheostat.cli.compared import page_of, promised, telling
-    from rheostat.cli.output import console, write_json, write_text
+    from rheostat.cli.display.output import console, write_json, write_text
     from rheostat.config.reader import scalar
     from rheostat.errors import EngineError
     from rheostat.job.frozen import check_number, check_whole

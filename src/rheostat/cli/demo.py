@@ -30,9 +30,9 @@ def demo(
 
     YSB on an embedded cluster; or WordCount in real-time mode, with a Kafka broker of its own.
     """
-    from rheostat.cli import logs
-    from rheostat.cli.live import live_view, status_line
-    from rheostat.cli.output import check_writable, console, write_json
+    from rheostat.cli.display import logs
+    from rheostat.cli.display.live import live_view, status_line
+    from rheostat.cli.display.output import check_writable, console, write_json
     from rheostat.errors import EngineError, InvalidValue, nearest
     from rheostat.journal.memory import MemoryJournal
 
@@ -75,8 +75,8 @@ def demo(
 
 def _realtime(seconds: int, html_file: str | None, json_file: str | None) -> None:
     """Run the demo of real-time mode."""
-    from rheostat.cli.live import live_view, status_line
-    from rheostat.cli.output import console, write_json, write_text
+    from rheostat.cli.display.live import live_view, status_line
+    from rheostat.cli.display.output import console, write_json, write_text
     from rheostat.errors import EngineError
     from rheostat.journal.memory import MemoryJournal
 

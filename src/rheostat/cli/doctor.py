@@ -48,7 +48,7 @@ def doctor(json_file: options.JsonFile = None) -> None:
     """
     from rich.table import Table
 
-    from rheostat.cli.output import check_writable, console, write_json
+    from rheostat.cli.display.output import check_writable, console, write_json
 
     check_writable(json=json_file)
     out = console(json_file)

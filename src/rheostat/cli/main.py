@@ -10,11 +10,11 @@ import typer
 
 from rheostat import __version__
 from rheostat.cli.bench import bench
+from rheostat.cli.catalog import jobs, loads, policies
 from rheostat.cli.compare import compare
 from rheostat.cli.demo import demo
 from rheostat.cli.doctor import doctor
 from rheostat.cli.kafka import kafka
-from rheostat.cli.lists import jobs, loads, policies
 from rheostat.cli.plan import plan
 from rheostat.cli.profile import profile
 from rheostat.cli.replay import replay

@@ -50,8 +50,8 @@ def plan(
     verbose: options.Verbose = False,
 ) -> None:
     """Plan capacity before a deployment: slots, memory and tasks for a rate."""
-    from rheostat.cli import logs
-    from rheostat.cli.output import check_writable, console, write_json, write_text
+    from rheostat.cli.display import logs
+    from rheostat.cli.display.output import check_writable, console, write_json, write_text
     from rheostat.lab.testbeds import place
 
     logs.configure(verbose)

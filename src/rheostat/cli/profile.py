@@ -45,9 +45,9 @@ def profile(
     Rates rise until a deployment's latency leaves the group of the others; then it is released. A policy that is later
     started with the same journal (phoebe, twres, anticipate) begins with the profile.
     """
-    from rheostat.cli import logs
+    from rheostat.cli.display import logs
+    from rheostat.cli.display.output import check_writable, console, write_json
     from rheostat.cli.journals import any_journal
-    from rheostat.cli.output import check_writable, console, write_json
     from rheostat.errors import InvalidValue
     from rheostat.lab.testbeds import place
     from rheostat.planner.journaled import notebook, profile_of

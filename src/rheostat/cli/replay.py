@@ -24,8 +24,8 @@ def replay(journal: JournalArgument, job: JobInJournal = None, json_file: option
 
     Exits with 1 when anything comes out differently.
     """
+    from rheostat.cli.display.output import check_writable, console, write_json
     from rheostat.cli.journals import journaled_jobs, old_journal
-    from rheostat.cli.output import check_writable, console, write_json
     from rheostat.control.replay import replay as decide_again
 
     check_writable(json=json_file)

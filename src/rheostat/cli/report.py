@@ -15,8 +15,8 @@ def report(
     out: Annotated[str, typer.Option(metavar="FILE.html", help="Where the page goes; - is stdout.")] = "report.html",
 ) -> None:
     """Write a page about a journaled job."""
+    from rheostat.cli.display.output import STDOUT, check_writable, write_text
     from rheostat.cli.journals import journaled_jobs, old_journal
-    from rheostat.cli.output import STDOUT, check_writable, write_text
     from rheostat.errors import InvalidValue
     from rheostat.report.journal_page import journal_page
 

@@ -29,8 +29,8 @@ def reproduce(
     verbose: options.Verbose = False,
 ) -> None:
     """Run a paper's comparison and print its tables beside ours."""
-    from rheostat.cli import logs
-    from rheostat.cli.output import check_writable, console, write_json, write_text
+    from rheostat.cli.display import logs
+    from rheostat.cli.display.output import check_writable, console, write_json, write_text
     from rheostat.errors import InvalidValue
     from rheostat.lab.papers.registry import SUITES, suite
 

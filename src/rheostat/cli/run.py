@@ -70,10 +70,10 @@ def run(
     import warnings
     from contextlib import suppress
 
-    from rheostat.cli import logs
-    from rheostat.cli.imported import imported
-    from rheostat.cli.live import change_line, live_view
-    from rheostat.cli.output import check_writable, console, write_text
+    from rheostat.cli.display import logs
+    from rheostat.cli.display.live import change_line, live_view
+    from rheostat.cli.display.output import check_writable, console, write_text
+    from rheostat.cli.user_function import imported
     from rheostat.errors import EngineError, InvalidValue, RheostatWarning, nearest
     from rheostat.journal import open_journal
 

@@ -25,10 +25,10 @@ def simulate(
     verbose: options.Verbose = False,
 ) -> None:
     """Run one policy on a simulated job and show what it decides."""
-    from rheostat.cli import logs, tables
-    from rheostat.cli.chosen import run_policies, write_page
-    from rheostat.cli.output import check_writable, console, write_json
-    from rheostat.cli.progress import live_steps
+    from rheostat.cli.display import logs, tables
+    from rheostat.cli.display.output import check_writable, console, write_json
+    from rheostat.cli.display.progress import live_steps
+    from rheostat.cli.scenario import run_policies, write_page
     from rheostat.errors import InvalidValue
 
     logs.configure(verbose)

@@ -25,7 +25,6 @@ from rheostat.report.drawing import (
     pens,
     stack,
 )
-from rheostat.report.figures import ABOVE
 from rheostat.report.words import number
 
 if TYPE_CHECKING:

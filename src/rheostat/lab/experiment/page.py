@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from rheostat.report import words
 from rheostat.report.html import Cell, Plot, Table, render
-from rheostat.report.journal_page import COLUMNS
 from rheostat.report.words import NONE
 
 if TYPE_CHECKING:

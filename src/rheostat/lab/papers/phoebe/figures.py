@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rheostat.lab.bench.fidelity import RECORDED_EVERY_S
 from rheostat.lab.papers.bars import LEGEND
 from rheostat.lab.papers.phoebe import paper
 from rheostat.lab.papers.phoebe.play import DURATION_S, Run, experiment
+from rheostat.lab.papers.phoebe.recorded import RECORDED_EVERY_S
 from rheostat.lab.papers.phoebe.runs import Found
 from rheostat.lab.papers.result import Drawing
 from rheostat.report.drawing import GREY, MARGIN, Figure, Panel, TimeAxis, Trace, base, grid, line, pens, stack

@@ -22,8 +22,8 @@ from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement
 from rheostat.journal.memory import MemoryJournal
-from rheostat.lab.bench.fidelity import RECORDED_EVERY_S, recovery_s, shown
 from rheostat.lab.jobs.phoebe import FAILURES_S, top_speed, ysb
+from rheostat.lab.papers.phoebe.recorded import RECORDED_EVERY_S, recovery_s, shown
 from rheostat.planner.profiling import Profiling, profiled
 from rheostat.policy.phoebe.outage import PREDICTED
 from rheostat.ports import Policy

@@ -7,10 +7,10 @@ from statistics import median
 
 import numpy as np
 
-from rheostat.lab.bench.fidelity import AFTER_S, BEFORE_S, recorded, recovery_errors, throughput_errors
 from rheostat.lab.papers.phoebe import measures, paper
 from rheostat.lab.papers.phoebe.measures import missed, near_optimal, saving
 from rheostat.lab.papers.phoebe.play import Run
+from rheostat.lab.papers.phoebe.recorded import AFTER_S, BEFORE_S, recorded, recovery_errors, throughput_errors
 from rheostat.lab.papers.phoebe.runs import Found, phoebe_row
 from rheostat.lab.papers.result import Cell
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rheostat.cli.display.output import write_text
 from rheostat.cli.journals import new_journal
-from rheostat.cli.output import write_text
 
 if TYPE_CHECKING:
+    from rheostat.cli.display.progress import Progress
     from rheostat.cli.options import Chosen
-    from rheostat.cli.progress import Progress
     from rheostat.lab.experiment.simulated import Comparison
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rheostat.cli.sparkline import sparkline
+from rheostat.cli.display.sparkline import sparkline
 
 if TYPE_CHECKING:
     from rich.table import Table

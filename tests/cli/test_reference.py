@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pathlib import Path
+from project import ROOT
 
 from rheostat.cli.reference import page, sentences, written
 from rheostat.engine.testbed.loads import LOADS, Steps
@@ -8,7 +8,7 @@ from rheostat.job.slo import Slo
 from rheostat.lab.experiment.config import Config
 from rheostat.policy.registry import POLICIES
 
-PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+PAGE = ROOT / "docs" / "configuration.md"
 
 
 def test_the_page_is_up_to_date() -> None:

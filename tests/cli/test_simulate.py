@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+from project import ROOT
 
 from .conftest import Command
 
 SHORT = ("--duration", 600, "--load", "steps:levels=2+6:hold_s=240")
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
+EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 
 
 def test_a_run_ends_with_a_summary(rheostat: Command) -> None:

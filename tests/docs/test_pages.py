@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from project import ROOT
 
 
 def blocks(page: str, language: str) -> list[str]:

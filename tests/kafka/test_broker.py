@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from kafka_world import new_topic, records, wait_until_gone
+from project import ROOT
 
 from rheostat.errors import EngineError, InvalidValue
 from rheostat.kafka import client as kafka_client
@@ -110,7 +111,7 @@ def test_the_command_runs_one_until_it_is_told_to_end(tmp_path: Path) -> None:
 
 
 def test_the_page_s_example_runs(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "realtime.md").read_text()
+    page = (ROOT / "docs" / "realtime.md").read_text()
     code = page.partition("## Kafka for development")[2].partition("```python\n")[2].partition("```")[0]
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

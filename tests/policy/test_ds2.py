@@ -5,12 +5,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from project import ROOT
 
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
@@ -257,7 +257,7 @@ SPLITTER, COUNT = "Splitter FlatMap", "Count -> Latency Sink"
 @pytest.fixture(scope="module")
 def recorded() -> list[dict[str, list[tuple[float, float]]]]:
     """DS2's recorded Flink word count: per epoch and operator, true processing and output rate of every instance."""
-    file = Path(__file__).parents[3] / "shared" / "data" / "ds2" / "flink_rates.csv"
+    file = ROOT.parent / "shared" / "data" / "ds2" / "flink_rates.csv"
     if not file.exists():
         pytest.skip("DS2's recorded rates are not there: this test reads ../shared/data/ds2 beside the project")
     epochs: list[dict[str, list[tuple[float, float]]]] = []

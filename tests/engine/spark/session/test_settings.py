@@ -1,0 +1,150 @@
+"""What a session must be like to be resized, and what is said when it is not."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from rheostat.engine.spark.session.session import (
+    classic_context,
+    refuse_connect,
+    session,
+    session_settings,
+    still_starting,
+)
+from rheostat.engine.spark.session.settings import NEEDED, check_master, missing_settings, untested_master
+from rheostat.errors import InvalidValue
+
+pytestmark = pytest.mark.cluster
+
+
+def settings(**changes: Any) -> dict[str, str]:
+    arguments = {"app_name": "a", "master": "local-cluster", "executors": (1, 3), "cores": 2, "memory_mb": 600}
+    return session_settings(**{**arguments, **changes})
+
+
+def keys(conf: dict[str, str]) -> set[str]:
+    return {m.key for m in missing_settings(conf)}
+
+
+def test_a_plain_spark_lacks_two_settings() -> None:
+    assert keys({}) == {"spark.stage.maxConsecutiveAttempts", "spark.executor.cores"}
+
+
+def test_what_a_session_sets_is_all_that_is_needed() -> None:
+    assert missing_settings(settings()) == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.dynamicAllocation.enabled", "true"),
+        ("spark.stage.maxConsecutiveAttempts", "4"),
+        ("spark.stage.maxAttempts", "3"),
+        ("spark.task.maxFailures", "1"),
+        ("spark.excludeOnFailure.application.fetchFailure.enabled", "TRUE"),
+        ("spark.executor.cores", "all"),
+    ],
+)
+def test_a_setting_that_contradicts_is_named_with_the_reason(key: str, value: str) -> None:
+    (missing,) = missing_settings({**settings(), key: value})
+    assert (missing.key, missing.found) == (key, value)
+    assert str(missing) == f"{key} is {value!r}, it must be {missing.needs}: {missing.why}"
+
+
+def test_every_needed_setting_says_why_and_takes_the_value_that_a_session_gives() -> None:
+    for setting in NEEDED:
+        assert len(setting.why) > 20
+        assert setting.value is None or setting.fits(setting.value)
+
+
+@pytest.mark.parametrize("master", ["local-cluster[6,1,512]", "spark://here:7077", "yarn", "k8s://https://here:443"])
+def test_masters_that_can_scale(master: str) -> None:
+    assert check_master(master) is None
+
+
+@pytest.mark.parametrize("master", ["local", "local[4]", "local[*]", "local[2,3]", "sc://here", "mesos://x", ""])
+def test_masters_that_cannot_scale(master: str) -> None:
+    problem = check_master(master)
+    assert problem is not None
+    assert repr(master) in problem
+
+
+def test_masters_that_nobody_has_tried_are_known() -> None:
+    assert untested_master("yarn")
+    assert not untested_master("local-cluster[6,1,512]")
+
+
+def test_the_embedded_cluster_is_made_to_measure_and_stays_off_the_network() -> None:
+    made = settings()
+    assert made["spark.master"] == "local-cluster[3,2,600]"
+    assert made["spark.cores.max"] == "6"
+    assert made["spark.driver.bindAddress"] == "127.0.0.1"
+
+
+def test_a_real_cluster_keeps_its_own_addresses_and_flags() -> None:
+    made = settings(master="spark://here:7077")
+    assert "spark.driver.host" not in made
+    assert "spark.executor.extraJavaOptions" not in made
+
+
+def test_settings_of_the_caller_are_added() -> None:
+    made = settings(conf={"spark.sql.shuffle.partitions": "7", "spark.stage.maxConsecutiveAttempts": "50"})
+    assert made["spark.sql.shuffle.partitions"] == "7"
+    assert made["spark.stage.maxConsecutiveAttempts"] == "50"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"executors": (5, 2)}, r"executors is \(5, 2\).*as in \(2, 5\)"),
+        ({"executors": (0, 2)}, r"executors\[0\] is 0"),
+        ({"executors": 3}, "executors is 3"),
+        ({"cores": 0}, "cores is 0"),
+        ({"memory_mb": 256}, "memory_mb is 256"),
+        ({"master": "local[4]"}, "no executors to add or remove"),
+        ({"master": "local-cluster[2,2,600]"}, "holds 2 executors"),
+        ({"conf": {"spark.dynamicAllocation.enabled": "true"}}, "dynamicAllocation.*blind to lag"),
+        ({"conf": {"spark.executor.cores": "4"}}, "arguments say '2'"),
+        ({"conf": {"spark.sql.shuffle.partitions": 4}}, "are strings"),
+    ],
+)
+def test_arguments_that_cannot_be_right_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidValue, match=message):
+        settings(**changes)
+
+
+@pytest.mark.parametrize(
+    "found", [{"SPARK_REMOTE": "sc://x"}, {"spark.remote": "local"}, {"spark.api.mode": "Connect"}]
+)
+def test_spark_connect_is_refused(found: dict[str, str]) -> None:
+    with pytest.raises(InvalidValue, match="cannot add or remove executors"):
+        refuse_connect(found)
+
+
+def test_spark_connect_in_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://localhost")
+    with pytest.raises(InvalidValue, match="SPARK_REMOTE"):
+        session()
+
+
+def test_a_session_that_runs_with_other_settings_is_not_reused(spark: SparkSession) -> None:
+    with pytest.raises(InvalidValue, match=r"stop it first.*spark\.master is 'local\[4\]'"):
+        session(executors=(1, 2))
+
+
+def test_a_classic_session_has_a_context(spark: SparkSession) -> None:
+    assert classic_context(spark) is spark.sparkContext
+
+
+def test_executors_that_have_not_registered_are_still_starting() -> None:
+    assert still_starting(("3", "1"), 5) == ["0", "2", "4"]
+
+
+@pytest.mark.parametrize("module", ["settings", "session", "executors", "java"])
+def test_importing_does_not_import_spark(module: str) -> None:
+    code = f"import sys, rheostat.engine.spark.{module}; sys.exit('pyspark' in sys.modules or 'py4j' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], env=dict(os.environ), check=False).returncode == 0

@@ -50,6 +50,29 @@ class Engine(Protocol):
         """
 
 
+class RunningJob(Engine, Protocol):
+    """An engine with the queries behind it: what a scaler holds."""
+
+    @property
+    def name(self) -> str:
+        """The job's name, under which it is journaled."""
+
+    @property
+    def queries(self) -> tuple[Any, ...]:
+        """The queries that run now; a restart replaces them."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether no query is active, and none is about to be."""
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why the last change was given up, or why no query is started again."""
+
+    def close(self) -> None:
+        """Finish or give up what is being done to the queries, and let go of them; they go on."""
+
+
 class Testbed(Protocol):
     """A place where an allocation can be tried without touching the running job."""
 
@@ -132,6 +155,10 @@ class Policy(Protocol[K]):
     @property
     def reads_partial_windows(self) -> bool:
         """Whether it wants to be asked even when the window is unusable (it must then look at `problem`)."""
+
+    @property
+    def wants_forecast(self) -> bool:
+        """Whether it decides from `Situation.forecast`, which may still be None."""
 
     def options(self) -> Mapping[str, Any]:
         """Return the options it was made with, as JSON values."""

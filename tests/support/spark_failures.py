@@ -272,15 +272,20 @@ def shrink_under_fire(world: World, scaler: Scaler, policy: Told) -> None:
     policy.want = 1
     step = until("a removal", removing, scaler)
     (victim,) = everyone - set(step.name.removeprefix("remove executors ").split(", "))
-    scaler._engine.patience_s = PATIENCE_S
+    engine_of(scaler).patience_s = PATIENCE_S
     world.kill(victim)
     world.say("killed while shrinking", victim=victim)
     until("one executor", settled(scaler, 1), scaler)
 
 
+def engine_of(scaler: Scaler) -> MicroBatchEngine:
+    assert isinstance(scaler._engine, MicroBatchEngine)
+    return scaler._engine
+
+
 def no_room(world: World, scaler: Scaler, policy: Told) -> None:
     """Ask for more executors than the cluster has."""
-    scaler._engine.patience_s = 3.0  # a minute is long for a test
+    engine_of(scaler).patience_s = 3.0  # a minute is long for a test
     policy.want = LARGEST + 2
     world.say("too many wanted")
     until("a partial change", lambda: any(s.observation.change is Change.PARTIAL for s in scaler.steps), scaler)
@@ -311,8 +316,7 @@ def full_disk(world: World, scaler: Scaler, policy: Told) -> None:
     before = intents(world)
     policy.want = LARGEST
     until("more such steps", steps_more(scaler, 3), scaler)
-    assert isinstance(scaler._engine, MicroBatchEngine)
-    status, wanted = scaler.status, scaler._engine.executors.wanted
+    status, wanted = scaler.status, engine_of(scaler).executors.wanted
     disk.pages = 1_000_000
     world.say("disk full", status=status, wanted=wanted)
     until("the change that was wanted", lambda: intents(world) > before, scaler)

@@ -22,8 +22,8 @@ from unittest.mock import patch
 from pyspark.sql import SparkSession
 
 import rheostat
+from rheostat.api.autoscale import slots_of
 from rheostat.api.scaler import Scaler
-from rheostat.engine.spark.executors.slots import slots_of
 from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, Checkpoint, set_for_now
 from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet

@@ -21,8 +21,7 @@ import rheostat
 from rheostat.api.scaler import Scaler
 from rheostat.clock import WallClock
 from rheostat.control.controller import Step
-from rheostat.engine.spark import realtime
-from rheostat.engine.spark.lifecycle import owner
+from rheostat.engine.spark.lifecycle import owner, watcher
 from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint
 from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet
@@ -132,7 +131,7 @@ def main(servers: str, folder: Path, topics: dict[str, str]) -> None:
         wait("all counts", complete, scaler)
         say(event="back", records=sum(due.values()), status=scaler.status)
         # A record that no stage can read, in front of everything that comes later.
-        realtime.BACK_OFF_S = (0.0, 0.1)
+        watcher.BACK_OFF_S = (0.0, 0.1)
         writer = producer(servers, {})
         writer.produce(topics["source"], b"poison")
         writer.flush()

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from rheostat.api.checks import ATTACHED, check_attach, refuse_second
 from rheostat.api.scaler import Scaler
-from rheostat.api.start import begin
-from rheostat.api.start_realtime import begin_realtime
+from rheostat.api.start import begin, begin_realtime
 from rheostat.clock import WallClock
 from rheostat.control.controller import Controller, Pace
 from rheostat.engine.batches.offsets import OffsetCounter
-from rheostat.engine.spark.executors.slots import slots_of
+from rheostat.engine.spark.executors.local import in_one_process
+from rheostat.engine.spark.executors.pool import Executors
+from rheostat.engine.spark.executors.slots import ExecutorSlots, FixedSlots, Slots
 from rheostat.engine.spark.lifecycle.restart import Pipeline, Start, at_once
 from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.engine.spark.pipeline import PipelineFunction, Staged
@@ -26,7 +28,7 @@ from rheostat.job.slo import Slo
 from rheostat.journal import open_journal
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.registry import make_policy
-from rheostat.ports import Journal, Testbed
+from rheostat.ports import Journal, RunningJob, Testbed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +59,7 @@ def autoscale(
     """Keep the executors of micro-batch queries, or the tasks of a real-time pipeline, at what the policy decides.
 
     Instead of running queries, `queries` may be a function that builds and starts one for an `Allocation` and returns
-    it. Then Rheostat starts it, where the journal says that it stopped, and builds it anew when its partitions are too
+    it. Then Rheostat starts it, where the journal says that it stopped, and restarts it when its partitions are too
     few for the slots that it needs. `name` is the job's name in the journal: by default the queries' names, or the
     function's.
 
@@ -73,7 +75,6 @@ def autoscale(
     )
     if mode == "realtime" and staged is None:
         raise InvalidValue("real-time mode needs a pipeline that says what its stages are: see rheostat.pipeline")
-    made: Any = _micro_batch(staged) if staged is not None else queries
     asked: dict[str, Any] = {
         "slo": slo,
         "journal": journal,
@@ -82,42 +83,26 @@ def autoscale(
         "counters": counters,
         "apply": apply,
     }
-    pipeline: Pipeline | None = None
-    listed: list[StreamingQuery] = []
-    if mode == "realtime":
-        session = _active()
-        slots = slots_of(session, executors)
+    opening: Opening
+    if mode == "realtime" and staged is not None:
+        opening = _open_realtime(staged, name, executors, window_s, start, rename_state, apply)
+    elif staged is not None or callable(queries):
+        opening = _open_pipeline(queries, staged, name, executors, asked)
     else:
-        bounds = checked_executors(executors)
-        pipeline = _pipeline(made) if callable(made) else None
-        listed = [] if callable(made) else list(made) if isinstance(made, Sequence) else [made]
-        session = check_attach(listed, bounds, **asked) if pipeline is None else pipeline.spark
-    if apply and not listed:
-        refuse_second()
-    if pipeline is not None:
-        name = name or (staged.name if staged is not None else _name(queries))
+        opening = _open_attached(queries, name, executors, asked)
     # What can be refused comes first: the engine already listens to Spark.
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     book = open_journal(journal) if isinstance(journal, str) else journal
     clock = WallClock()
-    engine: MicroBatchEngine | RealTimeEngine | None = None
-    controller: Controller[Any] | None = None
-    try:
-        if staged is not None and mode == "realtime":
-            engine = RealTimeEngine(session, staged, slots, clock, name=name or "", window_s=window_s)
-        else:
-            engine = MicroBatchEngine(
-                session,
-                pipeline or listed,
-                checked_executors(executors),
-                clock,
-                name=name or "",
-                window_s=window_s,
-                counters=counters,
-            )
+    undo = ExitStack()
+    with undo:
+        if book is not journal:
+            undo.callback(book.close)
+        job, begin = opening(clock)
+        undo.callback(job.close)
         rules = guards or Guards(shrink_over_slo=False)
         controller = Controller(
-            engine,
+            job,
             chosen,
             book,
             clock,
@@ -129,26 +114,82 @@ def autoscale(
             pace=Pace(lease_s=min(MOST_LEASE_S, 3 * interval_s + 10.0)),
             settings={"engine": "spark", "mode": mode, "interval_s": interval_s, "window_s": window_s},
         )
-        if isinstance(engine, RealTimeEngine):
-            begin_realtime(engine, controller, start, rename_state=rename_state)
-        elif pipeline is not None:
-            begin(pipeline, engine, controller, resize=apply)
-            check_attach(engine.queries, checked_executors(executors), **asked)
-        scaler = Scaler(controller, engine, clock, interval_s, own_journal=book is not journal)
-    except BaseException:
-        if engine is not None:
-            for query in engine.queries if not listed else ():
-                query.stop()
-        if controller is not None:
-            controller.stop()
-        if engine is not None:
-            engine.close()
-        if book is not journal:
-            book.close()
-        raise
+        undo.callback(controller.stop)
+        if begin is not None:
+            undo.callback(lambda: [query.stop() for query in job.queries])
+            begin(controller)
+        scaler = Scaler(controller, job, clock, interval_s, own_journal=book is not journal)
+        undo.pop_all()
     if apply:
         ATTACHED.add(scaler)
     return scaler
+
+
+Begin = Callable[[Controller[Any]], None]
+"""Starts the query under a controller."""
+Opening = Callable[[WallClock], tuple[RunningJob, Begin | None]]
+"""Makes the engine of a job that was checked; the second part is None where its queries run already."""
+
+
+def _open_attached(queries: Any, name: str | None, executors: tuple[int, int] | None, asked: dict[str, Any]) -> Opening:
+    """Check running queries and say how their engine is made."""
+    bounds = checked_executors(executors)
+    listed = list(queries) if isinstance(queries, Sequence) else [queries]
+    session = check_attach(listed, bounds, **asked)
+    window_s, counters = asked["window_s"], asked["counters"]
+
+    def opening(clock: WallClock) -> tuple[RunningJob, None]:
+        made = MicroBatchEngine(session, listed, bounds, clock, name=name or "", window_s=window_s, counters=counters)
+        return made, None
+
+    return opening
+
+
+def _open_pipeline(
+    queries: Any, staged: Staged | None, name: str | None, executors: tuple[int, int] | None, asked: dict[str, Any]
+) -> Opening:
+    """Check what starts a micro-batch query, and say how its engine is made and how it begins."""
+    bounds, session = checked_executors(executors), _active()
+    check_application(str(session.sparkContext.master), dict(session.sparkContext.getConf().getAll()))
+    start = queries if staged is None else lambda allocation: staged.start(_active(), allocation, realtime=False)
+    if asked["apply"]:
+        refuse_second()
+    called = name or (_name(queries) if staged is None else staged.name)
+    window_s, counters = asked["window_s"], asked["counters"]
+
+    def opening(clock: WallClock) -> tuple[RunningJob, Begin]:
+        pipeline = Pipeline(session, at_once(start))
+        made = MicroBatchEngine(session, pipeline, bounds, clock, name=called, window_s=window_s, counters=counters)
+
+        def start_under(controller: Controller[Any]) -> None:
+            begin(pipeline, made, controller, resize=asked["apply"])
+            check_attach(made.queries, bounds, **asked)
+
+        return made, start_under
+
+    return opening
+
+
+def _open_realtime(
+    staged: Staged,
+    name: str | None,
+    executors: tuple[int, int] | None,
+    window_s: float,
+    start: Allocation | None,
+    rename_state: bool,
+    apply: bool,
+) -> Opening:
+    """Check the slots of a real-time pipeline, and say how its engine is made and how it begins."""
+    session = _active()
+    slots = slots_of(session, executors)
+    if apply:
+        refuse_second()
+
+    def opening(clock: WallClock) -> tuple[RunningJob, Begin]:
+        made = RealTimeEngine(session, staged, slots, clock, name=name or "", window_s=window_s)
+        return made, lambda controller: begin_realtime(made, controller, start, rename_state=rename_state)
+
+    return opening
 
 
 def _active() -> SparkSession:
@@ -160,16 +201,16 @@ def _active() -> SparkSession:
     return session
 
 
-def _micro_batch(staged: Staged) -> Start:
-    """Return what starts a pipeline of stages as a micro-batch query."""
-    return lambda allocation: staged.start(_active(), allocation, realtime=False)
-
-
-def _pipeline(start: Start) -> Pipeline:
-    """Return a pipeline that is not started, in a Spark that can be resized."""
-    session = _active()
-    check_application(str(session.sparkContext.master), dict(session.sparkContext.getConf().getAll()))
-    return Pipeline(session, at_once(start))
+def slots_of(spark: SparkSession, executors: tuple[int, int] | None) -> Slots:
+    """Return the slots of a session's application; `executors` is left out where there are none to count."""
+    context, master = spark.sparkContext, str(spark.sparkContext.master)
+    if in_one_process(context):
+        if executors is not None:
+            raise InvalidValue(f"master {master!r} has no executors: leave executors=... out, its slots are fixed")
+        return FixedSlots(int(context.defaultParallelism))
+    least, most = checked_executors(executors)
+    check_application(master, dict(context.getConf().getAll()))
+    return ExecutorSlots(Executors.of(context), least, most)
 
 
 def _name(start: object) -> str:

@@ -6,7 +6,7 @@ Nothing runs by itself: Spark's progress is collected as it comes, and the windo
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rheostat.api.checks import check_counters, check_queries, refuse_live, session_of
@@ -29,10 +29,11 @@ LATE_S = 8.0
 
 
 class Collector:
-    """Makes a window when it is asked, and shows it again to whoever asks within the interval."""
+    """Makes a window when it is asked, and shows it again when asked within the interval."""
 
-    def __init__(self, engine: Engine, clock: Clock, interval_s: float) -> None:
-        self._engine, self._clock, self._interval_s = engine, clock, interval_s
+    def __init__(self, engine: Engine, job: str, counts: Callable[[], Counts], clock: Clock, interval_s: float) -> None:
+        self._engine, self._job, self._counts = engine, job, counts
+        self._clock, self._interval_s = clock, interval_s
         self._deadline = Deadline(LATE_S)
         self._lock = threading.Lock()
         self._seen_s = -interval_s
@@ -44,8 +45,7 @@ class Collector:
             now_s = self._clock.now()
             if not self._shown or now_s - self._seen_s >= self._interval_s:
                 window = self._window(now_s)
-                job = getattr(self._engine, "name", "") or "job"
-                self._shown, self._seen_s = list(families(job, window, self._counts())), now_s
+                self._shown, self._seen_s = list(families(self._job, window, self._counts())), now_s
             return iter(self._shown)
 
     def describe(self) -> Iterator[Metric]:
@@ -58,18 +58,12 @@ class Collector:
         except RheostatError as error:
             return Observation.blind(now_s, str(error))
 
-    def _counts(self) -> Counts:
-        engine = self._engine
-        if not isinstance(engine, MicroBatchEngine):
-            return Counts()
-        return Counts(engine.batches_done, engine.executors_seen, sum(bool(why) for why in engine.ended.values()))
-
 
 class Exporter:
     """A running exporter: its address, and its end. The queries go on without it."""
 
-    def __init__(self, server: Any, thread: threading.Thread, engine: Engine, host: str) -> None:
-        self._server, self._thread, self._engine = server, thread, engine
+    def __init__(self, server: Any, thread: threading.Thread, close: Callable[[], None], host: str) -> None:
+        self._server, self._thread, self._close = server, thread, close
         self.port = int(server.server_port)
         self.url = f"http://{host}:{self.port}/metrics"
 
@@ -80,8 +74,7 @@ class Exporter:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
-        if isinstance(self._engine, MicroBatchEngine):
-            self._engine.close()
+        self._close()
 
     def __enter__(self) -> Exporter:
         return self
@@ -111,14 +104,19 @@ def metrics(
     start = _client()
     clock = WallClock()
     if hasattr(queries, "observe"):
-        engine: Engine = queries  # type: ignore[assignment]
-    else:
-        engine = _engine(list(queries) if isinstance(queries, Sequence) else [queries], counters, window_s, clock)
+        given: Any = queries
+        job = getattr(given, "name", "") or "job"
+        return _serve(start, Collector(given, job, Counts, clock, interval_s), lambda: None, host, port)
+    engine = _engine(list(queries) if isinstance(queries, Sequence) else [queries], counters, window_s, clock)
+
+    def counts() -> Counts:
+        ended = engine.telemetry.ended.values()
+        return Counts(engine.telemetry.batches_done, engine.executors_seen, sum(bool(why) for why in ended))
+
     try:
-        return _serve(start, engine, Collector(engine, clock, interval_s), host, port)
+        return _serve(start, Collector(engine, engine.name, counts, clock, interval_s), engine.close, host, port)
     except BaseException:
-        if isinstance(engine, MicroBatchEngine) and engine is not queries:
-            engine.close()
+        engine.close()
         raise
 
 
@@ -139,7 +137,7 @@ def _engine(
     return MicroBatchEngine(session_of(queries), queries, (1, 1), clock, window_s=window_s, counters=counters)
 
 
-def _serve(start: Any, engine: Engine, collector: Collector, host: str, port: int) -> Exporter:
+def _serve(start: Any, collector: Collector, close: Callable[[], None], host: str, port: int) -> Exporter:
     from prometheus_client import CollectorRegistry
 
     registry = CollectorRegistry(auto_describe=False)
@@ -150,4 +148,4 @@ def _serve(start: Any, engine: Engine, collector: Collector, host: str, port: in
         raise InvalidValue(
             f"port {port} of {host} cannot be used ({error.strerror or error}): give another one, or 0 for any free one"
         ) from error
-    return Exporter(server, thread, engine, host)
+    return Exporter(server, thread, close, host)

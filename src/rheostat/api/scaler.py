@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from rheostat.clock import WallClock
 from rheostat.control.controller import Controller, Step
-from rheostat.engine.spark.microbatch import MicroBatchEngine
-from rheostat.engine.spark.realtime import RealTimeEngine
 from rheostat.errors import LeaseRefused, RheostatError
 from rheostat.job.decision import Decision
+from rheostat.ports import RunningJob
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -25,17 +24,17 @@ class Scaler:
     def __init__(
         self,
         controller: Controller[Any],
-        engine: MicroBatchEngine | RealTimeEngine,
+        job: RunningJob,
         clock: WallClock,
         interval_s: float,
         own_journal: bool = False,
     ) -> None:
-        self._controller, self._engine, self._clock, self._interval_s = controller, engine, clock, interval_s
+        self._controller, self._engine, self._clock, self._interval_s = controller, job, clock, interval_s
         self._steps: deque[Step] = deque(maxlen=KEPT_STEPS)
         self._error: BaseException | None = None
         self._refusal: LeaseRefused | None = None
         self._own_journal = own_journal
-        if engine.pipeline is None:  # a pipeline's controller has the lease before its query starts
+        if not controller.started:  # of a query that runs already: no other is started before the lease is there
             try:
                 controller.start()
             except LeaseRefused as refusal:
@@ -72,7 +71,7 @@ class Scaler:
     @property
     def holds(self) -> bool:
         """Whether it looks after a query that runs."""
-        return self._thread.is_alive() and not self._engine.over
+        return self._thread.is_alive() and not self._engine.ended
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -106,7 +105,7 @@ class Scaler:
         self.stop()
 
     def _work(self) -> None:
-        parts = [self._run, self._engine.finish, self._controller.stop, self._engine.close]
+        parts = [self._run, self._engine.close, self._controller.stop]
         if self._own_journal:
             parts.append(self._controller.journal.close)
         for part in parts:
@@ -116,23 +115,17 @@ class Scaler:
                 self._error = self._error or error
 
     def _run(self) -> None:
-        patience_s = self._clock.now() + self._controller.pace.lease_s + self._interval_s
-        while self._refusal is not None and not self._clock.wake.is_set():
-            self._clock.sleep_until(self._clock.now() + 1.0)
-            try:
-                self._controller.start()
-            except LeaseRefused as refusal:
-                self._refusal = refusal
-                if self._clock.now() > patience_s:
-                    # A dead controller's lease has run out by now: this one is alive.
-                    raise
-            else:
-                self._refusal = None
+        if self._refusal is not None:
+            self._controller.start_when_free(self._refused, self._clock.wake.is_set)
+            self._refusal = None
         self._controller.run(self._interval_s, each=self._keep)
-        if self._engine.over and self._engine.pipeline is not None and self._engine.pipeline.failure is not None:
-            raise self._engine.pipeline.failure
+        if self._engine.ended and self._engine.failure is not None:
+            raise self._engine.failure
+
+    def _refused(self, refusal: LeaseRefused) -> None:
+        self._refusal = refusal
 
     def _keep(self, step: Step) -> None:
         self._steps.append(step)
-        if self._engine.over:
+        if self._engine.ended:
             self._controller.halt()

@@ -1,7 +1,8 @@
-"""How a pipeline begins: with its checkpoint repaired, at the size at which the journal says that it stopped."""
+"""How a pipeline begins, in both modes: with its checkpoint repaired, at the size that the journal says it had."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import structlog
@@ -11,18 +12,19 @@ from rheostat.control.cycle import State
 from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint, Repartition
 from rheostat.engine.spark.lifecycle.restart import JOB, STARTED, Pipeline
 from rheostat.engine.spark.microbatch import MicroBatchEngine
+from rheostat.engine.spark.pipeline import Staged
+from rheostat.engine.spark.realtime import RealTimeEngine
 from rheostat.errors import LeaseRefused
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Observation
 from rheostat.job.record import IntentStep
-from rheostat.ports import Clock
 
 log = structlog.get_logger("rheostat.spark")
 
 
 def begin(pipeline: Pipeline, engine: MicroBatchEngine, controller: Controller[Any], *, resize: bool) -> None:
     """Take the job over and start its query with the executors that it had last."""
-    last = take_over(pipeline, controller, engine.clock)
+    last = take_over(pipeline, controller)
     cores, count = engine.executors.cores_per_executor, len(engine.executors.running())
     if resize:
         count = min(max(engine.least, (last.slots if last else 0) // cores), engine.most)
@@ -31,12 +33,43 @@ def begin(pipeline: Pipeline, engine: MicroBatchEngine, controller: Controller[A
     pipeline.begin(Allocation({JOB: max(count, 1) * cores}))
 
 
-def take_over(pipeline: Pipeline, controller: Controller[Any], clock: Clock) -> Allocation | None:
+def begin_realtime(
+    engine: RealTimeEngine, controller: Controller[Any], start: Allocation | None, *, rename_state: bool = False
+) -> None:
+    """Take the job over and start its query with the tasks that it had last."""
+    engine.claim()
+    last = take_over(engine.pipeline, controller)
+    checkpoint = Checkpoint(engine.spark, engine.staged.checkpoint)
+    if rename_state and checkpoint.done >= 0:
+        checkpoint.rename(str(engine.spark.version))
+    state = checkpoint.state()
+    spare = engine.slots.available() - engine.partitions
+    engine.begin(beginning(engine.staged, last, start, spare, None if state is None else state.partitions))
+
+
+def beginning(
+    staged: Staged, last: Allocation | None, start: Allocation | None, spare: int, partitions: int | None
+) -> Allocation:
+    """Return what to begin with: what ran last, else what was asked for, else an equal share of the slots.
+
+    The state has as many partitions as its checkpoint says, whatever else was asked for. A stage that begins too small
+    is seen only when its first batch ends, which can be late by any time: so all slots are used.
+    """
+    names = staged.names[1:]
+    tasks = dict.fromkeys(names, max(1, spare // len(names)))
+    for known in (start, last):
+        tasks |= {name: count for name, count in (known.tasks.items() if known else ()) if name in tasks}
+    if partitions is not None and staged.keyed:
+        tasks[staged.keyed] = partitions
+    return Allocation(tasks)
+
+
+def take_over(pipeline: Pipeline, controller: Controller[Any]) -> Allocation | None:
     """Take the job's lease, repair what a kill left behind, and return what ran last, where the journal says it.
 
     In that order: as long as another controller has the lease, its query may use the same checkpoint.
     """
-    take(controller, clock)
+    controller.start_when_free(_wait_warning())
     journal, job = controller.journal, controller.mind.spec.name
     entry = journal.latest(job, "intent_step")
     step = entry.record if entry is not None and isinstance(entry.record, IntentStep) else None
@@ -46,19 +79,16 @@ def take_over(pipeline: Pipeline, controller: Controller[Any], clock: Clock) -> 
     return last_allocation(controller.state, step, moved, seen)
 
 
-def take(controller: Controller[Any], clock: Clock) -> None:
-    """Start the controller; the lease of one that was killed is waited for, since the job waits for this one."""
-    deadline_s, told = clock.now() + controller.pace.lease_s + 1.0, False
-    while True:
-        try:
-            return controller.start()
-        except LeaseRefused as refusal:
-            if clock.now() > deadline_s:
-                raise  # a dead controller's lease would have expired: this one lives
-            if not told:
-                log.warning("waiting for the lease", error=str(refusal))
-                told = True
-            clock.sleep_until(clock.now() + 1.0)
+def _wait_warning() -> Callable[[LeaseRefused], None]:
+    """Return what warns once that the lease of a killed controller is waited for."""
+    refusals: list[LeaseRefused] = []
+
+    def warn(refusal: LeaseRefused) -> None:
+        if not refusals:
+            log.warning("waiting for the lease", error=str(refusal))
+        refusals.append(refusal)
+
+    return warn
 
 
 def repair(pipeline: Pipeline, step: IntentStep | None) -> bool:

@@ -127,6 +127,33 @@ class Controller(Generic[K]):
         self.state, self.knowledge = remember(self.journal, self.mind)
         self._write(self._run_record(self.mind))
 
+    def start_when_free(
+        self,
+        refused: Callable[[LeaseRefused], object] = lambda _: None,
+        given_up: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Start, and wait for the lease while another controller holds it; `refused` is called at every refusal.
+
+        The lease of a killed controller expires. One that is still held after that belongs to a living one, and the
+        refusal is raised.
+        """
+        deadline_s = self.clock.now() + self.pace.lease_s + 1.0
+        while not given_up():
+            try:
+                self.start()
+            except LeaseRefused as refusal:
+                if self.clock.now() > deadline_s:
+                    raise
+                refused(refusal)
+            else:
+                return
+            self.clock.sleep_until(self.clock.now() + 1.0)
+
+    @property
+    def started(self) -> bool:
+        """Whether it holds the lease."""
+        return self._lease is not None
+
     def stop(self) -> None:
         """Keep a snapshot and give the lease back."""
         if self._lease is None:
@@ -336,4 +363,4 @@ class Controller(Generic[K]):
 def _looks_ahead(mind: Mind[Any]) -> bool:
     """Whether a promise or the policy needs to know the load to come."""
     promised = mind.slo.max_recovery_s is not None and mind.guards.recovery_floor
-    return promised or bool(getattr(mind.policy, "wants_forecast", False))
+    return promised or mind.policy.wants_forecast

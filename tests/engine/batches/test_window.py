@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rheostat.engine.batches.observation import job_reading
 from rheostat.engine.batches.offsets import (
     KafkaCounter,
     OffsetCounter,
@@ -17,7 +18,6 @@ from rheostat.engine.batches.offsets import (
 )
 from rheostat.engine.batches.probe import Probe
 from rheostat.engine.batches.progress import Batch, SourceProgress, parse_progress
-from rheostat.engine.batches.readings import job_reading
 from rheostat.engine.batches.stage import Stage, parse_stage
 from rheostat.engine.batches.window import QueryWindow, query_window, unsettled
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import rheostat
-from rheostat.api.start_realtime import beginning
+from rheostat.api.start import beginning
 from rheostat.engine.spark.pipeline import Builder, PipelineFunction, Staged
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation

@@ -18,6 +18,7 @@ from rheostat.engine.batches.bottleneck import gc_share, hindrances
 from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.engine.batches.probe import Probe, read_probe
 from rheostat.engine.batches.progress import Batch, SourceProgress
+from rheostat.engine.batches.selection import window_start_s
 from rheostat.engine.batches.stage import Stage, widest
 from rheostat.job.observation import BatchTime, Latency
 
@@ -27,6 +28,7 @@ BACK_TO_BACK = 0.9
 """Share of the time in which triggers are active from which on there is no idle gap."""
 BEHIND = 1.02
 """Arrivals beyond this multiple of what was processed are overload, not the jitter of batch borders."""
+CALM = Latency(0, 0, 0, 0, 0, 0)
 SAMPLES = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Records of a batch arrived evenly since the batch before: latency is sampled at these shares of that span."""
 
@@ -73,6 +75,66 @@ class QueryWindow:
     batch_time: BatchTime | None = None
     settled: bool = True
     """False when only what came and what waits is told: its batches ran at another size."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryView:
+    """What is known of one query at a moment: its finished batches, oldest first, and what it does now."""
+
+    batches: Sequence[Batch]
+    stages: Sequence[Stage]
+    counters: Counters
+    now_s: float
+    window_s: float
+    changed_s: float
+    """End of the last change of size: batches that began earlier ran at another size."""
+    quiet_s: float
+    """Last moment at which the query is known to have rested."""
+    active: bool
+    """Whether a trigger is active."""
+    slots: int
+    slots_during: SlotsDuring
+
+    @property
+    def resting(self) -> bool:
+        """Whether the last trigger found nothing new, and the query waits for the next."""
+        return self.quiet_s >= self.now_s
+
+
+def read_query(view: QueryView) -> tuple[QueryWindow | None, str | None]:
+    """Return one query's part of the window, and why nothing can be decided from it, where that is so."""
+    calm_s = view.now_s - max(view.changed_s, view.quiet_s)
+    since_s = window_start_s(
+        view.batches,
+        view.now_s,
+        view.window_s,
+        view.changed_s,
+        rested_s=view.quiet_s,
+        overdue=calm_s > view.window_s,
+    )
+    found = query_window(
+        view.batches,
+        view.stages,
+        view.counters,
+        view.now_s,
+        since_s,
+        view.active,
+        view.slots,
+        view.window_s,
+        view.quiet_s,
+        view.slots_during,
+    )
+    if isinstance(found, QueryWindow):
+        return found, None
+    if view.resting and view.now_s - view.changed_s >= view.window_s:
+        # Nothing to do for a whole window is a window too.
+        return idle_window(view.now_s, view.window_s), None
+    return unsettled(view.batches, view.counters, view.now_s, view.active, view.window_s, view.quiet_s), found
+
+
+def idle_window(now_s: float, window_s: float) -> QueryWindow:
+    """Return the window of a query that has had nothing to do for all of it."""
+    return QueryWindow(now_s - window_s, now_s, 0, 0.0, 0.0, 0.0, 0.0, 0.0, False, CALM, 0.0, 0.0, 0.0, 0, 0, 0, {}, ())
 
 
 def query_window(

@@ -8,25 +8,25 @@ counted before anything is stopped. A query that fails, as it does when an execu
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import structlog
-
 from rheostat.engine.batches.lateness import Chain, worth_waiting_s
+from rheostat.engine.batches.observation import JobView, observe_stages
 from rheostat.engine.batches.offsets import KafkaCounter
 from rheostat.engine.batches.progress import Batch, parse_progress
 from rheostat.engine.batches.realtime_window import Arrived, RealTimeWindow, Running, arrival_rate, realtime_window
+from rheostat.engine.batches.selection import window_start_s
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.spark.executors.slots import Slots
 from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint, StateStore
 from rheostat.engine.spark.lifecycle.downtime import Downtime, expected_downtime_s
 from rheostat.engine.spark.lifecycle.owner import Owner
 from rheostat.engine.spark.lifecycle.restart import Pipeline
+from rheostat.engine.spark.lifecycle.watcher import Watcher
 from rheostat.engine.spark.pipeline import BATCH_S, Staged
 from rheostat.engine.spark.telemetry.feed import Feed
 from rheostat.engine.spark.telemetry.stages import Stages
@@ -45,15 +45,7 @@ if TYPE_CHECKING:
 
 KEPT = 512
 ARRIVALS_KEPT = 1024
-WATCH_S = 0.2
-"""Between two looks at whether the query still runs."""
-BACK_OFF_S: tuple[float, ...] = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""How long a query that failed waits for its next start, by how often it failed without finishing a batch."""
 POLL_S = 0.2
-TWO_DRIVERS = "CONCURRENT_STREAM_LOG_UPDATE"
-"""Spark's name for finding that somebody else has written the same batch."""
-
-log = structlog.get_logger("rheostat.spark")
 
 
 class RealTime:
@@ -119,8 +111,6 @@ class RealTimeEngine:
         self.pipeline = Pipeline(spark, lambda allocation: staged.drawn(spark, allocation), clock, shape)
         self.topic = TopicEnds(spark, staged.source.servers, staged.source.topic, staged.source.options)
         self.partitions = self.topic.partitions()
-        self.failures: list[str] = []
-        """With what the query failed, since it last finished a batch."""
         self._feed = Feed()
         spark.streams.addListener(self._feed)
         self._stages = Stages(spark.sparkContext)
@@ -135,10 +125,8 @@ class RealTimeEngine:
         self._started_s = clock.now()
         self._tasks: dict[str, int] = {}
         self._downtimes: list[Downtime] = []
-        self._given_up = False
-        self._closed = threading.Event()
         self._owner = Owner(Checkpoint(spark, staged.checkpoint), clock)
-        self._watcher = threading.Thread(target=self._watch, name="rheostat-watcher", daemon=True)
+        self._watcher = Watcher(self.name, self.pipeline, self._owner, self._await_own_slots)
 
     # -- what the scaler needs -----------------------------------------------------------------------------------
 
@@ -148,11 +136,17 @@ class RealTimeEngine:
         return () if self.pipeline.query is None else (self.pipeline.query,)
 
     @property
-    def over(self) -> bool:
+    def ended(self) -> bool:
         """Whether the query was stopped by someone else, or fails whenever it is started."""
         if self.pipeline.doing:
             return False
-        return self._given_up or any(not query.isActive and query.exception() is None for query in self.queries)
+        stopped = any(not query.isActive and query.exception() is None for query in self.queries)
+        return self._watcher.given_up or stopped
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why the last restart was given up."""
+        return self.pipeline.failure
 
     def claim(self) -> None:
         """Wait until no other driver works on the checkpoint; refuse where one goes on."""
@@ -167,18 +161,16 @@ class RealTimeEngine:
         self.pipeline.begin(allocation)
         self._watcher.start()
 
-    def finish(self) -> None:
-        """Let nothing more be done to the query."""
-        self._closed.set()
-        self.pipeline.finish()
-
     def close(self) -> None:
-        """Stop listening."""
-        self._closed.set()
-        if not any(query.isActive for query in self.queries):
-            self._owner.release()
-        self.spark.streams.removeListener(self._feed)
-        self.topic.close()
+        """Let nothing more be done to the query, and stop listening."""
+        self._watcher.closed.set()
+        try:
+            self.pipeline.finish()
+        finally:
+            if not any(query.isActive for query in self.queries):
+                self._owner.release()
+            self.spark.streams.removeListener(self._feed)
+            self.topic.close()
 
     # -- the port ------------------------------------------------------------------------------------------------
 
@@ -251,55 +243,35 @@ class RealTimeEngine:
         change = self.slots.state(self.patience_s, now_s)
         if doing:
             change = Change.UNDER_WAY
-        elif self.pipeline.failure is not None:
+        elif self.failure is not None:
             change = Change.FAILED
         query = self.pipeline.query
         if doing or status is not Status.RUNNING or query is None or not query.isActive:
-            why = f"restart: {doing}" if doing else self._ended()
-            shown = status if doing else Status.DOWN
+            why = f"restart: {doing}" if doing else self._why_ended()
             wanted = running if self._target is None else self._tuned(self._target)
-            return Observation(now_s, now_s, now_s, running, wanted, change, shown, problem=why)
-        assert allocation is not None
+            down = status if doing else Status.DOWN
+            return JobView(now_s, running, wanted, change, down).observation(problem=why)
+        job = JobView(
+            now_s,
+            running,
+            running,
+            change,
+            Status.RUNNING,
+            now_s - self._started_s,
+            downtime_s,
+            tuple(text for text in (self.pipeline.kept, self.pipeline.fixed) if text),
+            {
+                name: expected_downtime_s(self._downtimes, name == self.staged.keyed, self._keys())
+                for name in (() if running is None else running.tasks)
+            },
+        )
         chain = Chain(self.staged.names, self._tasks, BATCH_S)
         found = self._window(chain, now_s)
         if isinstance(found, str):
             sources = (SourceReading(chain.names[0], arrival_rate(self._arrived, now_s - self.window_s)),)
             overdue_s = max(0.0, now_s - self._begun_s() - chain.late_s)
-            return Observation(
-                now_s,
-                now_s,
-                now_s,
-                running,
-                running,
-                change,
-                sources=sources,
-                overdue_s=overdue_s,
-                downtime_s=downtime_s,
-                problem=broker or found,
-            )
-        return Observation(
-            at_s=now_s,
-            start_s=max(found.start_s, self.pipeline.ready_s) if self._batches else found.start_s,
-            end_s=now_s,
-            running=running,
-            wanted=running,
-            change=change,
-            sources=(SourceReading(chain.names[0], found.rate_per_s, found.backlog, found.lag_s),),
-            operators=found.operators,
-            edges=found.edges,
-            overloaded=found.overloaded,
-            overdue_s=found.overdue_s,
-            catching_up=found.catching_up,
-            latency=found.latency,
-            uptime_s=now_s - self._started_s,
-            downtime_s=downtime_s,
-            change_costs_s={
-                name: expected_downtime_s(self._downtimes, name == self.staged.keyed, self._keys())
-                for name in (() if running is None else running.tasks)
-            },
-            hindrances=tuple(text for text in (self.pipeline.kept, self.pipeline.fixed) if text),
-            problem=broker,
-        )
+            return job.observation(sources=sources, overdue_s=overdue_s, problem=broker or found)
+        return observe_stages(job, chain.names[0], found, broker, self.pipeline.ready_s if self._batches else 0.0)
 
     # -- slots -----------------------------------------------------------------------------------------------------
 
@@ -318,9 +290,13 @@ class RealTimeEngine:
     def _await_slots(self, allocation: Allocation) -> None:
         deadline_s = self.clock.now() + self.patience_s
         while (there := self.slots.available()) < self.needed(allocation):
-            if self.clock.now() > deadline_s or self._closed.is_set():
+            if self.clock.now() > deadline_s or self._watcher.closed.is_set():
                 self.check_slots(allocation, there)
             self.clock.sleep_until(self.clock.now() + POLL_S)
+
+    def _await_own_slots(self) -> None:
+        if self.pipeline.allocation is not None:
+            self._await_slots(self.pipeline.allocation)
 
     # -- allocations -----------------------------------------------------------------------------------------------
 
@@ -363,7 +339,7 @@ class RealTimeEngine:
             batch = parse_progress(text)
             if batch is not None and batch.run_id == run:
                 self._batches.append(batch)
-                self.failures.clear()
+                self._watcher.failures.clear()
         self._work.extend(stage for stage in self._stages.finished() if stage.run_id == run)
 
     def _ask(self, now_s: float) -> str | None:
@@ -375,25 +351,23 @@ class RealTimeEngine:
         return None
 
     def _window(self, chain: Chain, now_s: float) -> RealTimeWindow | str:
-        since_s = now_s - self.window_s
         batches, work, before = list(self._batches), list(self._work), self._before
-        begun_s = self._begun_s()
+        clean_s, begun_s = batches[0].start_s if batches else now_s, self._begun_s()
+        if before is not None:
+            # The batch before the restart stands in where the first one after it is overdue.
+            batches, work = [before.batch, *batches], [*before.work, *work]
         overdue = now_s - begun_s > chain.late_s
+        since_s = window_start_s(batches, now_s, self.window_s, clean_s, overdue=overdue)
         running = Running(begun_s, self._at_work(chain) if overdue else (), chain.tasks)
-        unread_s = None if before is None else before.batch.start_s + BATCH_S
-        if not batches and overdue and before is not None:
-            # The first batch after a change is too long, which is itself the signal. What stages can do is then told
-            # by the batch before it, with the tasks that they had.
-            batches, work, unread_s = [before.batch], list(before.work), None
+        if before is not None and not self._batches:
+            # What stages can do is then told with the tasks that they had.
             chain = replace(chain, tasks=before.tasks)
-        if batches and batches[-1].start_s < since_s:
-            since_s = batches[-1].start_s  # so is one that outlasts the window
         done = None
         if batches and batches[-1].sources:
             done = KafkaCounter().records(batches[-1].sources[0].end_offset)
         # The load is what came lately, however old the batch is that tells what stages can do.
         lately = [point for point in self._arrived if point.at_s >= now_s - self.window_s]
-        return realtime_window(chain, batches, work, since_s, now_s, lately, done, running, unread_s)
+        return realtime_window(chain, batches, work, since_s, now_s, lately, done, running)
 
     def _keys(self) -> int:
         return self._batches[-1].state_rows if self._batches else 0
@@ -412,59 +386,8 @@ class RealTimeEngine:
         count = int(self._store.activeStages().size())
         return chain.names[-min(count, len(chain.names)) :] if count else ()
 
-    def _ended(self) -> str:
-        why = self.failures[-1] if self.failures else ""
-        if self.pipeline.failure is not None:
-            why = str(self.pipeline.failure)
+    def _why_ended(self) -> str:
+        why = self._watcher.failures[-1] if self._watcher.failures else ""
+        if self.failure is not None:
+            why = str(self.failure)
         return f"the query is not active{': ' + why if why else ''}"
-
-    # -- failures ------------------------------------------------------------------------------------------------------
-
-    def _watch(self) -> None:
-        """Start the query again whenever it has failed."""
-        while not self._closed.wait(WATCH_S):
-            query = self.pipeline.query
-            if self._overtaken(query):
-                return
-            if query is None or self.pipeline.doing or query.isActive or self.pipeline.ending:
-                continue
-            error = query.exception()
-            if error is None and self.pipeline.failure is None:
-                return  # it was stopped by someone else
-            self.failures.append((str(error or self.pipeline.failure).splitlines() or ["?"])[0])
-            if len(self.failures) > len(BACK_OFF_S) or TWO_DRIVERS in self.failures[-1]:
-                self._give_up()
-                return
-            log.warning("the query failed and is started again", job=self.name, error=self.failures[-1])
-            wait_s = BACK_OFF_S[len(self.failures) - 1]
-            try:
-                self.pipeline.revive(lambda wait_s=wait_s: self._ready(wait_s))  # type: ignore[misc]
-                self.pipeline.wait()
-            except EngineError:
-                continue  # a restart has just begun, which does the same
-
-    def _overtaken(self, query: StreamingQuery | None) -> bool:
-        """Stop where another driver works on the checkpoint by now; a store that does not answer is asked later."""
-        from py4j.protocol import Py4JError
-
-        try:
-            other = self._owner.renew()
-        except Py4JError as error:
-            log.warning("the checkpoint cannot be written", job=self.name, error=str(error).splitlines()[0])
-            return False
-        if other is None or query is None:
-            return False
-        self.failures.append(f"another driver (process {other.pid} on {other.host}) runs on {self.staged.checkpoint}")
-        query.stop()
-        self._give_up()
-        return True
-
-    def _give_up(self) -> None:
-        self.pipeline.failure = EngineError(f"given up after {len(self.failures)} failures: {self.failures[-1]}")
-        self._given_up = True
-        log.error("given up", job=self.name, failures=len(self.failures), error=self.failures[-1])
-
-    def _ready(self, wait_s: float) -> None:
-        self._closed.wait(wait_s)
-        if self.pipeline.allocation is not None:
-            self._await_slots(self.pipeline.allocation)

@@ -159,7 +159,6 @@ def downtimes(keys: int, changes: int) -> Downtimes:
                 sent = load.stop()
             wanted = due(keys, {"filled": keys, "load": sent.delivered})
             outputs = drained(broker.bootstrap, wanted, clock, DRAIN_S)
-            engine.finish()
             for query in engine.queries:
                 query.stop()
             engine.close()

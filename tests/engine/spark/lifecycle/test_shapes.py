@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from file_engine import FileEngine, Seven, StepClock
 
-from rheostat.api.start import last_allocation, take
+from rheostat.api.start import last_allocation
 from rheostat.control.controller import Controller, Pace
 from rheostat.control.cycle import State
 from rheostat.engine.spark.lifecycle.checkpoint import Repartition
@@ -93,7 +93,7 @@ def test_a_dead_ones_lease_is_waited_for_a_living_ones_is_not(tmp_path: Any, liv
     second = Controller(engine, Seven(), journal, clock, pace=pace)
     if lives:
         with pytest.raises(LeaseRefused):
-            take(second, clock)
+            second.start_when_free()
     else:
-        take(second, clock)
+        second.start_when_free()
         second.stop()

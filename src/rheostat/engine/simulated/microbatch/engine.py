@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from rheostat.engine.batches import progress
-from rheostat.engine.batches.readings import idle, job_reading
+from rheostat.engine.batches.observation import job_reading
 from rheostat.engine.batches.stage import Stage
-from rheostat.engine.batches.window import QueryWindow, query_window
+from rheostat.engine.batches.window import QueryWindow, idle_window, query_window
 from rheostat.engine.simulated.engine import SimulatedEngine
 from rheostat.engine.simulated.fleet import Fleet
 from rheostat.engine.simulated.microbatch.job import Batch, MicroBatchJob
@@ -91,7 +91,7 @@ class BatchedEngine(SimulatedEngine):
         inside = sum(batch.start_s >= since_s for batch in batches)
         if not inside:
             resting = not job.active and job.backlog == 0 and end_s - clean_s >= window_s
-            return idle(end_s, window_s) if resting else "no batch has finished in this window"
+            return idle_window(end_s, window_s) if resting else "no batch has finished in this window"
         # One more than is inside: between its trigger and the next one the first batch's records came.
         shown = batches[-inside - 1 :]
         counter = _Counter(self.fleet, self.replica, shown[-1].start_s)

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from rheostat.engine.spark.executors.local import in_one_process
 from rheostat.engine.spark.executors.pool import Executors
-from rheostat.engine.spark.session.settings import check_application, checked_executors
-from rheostat.errors import InvalidValue
 from rheostat.job.observation import Change
 from rheostat.ports import Note
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 class Slots(Protocol):
@@ -73,15 +67,3 @@ class ExecutorSlots:
         """Ask the executors."""
         with self._lock:
             return self._executors.state(patience_s, now_s)
-
-
-def slots_of(spark: SparkSession, executors: tuple[int, int] | None) -> Slots:
-    """Return the slots of a session's application; `executors` is left out where there are none to count."""
-    context, master = spark.sparkContext, str(spark.sparkContext.master)
-    if in_one_process(context):
-        if executors is not None:
-            raise InvalidValue(f"master {master!r} has no executors: leave executors=... out, its slots are fixed")
-        return FixedSlots(int(context.defaultParallelism))
-    least, most = checked_executors(executors)
-    check_application(master, dict(context.getConf().getAll()))
-    return ExecutorSlots(Executors.of(context), least, most)

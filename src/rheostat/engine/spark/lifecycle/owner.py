@@ -56,13 +56,18 @@ class Owner:
         self._checkpoint, self._clock = checkpoint, clock
         self._me = Driver(socket.gethostname(), os.getpid(), os.urandom(8).hex(), clock.now())
 
+    @property
+    def location(self) -> str:
+        """The checkpoint's folder."""
+        return self._checkpoint.location
+
     def claim(self) -> None:
         """Write this driver's name, once the one that is there has ended; refuse where it does not."""
         deadline_s, told = self._clock.now() + FRESH_S + RENEW_S, False
         while (other := self._other_or_none_for_long()) is not None and not other.gone(self._clock.now()):
             if self._clock.now() > deadline_s:
                 raise EngineError(
-                    f"another driver (process {other.pid} on {other.host}) runs on {self._checkpoint.location}: two on "
+                    f"another driver (process {other.pid} on {other.host}) runs on {self.location}: two on "
                     "one checkpoint spoil it; stop that one first"
                 )
             if not told:

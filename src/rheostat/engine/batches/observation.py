@@ -1,0 +1,147 @@
+"""From windows of batches to the observation that the controller gets: the one place that builds it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rheostat.engine.batches.realtime_window import RealTimeWindow
+from rheostat.engine.batches.window import QueryWindow
+from rheostat.job.allocation import Allocation
+from rheostat.job.observation import (
+    Change,
+    Latency,
+    Observation,
+    OperatorReading,
+    SourceReading,
+    Status,
+    total,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """The job around its batches, as an engine sees it at a moment."""
+
+    at_s: float
+    running: Allocation | None
+    wanted: Allocation | None
+    change: Change = Change.NONE
+    status: Status = Status.RUNNING
+    uptime_s: float = 0.0
+    downtime_s: float | None = None
+    hindrances: tuple[str, ...] = ()
+    change_costs_s: Mapping[str, float] = field(default_factory=dict)
+    end_s: float | None = None
+    """End of the window, where metrics come late; now where they do not."""
+
+    def observation(self, **seen: Any) -> Observation:
+        """Return the observation of what was seen; a window without a start covers nothing."""
+        end_s = self.at_s if self.end_s is None else self.end_s
+        return Observation(
+            at_s=self.at_s,
+            end_s=end_s,
+            running=self.running,
+            wanted=self.wanted,
+            change=self.change,
+            status=self.status,
+            uptime_s=self.uptime_s,
+            downtime_s=self.downtime_s,
+            change_costs_s=self.change_costs_s,
+            **{"start_s": end_s, "hindrances": self.hindrances, **seen},
+        )
+
+
+def observe_queries(
+    job: JobView, name: str, slots: int, parts: Sequence[QueryWindow], problem: str | None
+) -> Observation:
+    """Return the observation of micro-batch queries that share the slots: one operator, the job."""
+    if not parts:
+        return job.observation(problem=problem)
+    start_s = min(part.start_s for part in parts)
+    seconds = max(part.end_s for part in parts) - start_s
+    # What a slot does is told only when all of it was seen at the present size.
+    operators = [] if problem else [job_reading(name, parts, slots, seconds), *named_readings(parts, slots, seconds)]
+    return job.observation(
+        start_s=start_s,
+        sources=(
+            SourceReading(
+                name,
+                total(part.rate_per_s for part in parts),
+                total(part.backlog for part in parts),
+                max(part.lag_s for part in parts),
+            ),
+        ),
+        operators=tuple(operators),
+        overloaded=(name,) if not problem and any(part.overloaded for part in parts) else (),
+        overdue_s=max(part.overdue_s for part in parts),
+        latency=worst_latency(parts),
+        hindrances=tuple(dict.fromkeys((*(text for part in parts for text in part.hindrances), *job.hindrances))),
+        batch_time=parts[0].batch_time if len(parts) == 1 else None,
+        problem=problem,
+    )
+
+
+def observe_stages(
+    job: JobView, source: str, window: RealTimeWindow, problem: str | None, since_s: float = 0.0
+) -> Observation:
+    """Return the observation of a real-time query, whose stages are operators; it covers nothing before `since_s`."""
+    return job.observation(
+        start_s=max(window.start_s, since_s),
+        sources=(SourceReading(source, window.rate_per_s, window.backlog, window.lag_s),),
+        operators=window.operators,
+        edges=window.edges,
+        overloaded=window.overloaded,
+        overdue_s=window.overdue_s,
+        catching_up=window.catching_up,
+        latency=window.latency,
+        problem=problem,
+    )
+
+
+def job_reading(name: str, parts: Sequence[QueryWindow], slots: int, seconds: float) -> OperatorReading:
+    """Return the reading of the one operator that all queries together are."""
+    records, busy_s = sum(part.records for part in parts), sum(part.busy_s for part in parts)
+    slot_s = max(slots, 1) * max(seconds, 1e-3)
+    # Where Spark has forgotten the stages, the fitted line tells how busy slots were; the rest is not known then.
+    seen = all(part.seen for part in parts)
+    told = all(part.seen or part.batch_time is not None for part in parts)
+    shares = [part.gc_share for part in parts if part.gc_share is not None]
+    return OperatorReading(
+        name,
+        slots,
+        records_in_per_s=records / max(seconds, 1e-3),
+        useful_share=min(1.0, busy_s / slot_s) if told else None,
+        true_rate_per_s=records / busy_s if told and busy_s > 0 and records > 0 else None,
+        cpu_share=min(1.0, sum(part.cpu_s for part in parts) / slot_s) if seen else None,
+        state_bytes=float(sum(part.state_bytes for part in parts)),
+        spilled_bytes=float(sum(part.spilled_bytes for part in parts)) if seen else None,
+        gc_share=max(shares, default=None),
+    )
+
+
+def named_readings(parts: Sequence[QueryWindow], slots: int, seconds: float) -> list[OperatorReading]:
+    """Return the readings of operators with probes: evidence, since only the job as a whole can be tuned."""
+    slot_s = slots * max(seconds, 1e-3)
+    return [
+        OperatorReading(
+            name,
+            slots,
+            records_in_per_s=probe.records / max(seconds, 1e-3),
+            useful_share=None if probe.useful_s is None else min(1.0, probe.useful_s / slot_s),
+            true_rate_per_s=probe.records / probe.useful_s if probe.useful_s and probe.records else None,
+        )
+        for part in parts
+        for name, probe in part.probes.items()
+        if slots
+    ]
+
+
+def worst_latency(parts: Sequence[QueryWindow]) -> Latency | None:
+    """Return, quantile by quantile, that of the slowest query; None when one of them has ended no batch."""
+    known = [part.latency for part in parts if part.latency is not None]
+    names = ("p50_s", "p95_s", "p99_s", "event_p50_s", "event_p95_s", "event_p99_s")
+    if not known or len(known) < len(parts):
+        return None
+    return Latency(*(max(getattr(latency, name) for latency in known) for name in names))

@@ -108,7 +108,7 @@ def test_a_profile_of_the_simulator_finds_its_capacity_and_releases_what_is_full
     # Nobody runs again after it has shown its limit, and what ran is what it cost.
     per_size = {size: [p.rate_per_s for p in points if p.scale_out == size] for size in (2, 5, 8)}
     assert [len(rates) for rates in per_size.values()] == sorted(len(rates) for rates in per_size.values())
-    assert sum(m.slot_seconds for m in measured) == sum(p.scale_out for p in points) * plan.round_s
+    assert sum(m.slot_seconds for m in measured) == sum(p.scale_out for p in points) * (plan.settle_s + plan.observe_s)
     assert unfinished(plan, points) == (0.0, [])
 
 

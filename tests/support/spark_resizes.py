@@ -27,7 +27,7 @@ from pyspark.sql.functions import col, count, expr, window
 from pyspark.sql.functions import sum as total
 from pyspark.sql.streaming.query import StreamingQuery
 
-from rheostat.engine.spark.executors.pool import Executors
+from rheostat.engine.spark.executors.pool import Executors, Loss
 from rheostat.engine.spark.executors.scheduler import SparkScheduler
 from rheostat.engine.spark.session.session import session
 from rheostat.job.observation import Change
@@ -57,6 +57,10 @@ LOADS = {
     # 80 sleeps of 40 ms in each of two stages: 1.6 s on 4 slots, 6.4 s on one.
     "overload": Load(8_000, 40, 0.2, 0.8),
 }
+
+
+def losses(executors: Executors) -> tuple[Loss, ...]:
+    return executors.survey(SETTLE_S, time.time()).losses
 
 
 def say(**fields: object) -> None:
@@ -198,7 +202,7 @@ def resizes(spark: SparkSession, folder: Path, part: str, sizes: list[int]) -> N
         event="result",
         error=str(error) if error else None,
         batches=last + 1,
-        losses=len(executors.losses()),
+        losses=len(losses(executors)),
         **compare(spark, load, folder / part),
     )
 
@@ -232,7 +236,7 @@ def crash(spark: SparkSession, folder: Path, part: str, sizes: list[int]) -> Non
         victim = executors.running()[0]
         os.kill(process_of(victim.id, spark.sparkContext.applicationId), signal.SIGKILL)
         started = time.monotonic()
-        while not executors.losses() and time.monotonic() - started < SETTLE_S:
+        while not losses(executors) and time.monotonic() - started < SETTLE_S:
             time.sleep(0.02)
         noticed_s, state = time.monotonic() - started, executors.state(SETTLE_S, time.time())
         after, _ = settle(executors)
@@ -246,7 +250,7 @@ def crash(spark: SparkSession, folder: Path, part: str, sizes: list[int]) -> Non
         event="result",
         error=str(error) if error else None,
         victim=victim.id,
-        losses=[(loss.executor.id, loss.reason) for loss in executors.losses()],
+        losses=[(loss.executor.id, loss.reason) for loss in losses(executors)],
         noticed_s=round(noticed_s, 2),
         state=state,
         after=after,

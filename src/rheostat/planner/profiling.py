@@ -59,11 +59,6 @@ class Profiling:
             step = float(int(step))
         return sorted({round(v) for v in self.smallest + step * np.arange(self.deployments)})
 
-    @property
-    def round_s(self) -> float:
-        """How long one round takes."""
-        return self.settle_s + self.observe_s
-
 
 def unfinished(plan: Profiling, points: Sequence[Point]) -> tuple[float, list[int]]:
     """Return the next rate and the deployments that are to run at it; none when the profile is done."""

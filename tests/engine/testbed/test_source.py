@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rheostat.engine.testbed.loads import Constant, Load, Sine, Spikes, Steps
 from rheostat.engine.testbed.schedule import Schedule
-from rheostat.engine.testbed.source import START_S, open_loop, open_loop_batch
+from rheostat.engine.testbed.source import START_S, batch, stream
 from rheostat.errors import InvalidValue
 
 pytestmark = pytest.mark.cluster
@@ -29,7 +29,7 @@ DEADLINE_S = 60
     ],
 )
 def test_seconds_bring_what_the_load_says(spark: SparkSession, load: Load, unit_per_s: float, step_s: int) -> None:
-    rows = open_loop_batch(spark, load, unit_per_s, 40, step_s=step_s)
+    rows = batch(spark, Schedule(load, unit_per_s, 40, step_s), first_s=0, last_s=40)
     counted = rows.groupBy((rows.timestamp.cast("long") - START_S).alias("second")).count().collect()
     found = np.zeros(40)
     for row in counted:
@@ -42,12 +42,12 @@ def test_seconds_bring_what_the_load_says(spark: SparkSession, load: Load, unit_
 def test_values_have_no_gaps_and_time_rises_with_them_through_several_rounds(spark: SparkSession) -> None:
     load = Steps((2.0, 0.0, 1.0), 5.0)
     schedule = Schedule(load, 10.0, 15)
-    rows = open_loop_batch(spark, load, 10.0, 15, last_s=40).orderBy("value").collect()
+    rows = batch(spark, schedule, first_s=0, last_s=40).orderBy("value").collect()
     assert [row["value"] for row in rows] == list(range(schedule.due(40)))
     times = [row["timestamp"] for row in rows]
     assert all(sooner < later for sooner, later in pairwise(times))
     for second in (0, 1, 7, 15, 22, 31, 40):
-        part = open_loop_batch(spark, load, 10.0, 15, last_s=second)
+        part = batch(spark, schedule, first_s=0, last_s=second)
         assert part.count() == schedule.due(second)
 
 
@@ -59,8 +59,8 @@ def test_partitions_get_even_shares(spark: SparkSession, tmp_path: Path) -> None
         batches[number] = [(row["part"], row["count"]) for row in rows]
 
     # Half of the peak: thinning by every second value would leave two of the four partitions empty.
-    stream = open_loop(spark, Steps((1.0, 2.0), 60.0), 400.0, 120, partitions=4)
-    play(stream, keep, tmp_path, until=lambda: any(batches.values()))
+    halved = stream(spark, Schedule(Steps((1.0, 2.0), 60.0), 400.0, 120), partitions=4)
+    play(halved, keep, tmp_path, until=lambda: any(batches.values()))
     counts = next(dict(rows) for rows in batches.values() if rows)
     assert sorted(counts) == [0, 1, 2, 3]
     assert max(counts.values()) - min(counts.values()) <= 1
@@ -78,16 +78,17 @@ def test_a_stream_brings_the_rows_of_its_batch_twin_and_goes_on_after_a_restart(
     def seen() -> list[tuple[object, ...]]:
         return sorted((row for rows in batches.values() for row in rows), key=lambda row: str(row[0]).zfill(9))
 
-    stream = open_loop(spark, load, 200.0, 4, step_s=1)
-    play(stream, keep, tmp_path, until=lambda: len(seen()) >= 500)
-    play(stream, keep, tmp_path, until=lambda: len(seen()) >= 1500)
+    schedule = Schedule(load, 200.0, 4, 1)
+    played = stream(spark, schedule)
+    play(played, keep, tmp_path, until=lambda: len(seen()) >= 500)
+    play(played, keep, tmp_path, until=lambda: len(seen()) >= 1500)
     rows = seen()
-    twin = open_loop_batch(spark, load, 200.0, 4, step_s=1, last_s=100).where(f"value < {len(rows)}")
+    twin = batch(spark, schedule, first_s=0, last_s=100).where(f"value < {len(rows)}")
     assert rows == [tuple(row) for row in twin.orderBy("value").collect()]
 
 
-def play(stream: DataFrame, keep: Callable[[DataFrame, int], None], folder: Path, until: Callable[[], bool]) -> None:
-    writer = stream.writeStream.foreachBatch(keep).option("checkpointLocation", str(folder / "checkpoint"))
+def play(rows: DataFrame, keep: Callable[[DataFrame, int], None], folder: Path, until: Callable[[], bool]) -> None:
+    writer = rows.writeStream.foreachBatch(keep).option("checkpointLocation", str(folder / "checkpoint"))
     query = writer.start()
     end_s = time.monotonic() + DEADLINE_S
     try:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from rheostat.engine.testbed.loads import Load
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.job.frozen import check_number
 
@@ -42,46 +41,12 @@ class ScheduleCounter:
         return float(self._schedule.due(max(0, int(int(offset) + seconds))))
 
 
-def open_loop(
-    spark: SparkSession,
-    load: Load,
-    unit_per_s: float,
-    seconds: int,
-    *,
-    step_s: int = 5,
-    partitions: int = 4,
-    start_s: float | None = None,
-    seed: int = 0,
-) -> DataFrame:
-    """Return a stream of (value, timestamp) that follows `load`, and after `seconds` starts it anew.
+def stream(spark: SparkSession, schedule: Schedule, *, partitions: int = 4, start_s: float | None = None) -> DataFrame:
+    """Return a stream of (value, timestamp) that plays a schedule, and after its last second starts it again.
 
     `value` counts the records from 0 without gaps; `timestamp` is event time, `start_s` for the first record. To
     compare it with the clock, give the wall-clock time of the first start, and the same one at every restart.
     """
-    return stream(spark, Schedule(load, unit_per_s, seconds, step_s, seed), partitions=partitions, start_s=start_s)
-
-
-def open_loop_batch(
-    spark: SparkSession,
-    load: Load,
-    unit_per_s: float,
-    seconds: int,
-    *,
-    first_s: int = 0,
-    last_s: int | None = None,
-    step_s: int = 5,
-    partitions: int = 4,
-    start_s: float | None = None,
-    seed: int = 0,
-) -> DataFrame:
-    """Return, as a batch, the rows that `open_loop` brings in the seconds from `first_s` up to `last_s`."""
-    schedule = Schedule(load, unit_per_s, seconds, step_s, seed)
-    last = seconds if last_s is None else last_s
-    return batch(spark, schedule, first_s=first_s, last_s=last, partitions=partitions, start_s=start_s)
-
-
-def stream(spark: SparkSession, schedule: Schedule, *, partitions: int = 4, start_s: float | None = None) -> DataFrame:
-    """Return the stream that plays a schedule."""
     check_number("partitions", partitions, least=1)
     rows = (
         spark.readStream.format("rate")

@@ -1,6 +1,6 @@
 """What the papers' pipelines have in common: named steps, and a batch computation that says what must come out.
 
-A pipeline takes records of `source.open_loop` (value, timestamp) and derives every field from `value` by SQL
+A pipeline takes records of `source.stream` (value, timestamp) and derives every field from `value` by SQL
 expressions, so that a result can be repeated and checked to the row.
 """
 

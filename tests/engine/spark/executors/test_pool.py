@@ -117,7 +117,7 @@ def test_an_executor_is_removed_once_however_slowly_it_leaves() -> None:
     assert executors.state(10.0, 0.0) is Change.UNDER_WAY
     scheduler.leave("2")
     assert executors.state(10.0, 0.0) is Change.NONE
-    assert executors.losses() == ()
+    assert executors.survey(10.0, 0.0).losses == ()
 
 
 def test_executors_that_arrive_late_are_removed_by_asking_again() -> None:
@@ -151,7 +151,7 @@ def test_an_executor_that_was_taken_back_while_starting_does_not_count() -> None
     assert executors.state(10.0, 0.0) is Change.UNDER_WAY
     scheduler.leave("1")
     assert executors.state(10.0, 0.0) is Change.NONE
-    assert executors.losses() == ()
+    assert executors.survey(10.0, 0.0).losses == ()
 
 
 def test_a_removal_waits_for_a_moment_without_jobs() -> None:
@@ -196,7 +196,7 @@ def test_a_dead_executor_is_noticed_and_starts_a_new_patience() -> None:
     assert executors.state(10.0, 0.0) is Change.NONE
     scheduler.leave("1")
     assert executors.state(10.0, 500.0) is Change.UNDER_WAY
-    assert [(loss.executor.id, loss.reason) for loss in executors.losses()] == [("1", "it burned")]
+    assert [(loss.executor.id, loss.reason) for loss in executors.survey(10.0, 500.0).losses] == [("1", "it burned")]
     assert executors.state(10.0, 511.0) is Change.PARTIAL
     scheduler.ids.append("3")
     assert executors.state(10.0, 512.0) is Change.NONE
@@ -235,11 +235,6 @@ def test_at_least_one_executor_stays(number: Any) -> None:
     with pytest.raises(InvalidValue, match="at least 1"):
         lever(scheduler).want(number)
     assert scheduler.calls == []
-
-
-def test_growing_below_what_runs_is_refused() -> None:
-    with pytest.raises(InvalidValue, match="3 executors run already"):
-        lever(Lists("0", "1", "2")).grow(2)
 
 
 def test_the_size_of_an_executor_is_read_off_where_it_is_not_set() -> None:

@@ -130,11 +130,6 @@ class Executors:
         """Return the executors that were told to go and are still there."""
         return tuple(i for i in self._look() if i in self._leaving)
 
-    def losses(self) -> tuple[Loss, ...]:
-        """Return the last executors that went away without being asked to, oldest first."""
-        self._look()
-        return self._explained()
-
     def want(self, executors: int, note: Note | None = None, at_boundary: Callable[[], bool] | None = None) -> Resize:
         """Make this the wanted number: ask for the total, and remove what runs beyond it.
 
@@ -152,13 +147,6 @@ class Executors:
         # replace the executors that are about to be removed.
         self._request(executors)
         return self.shrink(executors, note=note, at_boundary=at_boundary)
-
-    def grow(self, executors: int) -> None:
-        """Raise the wanted number; executors arrive by and by, or never, where the cluster has no more."""
-        self._check(executors)
-        if executors < len(self.running()):
-            raise InvalidValue(f"grow({executors}): {len(self.running())} executors run already; use want or shrink")
-        self._request(executors)
 
     def shrink(
         self,
@@ -269,7 +257,7 @@ class Executors:
             if executor_id in self._leaving:
                 self._leaving.discard(executor_id)
             else:
-                # The reason comes milliseconds later than the fact: see `losses`.
+                # The reason comes milliseconds later than the fact: see `_explained`.
                 self._losses = [*self._losses, Loss(executor, self._clock.now())][-LOSSES_KEPT:]
         return registered
 

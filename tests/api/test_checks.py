@@ -36,8 +36,8 @@ def query(spark: SparkSession, tmp_path: Path) -> Iterator[Any]:
     ("given", "message"),
     [
         ({"executors": (5, 2)}, r"executors is \(5, 2\): .* as in \(2, 5\)"),
-        ({"executors": (0, 3)}, r"executors\[0\] is 0: a whole number"),
-        ({"executors": (1, 2.5)}, r"executors\[1\] is 2.5: a whole number"),
+        ({"executors": (0, 3)}, r"executors\[0\] must be a whole number of at least 1, not 0"),
+        ({"executors": (1, 2.5)}, r"executors\[1\] must be a whole number of at least 1, not 2.5"),
         ({"executors": 4}, r"executors is 4: give the smallest and largest"),
         ({"interval_s": 0}, "interval_s must be a finite number.* it is 0"),
         ({"window_s": -30.0}, "window_s must be a finite number.* it is -30"),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rheostat.control.guards import Scene, guarded
-from rheostat.control.limits import clip, limits
+from rheostat.control.limits import limits
 from rheostat.errors import InvalidValue
 from rheostat.job import (
     Allocation,
@@ -23,6 +23,7 @@ from rheostat.job import (
     Status,
     Tunable,
 )
+from rheostat.job.fit import clip
 from rheostat.job.guards import FrozenPeriod, Guards
 from rheostat.testing.situations import diamond, window, word_count
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from rheostat.control.limits import clip
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, GuardNote, Reason
+from rheostat.job.fit import clip
 from rheostat.job.guards import Guards
 from rheostat.job.observation import Observation, Status
 from rheostat.job.slo import Limits, Slo

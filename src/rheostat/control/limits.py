@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from rheostat.errors import InvalidValue, nearest
-from rheostat.job.allocation import Allocation
-from rheostat.job.fit import fit_wishes
 from rheostat.job.graph import JobSpec
 from rheostat.job.slo import Bounds, Limits, Slo
 
@@ -43,13 +41,3 @@ def _whole_quanta(bounds: Bounds, quantum: int) -> Bounds:
     low = -(-bounds.min // quantum) * quantum
     high = None if bounds.max is None else bounds.max // quantum * quantum
     return Bounds(low, high)
-
-
-def clip(target: Allocation, limits: Limits) -> tuple[Allocation, str]:
-    """Return the nearest allocation that the limits allow, and why it is another ("" when it is not)."""
-    tasks = fit_wishes(limits, target.tasks)
-    cut = [f"{name} {count} -> {tasks[name]}" for name, count in target.tasks.items() if tasks[name] != count]
-    if not cut:
-        return target, ""
-    top = "" if limits.slots.max is None else f" (at most {limits.slots.max} slots)"
-    return target.with_tasks(tasks), f"the limits allow {', '.join(cut)}{top}"

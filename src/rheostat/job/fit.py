@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Limits
 
 MOST_TASKS = 1_000_000
@@ -53,3 +54,13 @@ def fit_wishes(limits: Limits, wanted: Mapping[str, float]) -> dict[str, int]:
             return tasks_at(share)
         low, high = (share, high) if slots < allowed else (low, share)
     return tasks_at(low if too_many else high)
+
+
+def clip(target: Allocation, limits: Limits) -> tuple[Allocation, str]:
+    """Return the nearest allocation that the limits allow, and why it is another ("" when it is not)."""
+    tasks = fit_wishes(limits, target.tasks)
+    cut = [f"{name} {count} -> {tasks[name]}" for name, count in target.tasks.items() if tasks[name] != count]
+    if not cut:
+        return target, ""
+    top = "" if limits.slots.max is None else f" (at most {limits.slots.max} slots)"
+    return target.with_tasks(tasks), f"the limits allow {', '.join(cut)}{top}"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from rheostat.errors import InvalidValue, nearest
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Measurement, Outcome
 from rheostat.job.forecast import Forecast, ForecastChoice, Foresight
@@ -125,3 +126,18 @@ KINDS: Mapping[str, type[Record]] = {
 }
 
 KIND_OF: Mapping[type[Record], str] = {kind: name for name, kind in KINDS.items()}
+
+
+def kind_of(record: Record) -> str:
+    """Return the kind's name; an error for a thing that is no record."""
+    kind = KIND_OF.get(type(record))
+    if kind is None:
+        raise InvalidValue(f"a {type(record).__name__} is no record of a journal; records are: {', '.join(KINDS)}")
+    return kind
+
+
+def check_kinds(kinds: Sequence[str]) -> None:
+    """Refuse names that no record has: a misspelt one would otherwise find nothing."""
+    for kind in kinds:
+        if kind not in KINDS:
+            raise InvalidValue(f"unknown kind of record {kind!r}, {nearest(kind, KINDS)}")

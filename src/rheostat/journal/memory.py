@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from threading import Lock
 
-from rheostat.job.record import KIND_OF, Record, Run, Snapshot
-from rheostat.journal.kinds import check_kinds, kind_of
+from rheostat.job.record import KIND_OF, Record, Run, Snapshot, check_kinds, kind_of
 from rheostat.journal.lease import Tenure
 from rheostat.ports import Entry, Lease
 

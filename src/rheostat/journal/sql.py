@@ -17,11 +17,10 @@ from sqlalchemy import BindParameter, Connection, Row, bindparam, delete, exists
 
 from rheostat.errors import InvalidValue, JournalError
 from rheostat.job.frozen import from_json, to_json
-from rheostat.job.record import KINDS, Record
+from rheostat.job.record import KINDS, Record, check_kinds, kind_of
 from rheostat.journal import schema
 from rheostat.journal.database import reach
 from rheostat.journal.failure import explained
-from rheostat.journal.kinds import check_kinds, kind_of
 from rheostat.journal.lease import Tenure
 from rheostat.ports import Entry, Lease
 

@@ -105,7 +105,8 @@ class Config(BaseModel):
         return {"engine": "simulated", "duration_s": duration_s, **{key: getattr(self, key) for key in keys}}
 
     def _start(self, scenario: Scenario, plant: Plant, seeds: Sequence[int]) -> Allocation:
-        from rheostat.control.limits import clip, limits
+        from rheostat.control.limits import limits
+        from rheostat.job.fit import clip
         from rheostat.lab.experiment.simulated import peak_allocation
 
         allowed = limits(plant.spec(), self.slo)

@@ -89,6 +89,7 @@ class Executors:
         self._scheduler = scheduler
         self._clock = WallClock() if clock is None else clock
         self._boundary_s = boundary_s
+        self._cores = scheduler.cores_setting()  # fixed for the life of the application
         self._known: dict[str, Executor] = {}
         self._leaving: set[str] = set()
         self._losses: list[Loss] = []
@@ -111,13 +112,12 @@ class Executors:
     @property
     def cores_per_executor(self) -> int:
         """Slots that come and go with one executor."""
-        cores = self._scheduler.cores_setting()
-        if cores is not None:
-            return cores
-        running = self.running()
-        if not running:
-            raise EngineError("no executor runs and spark.executor.cores is not set: their size is not known")
-        return min(e.cores for e in running)
+        if self._cores is None:
+            running = self.running()
+            if not running:
+                raise EngineError("no executor runs and spark.executor.cores is not set: their size is not known")
+            return min(e.cores for e in running)
+        return self._cores
 
     def running(self) -> tuple[Executor, ...]:
         """Return the executors that take tasks, oldest first; the driver and those about to leave are not among them.

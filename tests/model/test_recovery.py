@@ -170,3 +170,7 @@ def test_a_measured_recovery_gives_its_downtime_back(
     ability = max(*history, *forecast, 1.0) * 2
     recovery = recovery_time_s(ability, course, interval_s, downtime_s)
     assert implied_downtime_s(recovery, ability, course, interval_s) == pytest.approx(downtime_s, abs=1e-3)
+
+
+def test_next_to_no_ability_takes_for_ever_without_a_warning() -> None:
+    assert recovery_time_s(5.7e-304, Course.of([102628.0], [0.0], 1.0), 1.0, 0.0) == math.inf

@@ -48,10 +48,15 @@ class AbilityModel(Protocol):
 
 
 def columns(samples: Sequence[Sample]) -> tuple[Floats, Floats, Floats]:
-    """Return tasks, abilities and ages (0 is the newest) as arrays."""
+    """Return tasks, abilities and ages (0 is the newest) as arrays, oldest first.
+
+    Sums depend on their order by a rounding error, and a choice between two models that are equally good on that: in
+    this order the same samples always give the same model.
+    """
     if not samples:
         raise InvalidValue("an ability model needs at least one sample")
-    rows = np.array([(s.tasks, s.ability_per_s, s.number) for s in samples], dtype=float)
+    ordered = sorted(samples, key=lambda s: s.number)
+    rows = np.array([(s.tasks, s.ability_per_s, s.number) for s in ordered], dtype=float)
     order = np.argsort(np.argsort(-rows[:, 2], kind="stable"), kind="stable")
     return rows[:, 0], rows[:, 1], order.astype(float)
 

@@ -113,7 +113,8 @@ def recovery_time_s(
         span, fell = moments[k] - moments[k - 1], left[k - 1] - left[k]
         return float(min(moments[k - 1] + span * left[k - 1] / fell, moments[k]))
     spare = ability_per_s - course.after_per_s
-    return float(moments[-1] + left[-1] / spare) if spare > SLACK * ability_per_s else math.inf
+    # Plain floats: an ability of next to nothing takes infinitely long, without a warning.
+    return float(moments[-1]) + float(left[-1]) / spare if spare > SLACK * ability_per_s else math.inf
 
 
 def catch_up_steps_s(

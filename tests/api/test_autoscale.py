@@ -1,13 +1,16 @@
 """`rheostat.autoscale` on a real Spark: it follows a load on an embedded cluster."""
 
 import json
+import re
 import subprocess
 import sys
 from typing import Any
 
 import pytest
 import spark_autoscaled
+from project import ROOT
 from pyspark.sql import SparkSession
+from step_trace import found
 
 from rheostat.engine.spark.telemetry.probe import operator
 from rheostat.errors import InvalidValue
@@ -75,3 +78,18 @@ def test_shadow_mode_decides_and_touches_nothing(story: dict[str, Any]) -> None:
 def test_the_journal_can_be_replayed(story: dict[str, Any]) -> None:
     assert story["replay_steps"] > 3
     assert story["replay_differences"] == 0
+
+
+def test_the_map_tells_the_way_of_one_window_and_it_is_short(story: dict[str, Any]) -> None:
+    _, _, walk = (ROOT / "ARCHITECTURE.md").read_text().partition("<!-- walk -->")
+    told = set(re.findall(r"`([\w/]+\.py [\w.]+)`", walk.partition("<!-- /walk -->")[0]))
+    for station in told:
+        assert callable(found(station)), station
+    assert story["walks"]
+    for stations in story["walks"]:
+        # The counter of a source that Spark does not know is the user's own.
+        own = {station for station in stations if not station.startswith("engine/testbed/")}
+        assert own <= told
+        assert len(own) <= 40
+    assert len(told) <= 40
+    assert len({station.split()[0] for station in told}) <= 24

@@ -12,6 +12,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from step_trace import traced_steps
+
 import rheostat
 from rheostat.control.replay import replay
 from rheostat.engine.testbed.loads import Steps
@@ -60,7 +62,10 @@ def main(folder: Path) -> None:
         time.sleep(15.0)
         shadow_steps = shadow.steps
     journal = open_journal(str(folder / "journal.db"))
-    with rheostat.autoscale(query, slo=slo, policy=DS2(), journal=journal, **settings) as scaler:
+    with (
+        traced_steps() as trace,
+        rheostat.autoscale(query, slo=slo, policy=DS2(), journal=journal, **settings) as scaler,
+    ):
         time.sleep(SECONDS - 15.0)
         steps, status = scaler.steps, scaler.status
     query.stop()
@@ -82,6 +87,7 @@ def main(folder: Path) -> None:
         "shadow_decisions": len(shadow_steps),
         "replay_steps": again.steps,
         "replay_differences": len(again.differences),
+        "walks": [stations for step, stations in trace.steps if step.intent is not None],
     }
     spark.stop()
     print(json.dumps(told))

@@ -58,7 +58,7 @@ def check_attach(
     refuse_promise(slo or Slo(), max(triggers_s))
     local = conf.get("spark.submit.deployMode") == "cluster" and is_local(journal)
     for doubt in doubts(session.sparkContext.master, slo or Slo(), max(triggers_s), window_s, local):
-        warnings.warn(doubt, RheostatWarning, stacklevel=3)  # the line that calls autoscale
+        warnings.warn(doubt, RheostatWarning, stacklevel=4)  # the line that calls autoscale
     return session
 
 

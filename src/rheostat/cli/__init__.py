@@ -1,1 +1,13 @@
-"""The command line: one file per command. Nothing heavy is imported before a command runs."""
+"""The command line: one file per command. Nothing heavy is imported before a command runs.
+
+| file | what |
+|---|---|
+| `main.py` | the application and its exit codes |
+| `run.py`, `plan.py`, `profile.py`, `replay.py`, `report.py`, `doctor.py`, `kafka.py` | commands of the product |
+| `simulate.py`, `compare.py`, `reproduce.py`, `bench.py`, `demo.py` | commands of the lab |
+| `catalog.py` | `rheostat jobs`, `policies`, `loads` |
+| `options.py`, `scenario.py` | options that commands share; from options to a simulated run |
+| `journals.py`, `user_function.py` | journals by URL; a user's function by `module:name` |
+| `reference.py` | writes docs/configuration.md |
+| `display/` | what a person sees |
+"""

@@ -1,1 +1,10 @@
-"""Decisions: one file per published policy, named after it, and the blocks they share. Pure, no I/O, no clock."""
+"""Decisions. Pure: no I/O, no clock. What only one policy needs is in its file or package.
+
+| file or folder | what |
+|---|---|
+| `base.py`, `registry.py` | what every policy starts from; policies by name or file |
+| `demand.py`, `tuning.py`, `catch_up.py`, `fit.py`, `explain.py` | blocks that several share |
+| `static.py`, `ds2.py`, `dhalion.py`, `hpa.py`, `drs.py`, `trigger_interval.py` | published policies, one file each |
+| `max_tasks.py`, `proportion.py`, `exponent.py` | AuTraScale+'s baselines |
+| `conttune/`, `dragster/`, `autrascale/`, `phoebe/` | the papers' policies with their mathematics |
+"""

@@ -1,1 +1,10 @@
-"""TODO."""
+"""AuTraScale+ (TPDS 2024): throughput, then processing latency, then event-time latency.
+
+| file | what |
+|---|---|
+| `policy.py` | the policy |
+| `throughput.py`, `latency.py`, `eventtime.py` | the solvers TO, PLO and ELO |
+| `space.py`, `box.py` | stages and trials; the search over allocations |
+| `benefit.py` | scores and transfer |
+| `latency_model.py` | our latency model, operator by operator |
+"""

@@ -19,13 +19,12 @@ from rheostat.engine.batches.window import QueryWindow, query_window
 from rheostat.engine.simulated.engine import SimulatedEngine
 from rheostat.engine.simulated.fleet import Fleet
 from rheostat.engine.simulated.microbatch.job import Batch, MicroBatchJob
-from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Change, Observation, OperatorReading, SourceReading
 from rheostat.job.record import Intent
 
 
-class BatchedEngine(SimulatedEngine):
+class SimulatedMicroBatch(SimulatedEngine):
     """A replica whose executors come and go while it runs; its windows are made of finished batches."""
 
     def __init__(self, fleet: Fleet, replica: int, job: MicroBatchJob) -> None:
@@ -35,12 +34,6 @@ class BatchedEngine(SimulatedEngine):
 
     def _steps(self, intent: Intent) -> tuple[str, ...]:
         return (f"ask for {intent.target.slots // self.job.discipline.quantum} executors",)
-
-    def _check(self, intent: Intent) -> None:
-        super()._check(intent)
-        if intent.target.slots % self.job.discipline.quantum:
-            quantum = self.job.discipline.quantum
-            raise EngineError(f"{intent.target.slots} slots are no whole number of executors of {quantum}")
 
     def _look(self, rng: np.random.Generator) -> Observation:
         fleet, job, metrics = self.fleet, self.job, self.fleet.plant.metrics

@@ -19,13 +19,12 @@ from rheostat.engine.batches.stage import Stage
 from rheostat.engine.simulated.engine import SimulatedEngine
 from rheostat.engine.simulated.fleet import Fleet
 from rheostat.engine.simulated.realtime.job import Batch, RealTimeJob
-from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Change, Observation, OperatorReading, SourceReading, Status
 from rheostat.job.record import Intent
 
 
-class ChainedEngine(SimulatedEngine):
+class SimulatedRealTime(SimulatedEngine):
     """A replica that stops and starts again to be changed; its windows are made of finished batches."""
 
     def __init__(self, fleet: Fleet, replica: int, job: RealTimeJob) -> None:
@@ -33,11 +32,6 @@ class ChainedEngine(SimulatedEngine):
         self.job = job
         self.stages = [fleet.plant.operator(name) for name in fleet.plant.graph.order]
         self.names = fleet.plant.graph.order
-
-    def _check(self, intent: Intent) -> None:
-        super()._check(intent)
-        if why := self.fleet.plant.shortage(intent.target):
-            raise EngineError(why)
 
     def _steps(self, intent: Intent) -> tuple[str, ...]:
         changed = {name for name, tasks in intent.target.tasks.items() if tasks != self.job.running.tasks[name]}

@@ -89,6 +89,16 @@ class SimulatedEngine(ABC):
     def _look(self, rng: np.random.Generator) -> Observation:
         """Return what the metrics show now."""
 
+    def _missing(self, rng: np.random.Generator) -> bool:
+        """Draw whether an operator's metrics are missing."""
+        share = self.fleet.plant.metrics.missing
+        return bool(share) and rng.random() < share
+
+    def _error(self, rng: np.random.Generator) -> float:
+        """Draw the error of a useful time: a true rate is noisy, a count of records is not."""
+        noise = self.fleet.plant.metrics.noise
+        return math.exp(noise * float(rng.standard_normal())) if noise else 1.0
+
     def _sources(self) -> tuple[SourceReading, ...]:
         fleet, i = self.fleet, self.replica
         seconds = min(fleet.plant.metrics.window_s, float(fleet.now))

@@ -100,14 +100,12 @@ class SimulatedFlow(SimulatedEngine):
         self, k: int, rows: dict[str, Floats], levels: dict[str, Floats], rng: np.random.Generator
     ) -> OperatorReading:
         fleet, i = self.fleet, self.replica
-        metrics, operator = fleet.plant.metrics, fleet.by_index[k]
+        operator = fleet.by_index[k]
         tasks = operator.pinned_tasks or fleet.running[i].tasks[operator.name]
-        if metrics.missing and rng.random() < metrics.missing:
+        if self._missing(rng):
             return OperatorReading(operator.name, tasks)
         records, useful = float(rows["processed"][k]), float(rows["useful"][k])
-        # The counters' error is in the useful time: a true rate is noisy, a count of records is not.
-        error = math.exp(metrics.noise * float(rng.standard_normal())) if metrics.noise else 1.0
-        seen = min(useful / error, 1.0)
+        seen = min(useful / self._error(rng), 1.0)
         return OperatorReading(
             operator.name,
             tasks,

@@ -6,7 +6,6 @@ their stages become a window in `engine.batches.window`.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -110,12 +109,10 @@ class SimulatedMicroBatch(SimulatedEngine):
         return Stage(number, self.name, number, tasks, batch.work_s, batch.busy_s, cpu_s, 0.0, rows, 0)
 
     def _reading(self, found: QueryWindow, rng: np.random.Generator) -> OperatorReading:
-        metrics, slots = self.fleet.plant.metrics, self.job.slots
-        if metrics.missing and rng.random() < metrics.missing:
+        slots = self.job.slots
+        if self._missing(rng):
             return OperatorReading(self.name, slots)
-        # The counters' error is in the busy time: a true rate is noisy, a count of records is not.
-        error = math.exp(metrics.noise * float(rng.standard_normal())) if metrics.noise else 1.0
-        seen = replace(found, busy_s=found.busy_s / error)
+        seen = replace(found, busy_s=found.busy_s / self._error(rng))
         return job_reading(self.name, [seen], slots, found.end_s - found.start_s)
 
 

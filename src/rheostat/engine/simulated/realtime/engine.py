@@ -87,7 +87,7 @@ class SimulatedRealTime(SimulatedEngine):
         if not shown:
             return "no batch has finished since the change" if job.started_s else "no batch has finished yet"
         chain = self._chain(shown[-1].running)
-        errors = [math.exp(metrics.noise * float(rng.standard_normal())) if metrics.noise else 1.0 for _ in self.names]
+        errors = [self._error(rng) for _ in self.names]
         return realtime_window(
             chain,
             [self._report(number, batch, errors) for number, batch in enumerate(shown)],
@@ -121,7 +121,6 @@ class SimulatedRealTime(SimulatedEngine):
         rows_out = [*rows_in[1:], rows_in[-1]]
         observed: dict[str, dict[str, object]] = {self.names[0]: {RECORDS: rows_out[0]}}
         for place, (work, error) in enumerate(list(zip(batch.stages, errors, strict=True))[1:], start=1):
-            # The counters' error is in the useful time: a true rate is noisy, a count of records is not.
             useful_ns = work.useful_s / error * 1e9
             observed[self.names[place]] = {
                 RECORDS: rows_out[place],
@@ -152,6 +151,4 @@ class SimulatedRealTime(SimulatedEngine):
         return found
 
     def _seen(self, reading: OperatorReading, rng: np.random.Generator) -> OperatorReading:
-        missing = self.fleet.plant.metrics.missing
-        lost = bool(missing) and rng.random() < missing
-        return OperatorReading(reading.name, reading.tasks) if lost else reading
+        return OperatorReading(reading.name, reading.tasks) if self._missing(rng) else reading

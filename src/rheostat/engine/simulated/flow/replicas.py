@@ -22,7 +22,7 @@ class FlowReplicas:
         self.unnoticed_s = plant.failure.detected_after_s
         self.uptimes = [Uptime() for _ in range(r)]
         self._down_until = np.zeros(r)
-        self._source_rows = [graph.operators.index(name) for name in graph.sources]
+        self._source_rows = np.array([graph.operators.index(name) for name in graph.sources])
         self._edge_up = np.array([graph.operators.index(e.upstream) for e in graph.edges], dtype=int)
         self._edge_down = np.array([graph.operators.index(e.downstream) for e in graph.edges], dtype=int)
         self._edge_sel = np.array([[e.selectivity] for e in graph.edges])

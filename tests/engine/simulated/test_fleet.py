@@ -318,6 +318,21 @@ def test_a_failure_during_a_change_ends_with_the_wanted_allocation() -> None:
     assert (window.running, window.change, window.status) == (Allocation({"a": 3}), Change.NONE, Status.RUNNING)
 
 
+def test_a_failure_in_the_second_of_a_resumption_comes_first_whatever_runs_beside_it() -> None:
+    plant = chain(PlantOperator("a", Linear(100.0)), restart=Restart(20, 0), failure=Failure(0, 10, 0, 5))
+    crowd, alone = (Fleet(plant, [Constant(5.0)] * size, range(9, 9 - size, -1), trace=True) for size in (2, 1))
+    crowd.fail(1, 10.0)
+    crowd.fail(1, 30.0)
+    for fleet in (crowd, alone):
+        fleet.fail(0, 100.0)
+        fleet.advance(80)
+        fleet.engine(0).apply(intent_to(Allocation({"a": 3})), silent)
+        fleet.advance(60)
+        assert np.flatnonzero(fleet.trace()["up"][:, 0] == 0).tolist() == list(range(80, 110))
+        assert np.flatnonzero(fleet.trace()["slots"][:, 0] == 3)[0] == 110
+    assert crowd.engine(0).observe() == alone.engine(0).observe()
+
+
 def test_metrics_lag_behind_but_offsets_do_not() -> None:
     plant = chain(PlantOperator("a", Linear(1000.0)), metrics=Metrics(display_lag_s=100.0))
     fleet = run(plant, Steps((100.0, 300.0), 300), 380)

@@ -125,7 +125,7 @@ class Fleet:
         self.arrival_rate = self._arrival_rate = np.zeros((s, r))
         """Records/s at every source, smoothed over a minute."""
         self.replicas = make_replicas(plant.discipline, self)
-        self._events: list[tuple[float, int, int, str]] = []
+        self._failures: list[tuple[float, int]] = []
         for replica in range(r):
             for moment in failures_s:
                 self.fail(replica, moment)
@@ -158,9 +158,8 @@ class Fleet:
     def advance(self, seconds: int) -> None:
         """Let time pass for all replicas."""
         for _ in range(seconds):
-            while self._events and self._events[0][0] <= self.now:
-                _, _, replica, what = heapq.heappop(self._events)
-                getattr(self.replicas, what)(replica)
+            while self._failures and self._failures[0][0] <= self.now:
+                self.replicas.fail(heapq.heappop(self._failures)[1])
             if self.now % self.plant.noise_period_s == 0:
                 self._draw_noise()
             if self.now % BLOCK_S == 0:
@@ -240,11 +239,7 @@ class Fleet:
 
     def fail(self, replica: int, in_s: float = 0.0) -> None:
         """Let a replica lose a worker, now or later."""
-        self.schedule(self.now + in_s + self.replicas.unnoticed_s, replica, "fail")
-
-    def schedule(self, moment: float, replica: int, what: str) -> None:
-        """Let something happen to a replica later: the method of its replicas that has this name."""
-        heapq.heappush(self._events, (moment, len(self._events), replica, what))
+        heapq.heappush(self._failures, (self.now + in_s + self.replicas.unnoticed_s, replica))
 
     # -- history ---------------------------------------------------------------------------------------------
 

@@ -21,7 +21,8 @@ class FlowReplicas:
         self.flow = BackPressure(plant, fleet.queue)
         self.unnoticed_s = plant.failure.detected_after_s
         self.uptimes = [Uptime() for _ in range(r)]
-        self._down_until = np.zeros(r)
+        self._down_until: dict[int, float] = {}
+        """Replicas that are down, and when they resume."""
         self._source_rows = np.array([graph.operators.index(name) for name in graph.sources])
         self._edge_up = np.array([graph.operators.index(e.upstream) for e in graph.edges], dtype=int)
         self._edge_down = np.array([graph.operators.index(e.downstream) for e in graph.edges], dtype=int)
@@ -46,6 +47,8 @@ class FlowReplicas:
     def tick(self, arrivals: Floats) -> tuple[Floats, Floats]:
         """Play one second with back pressure."""
         fleet, flow = self.fleet, self.flow
+        if self._down_until:
+            self._resume()
         waiting = fleet.arrived - fleet.taken
         flow.tick(fleet.now, waiting, self._ability, self._room)
         processed = flow.processed
@@ -143,17 +146,17 @@ class FlowReplicas:
         if self.fleet.up[replica]:
             self.uptimes[replica].stopped_s = float(now)
         self.fleet.up[replica] = 0.0
-        self._down_until[replica] = max(self._down_until[replica], now + round(seconds))
-        self.fleet.schedule(float(self._down_until[replica]), replica, "resume")
+        self._down_until[replica] = max(self._down_until.get(replica, 0.0), now + round(seconds))
         self._refresh()
 
-    def resume(self, replica: int) -> None:
-        """Let a replica run again, with what is wanted of it by now."""
-        fleet, uptime = self.fleet, self.uptimes[replica]
-        if fleet.up[replica] or fleet.now < self._down_until[replica]:
-            return
-        fleet.up[replica] = 1.0
-        uptime.resumed_s, uptime.downtime_s = float(fleet.now), fleet.now - uptime.stopped_s
-        fleet.running[replica] = fleet.wanted[replica]
-        self._place(replica)
-        self._refresh()
+    def _resume(self) -> None:
+        """Let those replicas run again whose time it is, with what is wanted of them by now."""
+        fleet = self.fleet
+        for replica in [replica for replica, moment in self._down_until.items() if moment <= fleet.now]:
+            del self._down_until[replica]
+            fleet.up[replica] = 1.0
+            uptime = self.uptimes[replica]
+            uptime.resumed_s, uptime.downtime_s = float(fleet.now), fleet.now - uptime.stopped_s
+            fleet.running[replica] = fleet.wanted[replica]
+            self._place(replica)
+            self._refresh()

@@ -57,6 +57,8 @@ JOB_SENTENCES = {
     "sources": "Source -> records/s when the load's level is 1. A source that is no operator only reads.",
     "operators": "Operator -> its [keys](#operator).",
     "edges": "How records flow: a list of [edges](#edge).",
+    "microbatch": "Work in micro-batches, as Spark has it; neither this nor `realtime`: fluid flow, as Flink has it.",
+    "realtime": "Work as Spark's real-time mode does: all stages at once, no back pressure, batches that stretch.",
 }
 HEAD = """# Configuration
 

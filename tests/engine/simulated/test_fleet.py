@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rheostat import ports
-from rheostat.engine.simulated import Fleet, FleetClock, Plant
+from rheostat.engine.simulated import Fleet, FleetClock, FlowReplicas, Plant
 from rheostat.engine.simulated.curves import Curve, Linear, Power, Table, Usl
 from rheostat.engine.simulated.plant import (
     Failure,
@@ -136,7 +136,8 @@ def test_no_record_is_lost_or_made(sel: list[float], rates: list[float], load: f
     )
     plant = Plant("p", Graph(("source", *names), edges, ("source",)), (source("source"), *operators), {"source": 1.0})
     fleet = run(plant, Constant(load), 120)
-    flow = fleet.flow
+    assert isinstance(fleet.replicas, FlowReplicas)
+    flow = fleet.replicas.flow
     assert fleet.arrived[0, 0] == pytest.approx(load * 120)
     inflow = fleet.processed[0, 0]
     for k in range(len(names)):
@@ -160,8 +161,8 @@ def test_the_bottleneck_sets_the_pace_and_is_named() -> None:
     assert window.backlog == pytest.approx(300 * 40.0, rel=0.05)
     assert window.lag_s == pytest.approx(150.0, rel=0.05)
     # Buffers are bounded: two seconds of each operator's own ability, in front of b full, of c empty.
-    assert fleet.flow.queue[2, 0] == pytest.approx(80.0, rel=0.02)
-    assert fleet.flow.queue[3, 0] == 0.0
+    assert fleet.queue[2, 0] == pytest.approx(80.0, rel=0.02)
+    assert fleet.queue[3, 0] == 0.0
 
 
 def test_a_join_shares_its_ability_among_its_inputs() -> None:
@@ -259,13 +260,13 @@ def test_a_change_stops_output_for_a_time_that_grows_with_the_state() -> None:
 
 
 def test_restart_times_are_random_but_repeatable() -> None:
-    def times(seed: int) -> list[float]:
+    def times(seed: int) -> list[float | None]:
         fleet = run(chain(PlantOperator("a", Linear(100.0)), restart=Restart(40, 10)), Constant(5.0), 60, seed=seed)
         found = []
         for k in range(4):
             fleet.engine(0).apply(intent_to(Allocation({"a": 2 + k % 2}), str(k)), silent)
             fleet.advance(200)
-            found.append(float(fleet.downtime_s[0]))
+            found.append(fleet.engine(0).observe().downtime_s)
         return found
 
     assert times(1) == times(1)
@@ -315,6 +316,21 @@ def test_a_failure_during_a_change_ends_with_the_wanted_allocation() -> None:
     fleet.advance(300)
     window = fleet.engine(0).observe()
     assert (window.running, window.change, window.status) == (Allocation({"a": 3}), Change.NONE, Status.RUNNING)
+
+
+def test_a_failure_in_the_second_of_a_resumption_comes_first_whatever_runs_beside_it() -> None:
+    plant = chain(PlantOperator("a", Linear(100.0)), restart=Restart(20, 0), failure=Failure(0, 10, 0, 5))
+    crowd, alone = (Fleet(plant, [Constant(5.0)] * size, range(9, 9 - size, -1), trace=True) for size in (2, 1))
+    crowd.fail(1, 10.0)
+    crowd.fail(1, 30.0)
+    for fleet in (crowd, alone):
+        fleet.fail(0, 100.0)
+        fleet.advance(80)
+        fleet.engine(0).apply(intent_to(Allocation({"a": 3})), silent)
+        fleet.advance(60)
+        assert np.flatnonzero(fleet.trace()["up"][:, 0] == 0).tolist() == list(range(80, 110))
+        assert np.flatnonzero(fleet.trace()["slots"][:, 0] == 3)[0] == 110
+    assert crowd.engine(0).observe() == alone.engine(0).observe()
 
 
 def test_metrics_lag_behind_but_offsets_do_not() -> None:

@@ -463,7 +463,7 @@ def test_the_plant_of_the_demo_matches_the_demo() -> None:
     from rheostat.lab.workload.ysb import YSB
 
     made = job("spark-ysb")
-    assert made.discipline is not None
+    assert isinstance(made.discipline, MicroBatch)
     assert made.discipline.partitions == demo.PARTITIONS
     assert made.ability_per_s("job", 1, Allocation({"job": 1})) == demo.SLOT_PER_S
     (tunable,) = made.spec().tunable
@@ -516,11 +516,11 @@ def test_a_file_can_describe_a_micro_batch_job() -> None:
         "name": "mine",
         "sources": {"all": 100},
         "operators": {"all": {"curve": {"kind": "linear", "rate_per_s": 400}, "max_tasks": 6}},
-        "discipline": {"trigger_s": 2, "partitions": 12, "quantum": 2},
+        "microbatch": {"trigger_s": 2, "partitions": 12, "quantum": 2},
     }
     made = make_config({"job": values, "load": "constant"}).scenario().plant
     assert made.discipline == MicroBatch(trigger_s=2, partitions=12, quantum=2)
-    with pytest.raises(InvalidValue, match=r"job\.discipline\.triger_s.*'trigger_s'"):
-        make_config({"job": {**values, "discipline": {"triger_s": 2}}, "load": "constant"}).scenario()
+    with pytest.raises(InvalidValue, match=r"job\.microbatch\.triger_s.*'trigger_s'"):
+        make_config({"job": {**values, "microbatch": {"triger_s": 2}}, "load": "constant"}).scenario()
     with pytest.raises(InvalidValue, match=r"job.*restart means nothing"):
         make_config({"job": {**values, "restart": {"mean_s": 5}}, "load": "constant"}).scenario()

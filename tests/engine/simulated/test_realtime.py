@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rheostat import ports
-from rheostat.engine.simulated import Fleet, FleetClock, MicroBatch, Plant, RealTime
+from rheostat.engine.simulated import Fleet, FleetClock, MicroBatch, Plant, RealTime, RealTimeReplicas
 from rheostat.engine.simulated.curves import Linear, Usl
 from rheostat.engine.simulated.plant import Memory, Metrics, PlantOperator, Restart
 from rheostat.engine.simulated.realtime.job import Ability, RealTimeJob
@@ -107,7 +107,7 @@ def test_gaps_are_read_with_the_next_batch() -> None:
     for length, after in pairwise(lengths):
         assert after == pytest.approx(0.96 * (length + 0.25), rel=1e-3)
     assert 5.7 < lengths[-1] < 6.0
-    assert live.discipline.sustained_per_s(100.0) == pytest.approx(500 / 5.25)
+    assert live.discipline.sustained_per_s(1, 100.0) == pytest.approx(500 / 5.25)
 
 
 # -- changes and failures -----------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def plant(noise: float = 0.0, **discipline: object) -> Plant:
     graph = Graph(("in", "map", "count"), (Edge("in", "map"), Edge("map", "count", 2.0)), ("in",))
     shown = Metrics(window_s=20.0, min_window_s=4.0, settle_s=0.0)
     live = RealTime(**discipline)  # type: ignore[arg-type]
-    return Plant("live", graph, operators, {"in": 1.0}, metrics=shown, slots_available=12, realtime=live)
+    return Plant("live", graph, operators, {"in": 1.0}, metrics=shown, slots_available=12, discipline=live)
 
 
 def run_fleet(model: Plant, load: Load, seconds: int, tasks: tuple[int, int] = (2, 2)) -> Fleet:
@@ -337,8 +337,8 @@ def test_a_change_that_does_not_suffice_is_found_out_before_its_first_batch_ends
     while engine.observe().change is not Change.NONE or engine.observe().overloaded == ():
         fleet.advance(1)
     window = engine.observe()
-    assert fleet.chains is not None
-    assert fleet.chains.jobs[0].finished[-1].end_s < fleet.chains.jobs[0].started_s
+    assert isinstance(fleet.replicas, RealTimeReplicas)
+    assert fleet.replicas.jobs[0].finished[-1].end_s < fleet.replicas.jobs[0].started_s
     assert (window.overloaded, window.problem) == (("map",), None)
     # What is known of stages was seen before the change, with the tasks of that time: nobody learns from it again.
     assert (window.operator("map").tasks, window.running) == (2, Allocation({"map": 3, "count": 6}))
@@ -436,7 +436,7 @@ def test_the_built_in_jobs_fit_their_slots() -> None:
 
 def test_nonsense_is_refused() -> None:
     model = plant()
-    with pytest.raises(InvalidValue, match="keep one of them"):
+    with pytest.raises(InvalidValue, match="one operator that is also the source"):
         replace(model, discipline=MicroBatch())
     two = Graph(("in", "map", "count"), (Edge("in", "map"), Edge("in", "count")), ("in",))
     with pytest.raises(InvalidValue, match="a chain behind one source"):
@@ -466,6 +466,8 @@ def test_a_file_can_describe_a_real_time_job() -> None:
         "realtime": {"batch_s": 10, "gap_s": [0.1, 0.2], "keys": 1000},
     }
     read = make_config({"job": values, "load": "constant"}).scenario().plant
-    assert read.realtime == RealTime(batch_s=10, gap_s=(0.1, 0.2), keys=1000)
+    assert read.discipline == RealTime(batch_s=10, gap_s=(0.1, 0.2), keys=1000)
     with pytest.raises(InvalidValue, match=r"job\.realtime\.batch.*'batch_s'"):
         make_config({"job": {**values, "realtime": {"batch": 2}}, "load": "constant"}).scenario()
+    with pytest.raises(InvalidValue, match="job has microbatch and realtime: keep one of them"):
+        make_config({"job": {**values, "microbatch": {}}, "load": "constant"}).scenario()

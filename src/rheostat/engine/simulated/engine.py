@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 
 import numpy as np
 
-from rheostat.engine.simulated.fleet import METRICS, Fleet, Floats
+from rheostat.engine.simulated.fleet import METRICS, Fleet
 from rheostat.errors import EngineError
 from rheostat.job.graph import JobSpec
-from rheostat.job.observation import (
-    Change,
-    EdgeReading,
-    Latency,
-    Observation,
-    OperatorReading,
-    SourceReading,
-    Status,
-)
+from rheostat.job.observation import Observation, SourceReading
 from rheostat.job.record import Intent
 from rheostat.ports import Note
 
 OVERLOADED_SHARE = 0.1
 """Back pressure in more than a tenth of the window is a symptom (Flink calls it low above 10 %, high above 50 %)."""
-FALLING = 0.98
-"""While the backlog falls faster than this per window the job catches up: it is busy, not overloaded."""
 
 
 class FleetClock:
@@ -42,8 +33,8 @@ class FleetClock:
         self.fleet.advance(max(0, math.ceil(moment_s - self.fleet.now)))
 
 
-class SimulatedEngine:
-    """A replica of a fleet. Source offsets are read without delay, metrics with the plant's display lag."""
+class SimulatedEngine(ABC):
+    """A replica of a fleet: what is the same for all disciplines. Source offsets are read without delay."""
 
     def __init__(self, fleet: Fleet, replica: int) -> None:
         self.fleet, self.replica = fleet, replica
@@ -55,7 +46,7 @@ class SimulatedEngine:
         return self.fleet.spec
 
     def apply(self, intent: Intent, note: Note) -> None:
-        """Stop, and resume later with the target; the same intent again changes nothing."""
+        """Ask the fleet for the target; the same intent again changes nothing."""
         if intent.id == self._applied:
             return
         self._check(intent)
@@ -64,8 +55,9 @@ class SimulatedEngine:
         self._applied = intent.id
         self.fleet.reconfigure(self.replica, intent.target)
 
+    @abstractmethod
     def _steps(self, intent: Intent) -> tuple[str, ...]:
-        return ("stop", "start")
+        """Return the steps of a change, as they are noted before it."""
 
     def _check(self, intent: Intent) -> None:
         spec, target = self.fleet.spec, intent.target
@@ -76,6 +68,11 @@ class SimulatedEngine:
                 raise EngineError(f"{tunable.operator} cannot have {target.tasks[tunable.operator]} tasks")
         if spec.slots_available is not None and target.slots > spec.slots_available:
             raise EngineError(f"{target.slots} slots are asked for, {spec.slots_available} are there")
+        for tunable in spec.tunable:
+            if target.tasks[tunable.operator] % tunable.quantum:
+                raise EngineError(f"{target.slots} slots are no whole number of executors of {tunable.quantum}")
+        if why := self.fleet.plant.shortage(target):
+            raise EngineError(why)
 
     def observe(self) -> Observation:
         """Return the last window, with everything that is wrong with real metrics."""
@@ -88,84 +85,19 @@ class SimulatedEngine:
         self._last = self._look(rng)
         return self._last
 
+    @abstractmethod
     def _look(self, rng: np.random.Generator) -> Observation:
-        fleet, i, metrics = self.fleet, self.replica, self.fleet.plant.metrics
-        end = float(fleet.now) - metrics.display_lag_s
-        clean = float(fleet.resumed_at[i]) + metrics.settle_s if fleet.resumed_at[i] else 0.0
-        start = max(end - metrics.window_s, clean, 0.0)
-        problem = None
-        if not fleet.up[i]:
-            problem = "the job is down"
-        elif end - start < metrics.min_window_s:
-            problem = "the window overlaps a change" if fleet.resumed_at[i] else "the job has only just started"
-        if end <= start:
-            start = end = max(end, 0.0)
-        return self._window(start, end, rng, problem)
+        """Return what the metrics show now."""
 
-    def _window(self, start: float, end: float, rng: np.random.Generator, problem: str | None) -> Observation:
-        fleet, i = self.fleet, self.replica
-        rows = self._rows(fleet.at(end, i) - fleet.at(start, i), max(end - start, 1.0))
-        levels = self._rows(fleet.at(end, i), 1.0)
-        names = fleet.plant.graph.operators
-        operators = tuple(self._operator(k, rows, levels, rng) for k in range(len(names)))
-        emitted = dict(zip(names, rows["emitted"], strict=True))
-        return Observation(
-            at_s=float(fleet.now),
-            start_s=start,
-            end_s=end,
-            running=fleet.running[i],
-            wanted=fleet.wanted[i],
-            change=Change.NONE if fleet.running[i] == fleet.wanted[i] else Change.UNDER_WAY,
-            status=self._status(),
-            sources=self._sources(),
-            operators=operators,
-            edges=tuple(
-                EdgeReading(e.upstream, e.downstream, float(emitted[e.upstream] * e.selectivity))
-                for e in fleet.plant.graph.edges
-            ),
-            overloaded=self._overloaded(start, end, operators),
-            latency=self._latency(start, end),
-            uptime_s=float(fleet.now - fleet.resumed_at[i]) if fleet.up[i] else 0.0,
-            downtime_s=None if math.isnan(fleet.downtime_s[i]) else float(fleet.downtime_s[i]),
-            problem=problem,
-        )
+    def _missing(self, rng: np.random.Generator) -> bool:
+        """Draw whether an operator's metrics are missing."""
+        share = self.fleet.plant.metrics.missing
+        return bool(share) and rng.random() < share
 
-    def _overloaded(self, start: float, end: float, operators: tuple[OperatorReading, ...]) -> tuple[str, ...]:
-        """Back pressure, seen at its root, while the backlog does not fall."""
-        before, after = (
-            float((row[self.fleet.rows["arrived"]] - row[self.fleet.rows["taken"]]).sum())
-            for row in (self.fleet.at(start, self.replica), self.fleet.at(end, self.replica))
-        )
-        if after < before * FALLING:
-            return ()
-        return tuple(o.name for o in operators if (o.blocking_share or 0.0) > OVERLOADED_SHARE)
-
-    def _rows(self, row: Floats, seconds: float) -> dict[str, Floats]:
-        return {name: row[where] / seconds for name, where in self.fleet.rows.items()}
-
-    def _operator(
-        self, k: int, rows: dict[str, Floats], levels: dict[str, Floats], rng: np.random.Generator
-    ) -> OperatorReading:
-        fleet, i = self.fleet, self.replica
-        metrics, operator = fleet.plant.metrics, fleet.by_index[k]
-        tasks = operator.pinned_tasks or fleet.running[i].tasks[operator.name]
-        if metrics.missing and rng.random() < metrics.missing:
-            return OperatorReading(operator.name, tasks)
-        records, useful = float(rows["processed"][k]), float(rows["useful"][k])
-        # The counters' error is in the useful time: a true rate is noisy, a count of records is not.
-        error = math.exp(metrics.noise * float(rng.standard_normal())) if metrics.noise else 1.0
-        seen = min(useful / error, 1.0)
-        return OperatorReading(
-            operator.name,
-            tasks,
-            records_in_per_s=records,
-            useful_share=seen,
-            true_rate_per_s=records / seen / tasks if seen > 1e-6 and records > 0 else None,
-            cpu_share=fleet.plant.cpu_gain * seen,
-            blocking_share=min(float(rows["blocked"][k]), 1.0),
-            pending=float(levels["queue"][k]),
-            state_bytes=float(levels["state"][k]),
-        )
+    def _error(self, rng: np.random.Generator) -> float:
+        """Draw the error of a useful time: a true rate is noisy, a count of records is not."""
+        noise = self.fleet.plant.metrics.noise
+        return math.exp(noise * float(rng.standard_normal())) if noise else 1.0
 
     def _sources(self) -> tuple[SourceReading, ...]:
         fleet, i = self.fleet, self.replica
@@ -184,19 +116,3 @@ class SimulatedEngine:
                 lag += (float(history[0]) - taken) / rate
             readings.append(SourceReading(name, rate, backlog, lag if backlog > 1e-6 else 0.0))
         return tuple(readings)
-
-    def _status(self) -> Status:
-        fleet, i = self.fleet, self.replica
-        if not fleet.up[i]:
-            return Status.DOWN
-        if fleet.recovering[i] and float((fleet.arrived - fleet.taken)[:, i].sum()) <= fleet.lag_before[i]:
-            fleet.recovering[i] = False
-        return Status.RECOVERING if fleet.recovering[i] else Status.RUNNING
-
-    def _latency(self, start: float, end: float) -> Latency | None:
-        rows = self.fleet.span(start, end, self.replica)
-        if not len(rows):
-            return None
-        ranked = np.sort(rows[:, -2:], axis=0)
-        p50, p95, p99 = (ranked[math.ceil(share * len(ranked)) - 1].tolist() for share in (0.5, 0.95, 0.99))
-        return Latency(p50[0], p95[0], p99[0], p50[1], p95[1], p99[1])

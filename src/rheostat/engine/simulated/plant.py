@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 import numpy as np
 
 from rheostat.engine.simulated.curves import UNLIMITED, Curve
-from rheostat.engine.simulated.microbatch.discipline import MicroBatch
-from rheostat.engine.simulated.realtime.discipline import RealTime
+from rheostat.engine.simulated.discipline import Discipline, Flow
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.frozen import FrozenMap, check_number, put
 from rheostat.job.graph import Graph, JobSpec, Pinned, Tunable
-from rheostat.job.slo import Bounds
 
 GB = 1e9
 
@@ -210,14 +207,6 @@ class Metrics:
             check_number(f"metrics.{what}", getattr(self, what), most=1.0)
 
 
-NOT_BATCHED = ("memory", "latency", "restart", "failure", "buffer_s")
-NOT_IN_BATCHES = ("skew", "emits_every_s", "queueing_records", "pinned_tasks")
-"""What a plant and its operator cannot have when they work in micro-batches."""
-NOT_LIVE = (*NOT_BATCHED, "checkpoint_interval_s")
-NOT_IN_STAGES = ("emits_every_s", "queueing_records")
-"""What a plant and its operators cannot have when they work in real time."""
-
-
 @dataclass(frozen=True)
 class Plant:
     """A simulated job with its curves, its restarts, its failures and its metrics."""
@@ -253,10 +242,8 @@ class Plant:
     """Slots that the cluster has; None: as many as are asked for."""
     start_tasks: int = 1
     """Tasks of every tunable operator at the start, unless told otherwise."""
-    discipline: MicroBatch | None = None
-    """Work in micro-batches, as Spark has it; none: fluid flow with back pressure, as Flink has it."""
-    realtime: RealTime | None = None
-    """Work as Spark's real-time mode does: all stages at once, no back pressure, batches that stretch."""
+    discipline: Discipline = Flow()
+    """How it works: by fluid flow, in micro-batches or in real time."""
 
     def __post_init__(self) -> None:
         names = [operator.name for operator in self.operators]
@@ -270,33 +257,22 @@ class Plant:
         check_number("noise_period_s", self.noise_period_s, least=1)
         check_number("checkpoint_interval_s", self.checkpoint_interval_s, least=1.0)
         put(self, unit_per_s=FrozenMap(self.unit_per_s))
-        if self.discipline is not None and self.realtime is not None:
-            raise InvalidValue(f"plant {self.name!r} has a discipline and realtime: keep one of them")
-        if self.discipline is not None:
-            self._check_batched()
-        if self.realtime is not None:
-            self._check_live()
+        if problem := self.discipline.problem(self.graph, self._pinned):
+            raise InvalidValue(f"plant {self.name!r}: {problem}")
+        self._check_unused(self, self.discipline.unused)
+        for operator in self.operators:
+            self._check_unused(operator, self.discipline.unused_in_operators)
 
-    def _check_batched(self) -> None:
-        """Refuse what has no meaning for micro-batches, so that nothing that was set is ignored."""
-        if len(self.operators) > 1 or self.graph.sources != self.graph.operators:
-            raise InvalidValue(f"plant {self.name!r}: a micro-batch job is one operator that is also the source")
-        self._check_unused(((self, NOT_BATCHED), (self.operators[0], NOT_IN_BATCHES)), "micro-batches")
+    def _check_unused(self, part: Plant | PlantOperator, names: tuple[str, ...]) -> None:
+        """Refuse what has no meaning to the discipline, so that nothing that was set is ignored."""
+        for each in fields(part):
+            if each.name in names and getattr(part, each.name) != each.default:
+                what = self.discipline.title
+                raise InvalidValue(f"plant {self.name!r}: {each.name} means nothing to {what}, leave it out")
 
-    def _check_live(self) -> None:
-        """Refuse what has no meaning in real time."""
-        first, *rest = self.graph.order
-        graph, pinned = self.graph, self.operator(first).pinned_tasks
-        fans = any(len(graph.outputs[name]) > 1 or len(graph.inputs[name]) > 1 for name in graph.order)
-        if not rest or len(graph.sources) > 1 or fans or pinned is None:
-            raise InvalidValue(f"plant {self.name!r}: a real-time job is a chain behind one source with pinned_tasks")
-        self._check_unused(((self, NOT_LIVE), *((o, NOT_IN_STAGES) for o in self.operators)), "real time")
-
-    def _check_unused(self, parts: Iterable[tuple[Any, tuple[str, ...]]], what: str) -> None:
-        for part, names in parts:
-            for each in fields(part):
-                if each.name in names and getattr(part, each.name) != each.default:
-                    raise InvalidValue(f"plant {self.name!r}: {each.name} means nothing to {what}, leave it out")
+    @property
+    def _pinned(self) -> dict[str, int]:
+        return {o.name: o.pinned_tasks for o in self.operators if o.pinned_tasks is not None}
 
     def operator(self, name: str) -> PlantOperator:
         """Return one operator."""
@@ -304,44 +280,30 @@ class Plant:
 
     def spec(self) -> JobSpec:
         """Return what an engine may say about this job."""
+        own = self.discipline
         return JobSpec(
             self.name,
             self.graph,
-            tuple(self._tunable(o) for o in self.operators if o.pinned_tasks is None),
+            tuple(
+                Tunable(o.name, own.bounds(o.max_tasks), own.quantum) for o in self.operators if o.pinned_tasks is None
+            ),
             tuple(Pinned(o.name, o.pinned_tasks, o.pinned_why) for o in self.operators if o.pinned_tasks is not None),
-            self.checkpoint_interval_s if self.realtime is None else self.realtime.batch_s,
-            self._slots_to_tune(),
+            own.checkpoint_interval_s(self.checkpoint_interval_s),
+            own.slots_to_tune(self.slots_available, self._pinned),
             self.memory.choices_mb if self.memory else (),
         )
 
-    def _slots_to_tune(self) -> int | None:
-        """Return the slots that tunable operators may have; in real time pinned ones hold theirs at the same time."""
-        if self.slots_available is None or self.realtime is None:
-            return self.slots_available
-        return max(1, self.slots_available - sum(o.pinned_tasks or 0 for o in self.operators))
-
     def shortage(self, allocation: Allocation) -> str:
-        """Say why a real-time job cannot start, or "": all tasks, the source's too, need a slot at the same time."""
+        """Say why the job cannot start with this allocation, or ""."""
         tasks = {o.name: o.pinned_tasks or allocation.tasks[o.name] for o in self.operators}
-        if self.slots_available is None or sum(tasks.values()) <= self.slots_available:
-            return ""
-        told = ", ".join(f"{name} {count}" for name, count in tasks.items())
-        return f"{self.name} needs {sum(tasks.values())} slots at once ({told}), {self.slots_available} are there"
-
-    def _tunable(self, operator: PlantOperator) -> Tunable:
-        if self.discipline is None:
-            return Tunable(operator.name, Bounds(1, operator.max_tasks))
-        quantum = self.discipline.quantum
-        # As on Spark: never more executors than it takes to run all tasks of a batch at once.
-        needed = (
-            operator.max_tasks if self.discipline.partitions is None else _whole(self.discipline.partitions, quantum)
-        )
-        return Tunable(operator.name, Bounds(quantum, min(operator.max_tasks // quantum * quantum, needed)), quantum)
+        why = self.discipline.shortage(tasks, self.slots_available)
+        return why and f"{self.name} {why}"
 
     def start(self) -> Allocation:
         """Return the allocation with which a run begins."""
         memory = self.memory.reference_mb if self.memory else None
-        tasks = _whole(self.start_tasks, self.discipline.quantum if self.discipline else 1)
+        quantum = self.discipline.quantum
+        tasks = -(-self.start_tasks // quantum) * quantum
         return Allocation({o.name: tasks for o in self.operators if o.pinned_tasks is None}, memory)
 
     def nominal_per_s(self, operator: PlantOperator, tasks: int, memory_mb: int | None) -> float:
@@ -350,16 +312,7 @@ class Plant:
 
     def ability_per_s(self, name: str, tasks: int, allocation: Allocation) -> float:
         """Return what the operator can really do at p tasks, noise apart, while the job has this allocation."""
-        operator, discipline = self.operator(name), self.discipline
-        usable = discipline.usable(tasks) if discipline else tasks
+        operator, usable = self.operator(name), self.discipline.usable(tasks)
         even = self.nominal_per_s(operator, usable, allocation.memory_mb) * operator.evenness(usable)
         limited = even if operator.limit_per_s is None else min(even, operator.limit_per_s)
-        able = limited * self.interference.share(allocation.slots)
-        if self.realtime is not None:
-            return self.realtime.sustained_per_s(able)
-        return discipline.sustained_per_s(tasks, able) if discipline else able
-
-
-def _whole(tasks: int, quantum: int) -> int:
-    """Round up to whole executors."""
-    return -(-tasks // quantum) * quantum
+        return self.discipline.sustained_per_s(tasks, limited * self.interference.share(allocation.slots))

@@ -83,9 +83,9 @@ class SimulatedTestbed:
         self.plant, self.seed, self.injector_per_s, self._count = plant, seed, injector_per_s, 0
 
     def start(self, allocation: Allocation) -> SimulatedRig:
-        """Start an allocation that keeps running; only fluid flow can hold its sources back."""
+        """Start an allocation that keeps running; its discipline must hold the sources back."""
         self._count += 1
-        if self.plant.discipline is not None or self.plant.realtime is not None:
+        if not self.plant.discipline.holds_back:
             raise EngineError(f"{self.plant.name} has no back pressure: measure it trial by trial")
         rates = dict.fromkeys(self.plant.graph.sources, 0.0)
         if problem := self._problem(Trial("start", allocation, (Phase(1.0, rates, observed=True),))):
@@ -122,7 +122,7 @@ class SimulatedTestbed:
             count = trial.allocation.tasks[tunable.operator]
             if tunable.bounds.clip(count) != count:
                 return f"{tunable.operator} cannot have {count} tasks"
-        if self.plant.realtime is not None and (why := self.plant.shortage(trial.allocation)):
+        if why := self.plant.shortage(trial.allocation):
             return why
         for phase in trial.phases:
             if set(phase.rates_per_s) != set(spec.graph.sources):

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from rheostat.config.build import build, path
 from rheostat.config.named import named
 from rheostat.engine.simulated.curves import UNLIMITED, Curve, Linear, Power, Table, Usl
+from rheostat.engine.simulated.discipline import Flow
+from rheostat.engine.simulated.microbatch.discipline import MicroBatch
 from rheostat.engine.simulated.plant import Plant, PlantOperator
+from rheostat.engine.simulated.realtime.discipline import RealTime
 from rheostat.engine.testbed.loads import LOADS, Load, Permutation, Trace
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.graph import Edge, Graph
@@ -49,7 +52,9 @@ JOB: type[Any] = make_dataclass(
         ("sources", Mapping[str, float]),
         ("operators", Mapping[str, dict[str, Any]]),
         ("edges", tuple[Edge, ...], field(default=())),
-        *_keys(Plant, "name", "graph", "operators", "unit_per_s"),
+        *_keys(Plant, "name", "graph", "operators", "unit_per_s", "discipline"),
+        ("microbatch", MicroBatch | None, None),
+        ("realtime", RealTime | None, None),
     ],
     frozen=True,
 )
@@ -69,6 +74,10 @@ def read_plant(value: str | Mapping[str, Any], where: str = "job") -> Plant:
     described = build(JOB, value, where)
     rest = {f.name: getattr(described, f.name) for f in fields(described)}
     sources, operators, edges = rest.pop("sources"), rest.pop("operators"), rest.pop("edges")
+    disciplines = [given for key in ("microbatch", "realtime") if (given := rest.pop(key)) is not None]
+    if len(disciplines) > 1:
+        raise InvalidValue(f"{where} has microbatch and realtime: keep one of them")
+    rest.update(discipline=disciplines[0] if disciplines else Flow())
     # A source that is not described only reads: it never limits and is not tuned.
     readers = [PlantOperator(name, pinned_tasks=1) for name in sources if name not in operators]
     tuned = [_operator(name, values, path(where, "operators", name)) for name, values in operators.items()]

@@ -44,7 +44,7 @@ def _plant(name: str, unit_per_s: float, stages: tuple[PlantOperator, ...], edge
         ORIGIN,
         metrics=Metrics(window_s=WINDOW_S, min_window_s=4.0, settle_s=0.0),
         slots_available=SLOTS,
-        realtime=RealTime(),
+        discipline=RealTime(),
     )
 
 

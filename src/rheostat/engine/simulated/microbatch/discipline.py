@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rheostat.engine.simulated.discipline import Discipline
 from rheostat.errors import InvalidValue
 from rheostat.job.frozen import check_number
+from rheostat.job.graph import Graph
+from rheostat.job.slo import Bounds
 
 
 @dataclass(frozen=True, slots=True)
-class MicroBatch:
+class MicroBatch(Discipline):
     """How a micro-batch job works and how it is resized, live; the defaults are what Spark 4.3 showed (SPARK.md)."""
+
+    title = "micro-batches"
+    unused = ("memory", "latency", "restart", "failure", "buffer_s")
+    unused_in_operators = ("skew", "emits_every_s", "queueing_records", "pinned_tasks")
 
     trigger_s: float = 0.0
     """Seconds from trigger to trigger; a batch that outlasts them is followed at once. 0: always at once."""
@@ -42,17 +50,29 @@ class MicroBatch:
 
     def __post_init__(self) -> None:
         for what in ("trigger_s", "fixed_s", "task_s", "source_step_s"):
-            check_number(f"discipline.{what}", getattr(self, what))
+            check_number(f"microbatch.{what}", getattr(self, what))
         for what in ("grow_s", "grow_each_s", "cold_s", "shrink_s", "boundary_s"):
-            check_number(f"discipline.{what}", getattr(self, what))
+            check_number(f"microbatch.{what}", getattr(self, what))
         for what in ("partitions", "quantum"):
-            check_number(f"discipline.{what}", getattr(self, what), least=1)
-        check_number("discipline.trigger_phase_s", self.trigger_phase_s, most=self.trigger_s)
-        check_number("discipline.max_records_per_batch", self.max_records_per_batch, least=1e-6)
+            check_number(f"microbatch.{what}", getattr(self, what), least=1)
+        check_number("microbatch.trigger_phase_s", self.trigger_phase_s, most=self.trigger_s)
+        check_number("microbatch.max_records_per_batch", self.max_records_per_batch, least=1e-6)
         if not self.trigger_s + self.fixed_s + self.source_step_s:
-            raise InvalidValue("discipline: trigger_s, fixed_s and source_step_s are all 0, so batches would never end")
+            raise InvalidValue("microbatch: trigger_s, fixed_s and source_step_s are all 0, so batches would never end")
         if self.task_s and self.partitions is None:
-            raise InvalidValue(f"discipline.task_s is {self.task_s:g} without tasks: set partitions")
+            raise InvalidValue(f"microbatch.task_s is {self.task_s:g} without tasks: set partitions")
+
+    def problem(self, graph: Graph, pinned: Mapping[str, int]) -> str:
+        """Refuse more than one operator."""
+        one = len(graph.operators) == 1 and graph.sources == graph.operators
+        return "" if one else "a micro-batch job is one operator that is also the source"
+
+    def bounds(self, max_tasks: int) -> Bounds:
+        """Return whole executors; as on Spark, never more than it takes to run all tasks of a batch at once."""
+        most = max_tasks // self.quantum
+        if self.partitions is not None:
+            most = min(most, -(-self.partitions // self.quantum))
+        return Bounds(self.quantum, most * self.quantum)
 
     def usable(self, slots: int) -> int:
         """Return how many of the slots a batch can use."""

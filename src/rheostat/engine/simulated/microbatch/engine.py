@@ -6,7 +6,6 @@ their stages become a window in `engine.batches.window`.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -19,13 +18,12 @@ from rheostat.engine.batches.window import QueryWindow, idle_window, query_windo
 from rheostat.engine.simulated.engine import SimulatedEngine
 from rheostat.engine.simulated.fleet import Fleet
 from rheostat.engine.simulated.microbatch.job import Batch, MicroBatchJob
-from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Change, Observation, OperatorReading, SourceReading
 from rheostat.job.record import Intent
 
 
-class BatchedEngine(SimulatedEngine):
+class SimulatedMicroBatch(SimulatedEngine):
     """A replica whose executors come and go while it runs; its windows are made of finished batches."""
 
     def __init__(self, fleet: Fleet, replica: int, job: MicroBatchJob) -> None:
@@ -35,12 +33,6 @@ class BatchedEngine(SimulatedEngine):
 
     def _steps(self, intent: Intent) -> tuple[str, ...]:
         return (f"ask for {intent.target.slots // self.job.discipline.quantum} executors",)
-
-    def _check(self, intent: Intent) -> None:
-        super()._check(intent)
-        if intent.target.slots % self.job.discipline.quantum:
-            quantum = self.job.discipline.quantum
-            raise EngineError(f"{intent.target.slots} slots are no whole number of executors of {quantum}")
 
     def _look(self, rng: np.random.Generator) -> Observation:
         fleet, job, metrics = self.fleet, self.job, self.fleet.plant.metrics
@@ -117,12 +109,10 @@ class BatchedEngine(SimulatedEngine):
         return Stage(number, self.name, number, tasks, batch.work_s, batch.busy_s, cpu_s, 0.0, rows, 0)
 
     def _reading(self, found: QueryWindow, rng: np.random.Generator) -> OperatorReading:
-        metrics, slots = self.fleet.plant.metrics, self.job.slots
-        if metrics.missing and rng.random() < metrics.missing:
+        slots = self.job.slots
+        if self._missing(rng):
             return OperatorReading(self.name, slots)
-        # The counters' error is in the busy time: a true rate is noisy, a count of records is not.
-        error = math.exp(metrics.noise * float(rng.standard_normal())) if metrics.noise else 1.0
-        seen = replace(found, busy_s=found.busy_s / error)
+        seen = replace(found, busy_s=found.busy_s / self._error(rng))
         return job_reading(self.name, [seen], slots, found.end_s - found.start_s)
 
 

@@ -1,43 +1,51 @@
-"""The micro-batches of all replicas of a plant, a second at a time."""
+"""The replicas of a plant that works in micro-batches, a second at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rheostat.engine.simulated.fleet import Fleet, Floats, make_replicas
+from rheostat.engine.simulated.microbatch.discipline import MicroBatch
+from rheostat.engine.simulated.microbatch.engine import SimulatedMicroBatch
 from rheostat.engine.simulated.microbatch.job import Ability, MicroBatchJob
-from rheostat.engine.simulated.plant import Plant
-from rheostat.errors import InvalidValue
-
-Floats = NDArray[np.float64]
+from rheostat.job.allocation import Allocation
 
 
-class Batches:
-    """One job per replica; arrays are by replica, as the last second left them."""
+@make_replicas.register(MicroBatch)
+class MicroBatchReplicas:
+    """One job per replica, resized live; records count when their batch ends."""
 
-    def __init__(self, plant: Plant, slots: Sequence[int]) -> None:
-        if plant.discipline is None:
-            raise InvalidValue(f"plant {plant.name!r} has no micro-batch discipline")
-        self._plant, self._usable = plant, plant.discipline.usable
+    unnoticed_s = 0.0
+
+    def __init__(self, discipline: MicroBatch, fleet: Fleet) -> None:
+        self.fleet, self._plant, self._usable = fleet, fleet.plant, discipline.usable
         self._nominal = cache(self._look_up)
-        self.jobs = [MicroBatchJob(plant.discipline, count, self._ability(1.0)) for count in slots]
-        count = len(self.jobs)
-        self.done, self.lag_s, self.slots = np.zeros(count), np.zeros(count), np.zeros(count)
-        """Records with results, in all; age of the oldest without; slots, as the mean over the second."""
-        self.useful, self.latency_s, self.event_latency_s = np.zeros(count), np.zeros(count), np.zeros(count)
-        """Share of the slots' time in which tasks worked; the longest batch, and the latest result, of the second."""
+        self.jobs = [MicroBatchJob(discipline, running.slots, self._ability(1.0)) for running in fleet.running]
+        self.lag_s, self.slots = np.zeros(fleet.size), np.zeros(fleet.size)
+
+    def engine(self, replica: int) -> SimulatedMicroBatch:
+        """Return one replica behind the Engine port."""
+        return SimulatedMicroBatch(self.fleet, replica, self.jobs[replica])
 
     def renew(self, factors: Floats) -> None:
         """Multiply every replica's ability by a factor of its own, from now on."""
-        for job, factor in zip(self.jobs, factors.tolist(), strict=True):
+        for job, factor in zip(self.jobs, factors[0].tolist(), strict=True):
             job.renew(self._ability(factor))
 
-    def tick(self, second: int, arrivals: Floats) -> None:
+    def reconfigure(self, replica: int, target: Allocation) -> None:
+        """Ask for other executors, while the job goes on."""
+        self.jobs[replica].want(target.slots)
+
+    def fail(self, replica: int) -> None:
+        """Kill an executor."""
+        self.jobs[replica].kill()
+
+    def tick(self, arrivals: Floats) -> tuple[Floats, Floats]:
         """Play one second of every replica."""
-        for k, (job, records) in enumerate(zip(self.jobs, arrivals.tolist(), strict=True)):
+        fleet, second, before = self.fleet, self.fleet.now, self.fleet.taken.copy()
+        for k, (job, records) in enumerate(zip(self.jobs, arrivals[0].tolist(), strict=True)):
             slot_s, busy_s = job.slot_s, job.busy_s
             job.arrive(records)
             job.run_until(second + 1.0)
@@ -49,9 +57,16 @@ class Batches:
                     break
                 latency_s = max(latency_s, batch.end_s - batch.start_s)
                 event_s = max(event_s, batch.end_s - batch.oldest_s)
-            self.done[k], self.lag_s[k], self.slots[k] = job.done, job.lag_s, slot_s
-            self.useful[k] = busy_s / slot_s if slot_s else 0.0
-            self.latency_s[k], self.event_latency_s[k] = latency_s, event_s
+            self.lag_s[k], self.slots[k] = job.lag_s, slot_s
+            fleet.taken[0, k] = job.done
+            fleet.useful[0, k] += busy_s / slot_s if slot_s else 0.0
+            fleet.latency[0, k], fleet.event_latency[0, k] = latency_s, event_s
+            # With its last executor killed, a job has no allocation that could be named: the last one stays.
+            if job.slots and job.slots != fleet.running[k].slots:
+                fleet.running[k] = Allocation({fleet.by_index[0].name: job.slots})
+        fleet.processed[:] = fleet.emitted[:] = fleet.taken
+        taken = fleet.taken - before
+        return taken, taken
 
     def _ability(self, factor: float) -> Ability:
         """Return what slots can do, by their number, at this noise."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Real time: its numbers, one job from event to event, all replicas, and what their engine shows."""

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from rheostat.engine.simulated.discipline import Discipline
 from rheostat.errors import InvalidValue
 from rheostat.job.frozen import check_number
+from rheostat.job.graph import Graph
 
 Span = tuple[float, float]
 """From, to: drawn evenly in between."""
 
 
 @dataclass(frozen=True, slots=True)
-class RealTime:
+class RealTime(Discipline):
     """How a real-time job works and how it is changed, by stop and restart; defaults as in Spark 4.3 (SPARK.md)."""
+
+    title = "real time"
+    unused = ("memory", "latency", "restart", "failure", "buffer_s", "checkpoint_interval_s")
+    unused_in_operators = ("emits_every_s", "queueing_records")
 
     batch_s: float = 5.0
     """Seconds for which the source reads; after them a batch ends as soon as its slowest stage has drained."""
@@ -59,6 +65,28 @@ class RealTime:
             return draw(self.stateless_s)
         return self.stop_s + self.repartition_s + draw(self.per_key_us) * 1e-6 * self.keys + draw(self.start_s)
 
-    def sustained_per_s(self, ability_per_s: float) -> float:
+    def problem(self, graph: Graph, pinned: Mapping[str, int]) -> str:
+        """Refuse everything but a chain."""
+        first, *rest = graph.order
+        fans = any(len(graph.outputs[name]) > 1 or len(graph.inputs[name]) > 1 for name in graph.order)
+        chain = rest and len(graph.sources) == 1 and not fans and first in pinned
+        return "" if chain else "a real-time job is a chain behind one source with pinned_tasks"
+
+    def sustained_per_s(self, tasks: int, ability_per_s: float) -> float:
         """Return the load at which batches do not stretch: what comes in the gaps is read with the next one."""
         return ability_per_s * self.batch_s / (self.batch_s + sum(self.gap_s) / 2)
+
+    def checkpoint_interval_s(self, plant_s: float) -> float:
+        """Return the length of a batch, which ends with a checkpoint."""
+        return self.batch_s
+
+    def slots_to_tune(self, available: int | None, pinned: Mapping[str, int]) -> int | None:
+        """Return what is left beside the pinned operators, which hold their slots at the same time."""
+        return None if available is None else max(1, available - sum(pinned.values()))
+
+    def shortage(self, tasks: Mapping[str, int], available: int | None) -> str:
+        """Refuse more tasks than slots: all of them, the source's too, run at the same time."""
+        if available is None or sum(tasks.values()) <= available:
+            return ""
+        counts = ", ".join(f"{name} {count}" for name, count in tasks.items())
+        return f"needs {sum(tasks.values())} slots at once ({counts}), {available} are there"

@@ -19,13 +19,12 @@ from rheostat.engine.batches.stage import Stage
 from rheostat.engine.simulated.engine import SimulatedEngine
 from rheostat.engine.simulated.fleet import Fleet
 from rheostat.engine.simulated.realtime.job import Batch, RealTimeJob
-from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Change, Observation, OperatorReading, SourceReading, Status
 from rheostat.job.record import Intent
 
 
-class ChainedEngine(SimulatedEngine):
+class SimulatedRealTime(SimulatedEngine):
     """A replica that stops and starts again to be changed; its windows are made of finished batches."""
 
     def __init__(self, fleet: Fleet, replica: int, job: RealTimeJob) -> None:
@@ -33,11 +32,6 @@ class ChainedEngine(SimulatedEngine):
         self.job = job
         self.stages = [fleet.plant.operator(name) for name in fleet.plant.graph.order]
         self.names = fleet.plant.graph.order
-
-    def _check(self, intent: Intent) -> None:
-        super()._check(intent)
-        if why := self.fleet.plant.shortage(intent.target):
-            raise EngineError(why)
 
     def _steps(self, intent: Intent) -> tuple[str, ...]:
         changed = {name for name, tasks in intent.target.tasks.items() if tasks != self.job.running.tasks[name]}
@@ -93,7 +87,7 @@ class ChainedEngine(SimulatedEngine):
         if not shown:
             return "no batch has finished since the change" if job.started_s else "no batch has finished yet"
         chain = self._chain(shown[-1].running)
-        errors = [math.exp(metrics.noise * float(rng.standard_normal())) if metrics.noise else 1.0 for _ in self.names]
+        errors = [self._error(rng) for _ in self.names]
         return realtime_window(
             chain,
             [self._report(number, batch, errors) for number, batch in enumerate(shown)],
@@ -127,7 +121,6 @@ class ChainedEngine(SimulatedEngine):
         rows_out = [*rows_in[1:], rows_in[-1]]
         observed: dict[str, dict[str, object]] = {self.names[0]: {RECORDS: rows_out[0]}}
         for place, (work, error) in enumerate(list(zip(batch.stages, errors, strict=True))[1:], start=1):
-            # The counters' error is in the useful time: a true rate is noisy, a count of records is not.
             useful_ns = work.useful_s / error * 1e9
             observed[self.names[place]] = {
                 RECORDS: rows_out[place],
@@ -158,6 +151,4 @@ class ChainedEngine(SimulatedEngine):
         return found
 
     def _seen(self, reading: OperatorReading, rng: np.random.Generator) -> OperatorReading:
-        missing = self.fleet.plant.metrics.missing
-        lost = bool(missing) and rng.random() < missing
-        return OperatorReading(reading.name, reading.tasks) if lost else reading
+        return OperatorReading(reading.name, reading.tasks) if self._missing(rng) else reading

@@ -18,14 +18,13 @@ Floats = NDArray[np.float64]
 class BackPressure:
     """Queues and windows of all replicas; arrays are operators x replicas."""
 
-    def __init__(self, plant: Plant, replicas: int) -> None:
-        graph = plant.graph
+    def __init__(self, plant: Plant, queue: Floats) -> None:
+        graph, shape, self.queue = plant.graph, queue.shape, queue
         index = {name: i for i, name in enumerate(graph.operators)}
-        shape = (len(index), replicas)
-        self.queue, self.processed, self.emitted, self.left = (np.zeros(shape) for _ in range(4))
+        self.processed, self.emitted, self.left = (np.zeros(shape) for _ in range(3))
         self.pane, self.held = np.zeros(shape), np.zeros(shape)
         self._could, self._accepts, self._inflow = (np.zeros(shape) for _ in range(3))
-        self._gate, self._spare = np.zeros(shape), np.zeros(replicas)
+        self._gate, self._spare = np.zeros(shape), np.zeros(shape[1])
         self._order = [index[name] for name in graph.order]
         self._source = {index[name]: s for s, name in enumerate(graph.sources)}
         self._downs = [

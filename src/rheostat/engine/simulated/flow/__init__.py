@@ -1,0 +1,1 @@
+"""Fluid flow: one second of back pressure, all replicas, and what their engine shows."""

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
-from rheostat.engine.batches.progress import Batch
+
+class Started(Protocol):
+    """A batch, as far as it matters here."""
+
+    @property
+    def start_s(self) -> float:
+        """When it began."""
 
 
 def window_start_s(
-    batches: Sequence[Batch],
+    batches: Sequence[Started],
     now_s: float,
     window_s: float,
     clean_s: float,

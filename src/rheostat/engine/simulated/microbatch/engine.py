@@ -1,25 +1,28 @@
 """A replica that works in micro-batches behind the Engine port.
 
-It shows what `engine.spark.microbatch` shows of a real application, and by the same function: finished batches and
-their stages become a window in `engine.batches.window`.
+It shows what `engine.spark.microbatch` shows of a real application, and by the same functions: finished batches and
+their stages become a window in `engine.batches.window`, and an observation in `engine.batches.observation`.
 """
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from rheostat.engine.batches import progress
-from rheostat.engine.batches.observation import job_reading
+from rheostat.engine.batches.batch_time import Sizes
+from rheostat.engine.batches.observation import JobView, observe_queries
 from rheostat.engine.batches.stage import Stage
-from rheostat.engine.batches.window import QueryWindow, idle_window, query_window
+from rheostat.engine.batches.window import QueryView, read_query
 from rheostat.engine.simulated.engine import SimulatedEngine
 from rheostat.engine.simulated.fleet import Fleet
-from rheostat.engine.simulated.microbatch.job import Batch, MicroBatchJob
+from rheostat.engine.simulated.microbatch.job import KEPT, Batch, MicroBatchJob
 from rheostat.job.allocation import Allocation
-from rheostat.job.observation import Change, Observation, OperatorReading, SourceReading
+from rheostat.job.observation import Change, Observation, OperatorReading
 from rheostat.job.record import Intent
 
 
@@ -30,67 +33,62 @@ class SimulatedMicroBatch(SimulatedEngine):
         super().__init__(fleet, replica)
         self.job = job
         self.name = fleet.by_index[0].name
+        self._batches: deque[progress.Batch] = deque(maxlen=KEPT)
+        self._work: deque[Stage] = deque(maxlen=KEPT)
+        self._sizes = Sizes()
+        self._quiet_s = -math.inf
+        self._seen = 0
 
     def _steps(self, intent: Intent) -> tuple[str, ...]:
         return (f"ask for {intent.target.slots // self.job.discipline.quantum} executors",)
 
     def _look(self, rng: np.random.Generator) -> Observation:
         fleet, job, metrics = self.fleet, self.job, self.fleet.plant.metrics
-        now_s, running, wanted = float(fleet.now), self._running(), fleet.wanted[self.replica]
+        now_s, wanted = float(fleet.now), fleet.wanted[self.replica]
+        running = Allocation({self.name: job.slots}) if job.slots else None
         end_s = max(0.0, now_s - metrics.display_lag_s)
         change = Change.NONE if running == wanted else Change.UNDER_WAY
         clean_s = 0.0 if job.changed_s is None else job.changed_s + metrics.settle_s
-        found = self._found(end_s, clean_s)
-        if isinstance(found, str):
-            return Observation(now_s, end_s, end_s, running, wanted, change, uptime_s=now_s, problem=found)
-        problem = None
-        if end_s - max(end_s - metrics.window_s, clean_s) < metrics.min_window_s:
-            problem = "the job has only just started" if job.changed_s is None else "the window overlaps a change"
-        return Observation(
-            at_s=now_s,
-            start_s=found.start_s,
-            end_s=end_s,
-            running=running,
-            wanted=wanted,
-            change=change,
-            sources=self._sources(),
-            operators=(self._reading(found, rng),),
-            overloaded=(self.name,) if found.overloaded else (),
-            overdue_s=found.overdue_s,
-            latency=found.latency,
-            hindrances=found.hindrances,
-            uptime_s=now_s,
-            problem=problem,
-        )
+        self._collect(end_s)
+        self._sizes.note(end_s, job.slots)
+        if not job.active and job.backlog == 0:
+            self._quiet_s = end_s
+        part, why = read_query(self._view(end_s, clean_s))
+        missing = self._missing(rng)
+        error = 1.0 if missing else self._error(rng)
+        parts = [] if part is None else [replace(part, busy_s=part.busy_s / error)]
+        state = JobView(now_s, running, wanted, change, uptime_s=now_s, end_s=end_s)
+        observation = observe_queries(state, self.name, job.slots, parts, why)
+        if missing and observation.operators:
+            observation = replace(observation, operators=(OperatorReading(self.name, job.slots),))
+        if observation.problem is None and end_s - max(end_s - metrics.window_s, clean_s) < metrics.min_window_s:
+            short = "the job has only just started" if job.changed_s is None else "the window overlaps a change"
+            observation = replace(observation, problem=short)
+        return observation
 
-    def _sources(self) -> tuple[SourceReading, ...]:
-        # To the second is not enough where batches follow each other every second.
-        return tuple(replace(reading, lag_s=self.job.lag_s) for reading in super()._sources())
+    def _collect(self, end_s: float) -> None:
+        """Take in the batches that have finished since the last look."""
+        last_s = self._batches[-1].end_s if self._batches else -math.inf
+        for batch in self.job.finished:
+            if last_s < batch.end_s <= end_s:
+                self._batches.append(self._report(self._seen, batch))
+                self._work.append(self._stage(self._seen, batch))
+                self._seen += 1
 
-    def _running(self) -> Allocation | None:
-        return Allocation({self.name: self.job.slots}) if self.job.slots else None
-
-    def _found(self, end_s: float, clean_s: float) -> QueryWindow | str:
-        """Return what the batches since the last change, or of the last window, show; chosen as on Spark."""
-        job, window_s = self.job, self.fleet.plant.metrics.window_s
-        batches = [batch for batch in job.finished if batch.end_s <= end_s]
-        clean = [batch for batch in batches if batch.start_s >= clean_s]
-        if not clean and end_s - clean_s > window_s:
-            # A batch that outlasts the window is itself the signal.
-            clean = batches[-1:]
-        newest_s = clean[-1].start_s if clean else clean_s
-        since_s = min(max(end_s - window_s, clean_s), newest_s)
-        inside = sum(batch.start_s >= since_s for batch in batches)
-        if not inside:
-            resting = not job.active and job.backlog == 0 and end_s - clean_s >= window_s
-            return idle_window(end_s, window_s) if resting else "no batch has finished in this window"
-        # One more than is inside: between its trigger and the next one the first batch's records came.
-        shown = batches[-inside - 1 :]
-        counter = _Counter(self.fleet, self.replica, shown[-1].start_s)
-        reports = [self._report(number, batch) for number, batch in enumerate(shown)]
-        stages = [self._stage(number, batch) for number, batch in enumerate(shown)]
-        return query_window(
-            reports, stages, lambda *_: counter, end_s, since_s, job.active, job.slots, window_s=window_s
+    def _view(self, end_s: float, clean_s: float) -> QueryView:
+        trigger_s = self._batches[-1].start_s if self._batches else 0.0
+        counter = _Counter(self.fleet, self.replica, trigger_s)
+        return QueryView(
+            list(self._batches),
+            self._work,
+            lambda *_: counter,
+            end_s,
+            self.fleet.plant.metrics.window_s,
+            clean_s,
+            self._quiet_s,
+            self.job.active,
+            self.job.slots,
+            self._sizes.during,
         )
 
     def _report(self, number: int, batch: Batch) -> progress.Batch:
@@ -108,13 +106,6 @@ class SimulatedMicroBatch(SimulatedEngine):
         rows = round(batch.records)
         return Stage(number, self.name, number, tasks, batch.work_s, batch.busy_s, cpu_s, 0.0, rows, 0)
 
-    def _reading(self, found: QueryWindow, rng: np.random.Generator) -> OperatorReading:
-        slots = self.job.slots
-        if self._missing(rng):
-            return OperatorReading(self.name, slots)
-        seen = replace(found, busy_s=found.busy_s / self._error(rng))
-        return job_reading(self.name, [seen], slots, found.end_s - found.start_s)
-
 
 class _Counter:
     """Offsets are counts of records, and what has come since a trigger is known by the clock."""
@@ -128,4 +119,10 @@ class _Counter:
     def ahead(self, offset: Any, seconds: float) -> float | None:
         # Only whole seconds are ever asked for: now, and a window before now.
         moment = round(self._trigger_s + seconds)
+        if moment < 0:
+            # A source that goes by the clock has its rate before the first second, too.
+            return self._arrived(self._fleet.now) / max(self._fleet.now, 1) * moment
+        return self._arrived(moment)
+
+    def _arrived(self, moment: int) -> float:
         return float(self._fleet.at(moment, self._replica)[self._fleet.rows["arrived"]][0])

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from rheostat.engine.batches import progress
 from rheostat.engine.batches.lateness import Chain, Span, late_stages
+from rheostat.engine.batches.observation import JobView, observe_stages
 from rheostat.engine.batches.probe import LATENCY, NANOSECONDS, QUANTILES, RECORDS, SAMPLED
 from rheostat.engine.batches.realtime_window import Arrived, RealTimeWindow, Running, realtime_window
+from rheostat.engine.batches.selection import window_start_s
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.simulated.engine import SimulatedEngine
 from rheostat.engine.simulated.fleet import Fleet
 from rheostat.engine.simulated.realtime.job import Batch, RealTimeJob
 from rheostat.job.allocation import Allocation
-from rheostat.job.observation import Change, Observation, OperatorReading, SourceReading, Status
+from rheostat.job.observation import Change, Observation, OperatorReading, Status
 from rheostat.job.record import Intent
 
 
@@ -45,45 +48,25 @@ class SimulatedRealTime(SimulatedEngine):
         change = Change.NONE if running == wanted and job.up else Change.UNDER_WAY
         status = Status.DOWN if not job.up else Status.RECOVERING if job.recovering else Status.RUNNING
         uptime_s = now_s - job.started_s if job.up else 0.0
+        state = JobView(now_s, running, wanted, change, status, uptime_s, job.downtime_s, end_s=end_s)
         found = self._found(end_s, rng) if job.up else "the job is down"
         if isinstance(found, str):
-            return Observation(
-                now_s, end_s, end_s, running, wanted, change, status, self._sources(), uptime_s=uptime_s,
-                downtime_s=job.downtime_s, problem=found,
-            )  # fmt: skip
+            return state.observation(sources=self._sources(), problem=found)
+        found = replace(found, operators=tuple(self._seen(reading, rng) for reading in found.operators))
         short = found.end_s - found.start_s < metrics.min_window_s
-        return Observation(
-            at_s=now_s,
-            start_s=found.start_s,
-            end_s=end_s,
-            running=running,
-            wanted=wanted,
-            change=change,
-            status=status,
-            sources=(SourceReading(self.names[0], found.rate_per_s, found.backlog, found.lag_s),),
-            operators=tuple(self._seen(reading, rng) for reading in found.operators),
-            edges=found.edges,
-            overloaded=found.overloaded,
-            overdue_s=found.overdue_s,
-            catching_up=found.catching_up,
-            latency=found.latency,
-            uptime_s=uptime_s,
-            downtime_s=job.downtime_s,
-            problem="the window is too short" if short else None,
-        )
+        return observe_stages(state, self.names[0], found, "the window is too short" if short else None)
 
     def _found(self, end_s: float, rng: np.random.Generator) -> RealTimeWindow | str:
         """Return what the batches since the last change, or of the last window, show."""
         job, metrics = self.job, self.fleet.plant.metrics
         batches = [batch for batch in job.finished if batch.end_s <= end_s]
         clean_s = job.started_s + metrics.settle_s if job.started_s else 0.0
-        clean = [batch for batch in batches if batch.start_s >= clean_s]
         now = self._span(job.batch, end_s) if job.batch is not None and job.batch.start_s <= end_s else None
         late = late_stages(self._chain(job.running), now) if now is not None else ()
         # A batch that is too long is itself the signal, also the first one after a change. What stages can do is then
         # told by the batch before it, with the tasks that they had.
-        shown = [batch for batch in clean if batch.start_s >= end_s - metrics.window_s] or clean[-1:]
-        shown = shown or (batches[-1:] if late else [])
+        since_s = window_start_s(batches, end_s, metrics.window_s, clean_s, overdue=bool(late))
+        shown = [batch for batch in batches if batch.start_s >= since_s]
         if not shown:
             return "no batch has finished since the change" if job.started_s else "no batch has finished yet"
         chain = self._chain(shown[-1].running)

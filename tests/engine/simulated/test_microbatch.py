@@ -363,6 +363,38 @@ def test_resizing_is_live_and_windows_begin_anew() -> None:
     assert fleet.trace()["slots"][64:70, 0].tolist() == pytest.approx([1, 1, 1.5, 2, 2.5, 3])
 
 
+def test_what_came_and_what_waits_is_seen_while_no_batch_of_the_new_size_has_ended() -> None:
+    fleet = run_fleet(plant(), Constant(80.0), 61)
+    engine = fleet.engine(0)
+    engine.apply(intent_to(Allocation({"job": 3}), at_s=61.0), silent)
+    fleet.advance(8)
+    window = engine.observe()
+    assert (window.problem, window.operators) == ("no batch has finished in this window", ())
+    assert window.load_per_s == pytest.approx(80.0)
+    assert window.backlog == pytest.approx(fleet.trace()["backlog"][68, 0])
+
+
+def test_batches_that_differ_show_what_a_batch_costs_besides_its_records() -> None:
+    fleet = run_fleet(plant(), Steps((20.0, 60.0, 40.0), 8), 0)
+    engine = fleet.engine(0)
+    for _ in range(30):
+        fleet.advance(2)
+        window = engine.observe()
+    assert window.batch_time is not None
+    assert window.batch_time.fixed_s == pytest.approx(0.2, abs=0.01)
+    assert 1 / window.batch_time.slot_s_per_record == pytest.approx(100.0, rel=0.02)
+
+
+def test_a_rest_is_not_a_batch_that_outlasts_the_window() -> None:
+    fleet = run_fleet(plant(), Steps((50.0, 0.0, 0.0), 30), 0)
+    engine = fleet.engine(0)
+    for _ in range(70):
+        fleet.advance(1)
+        window = engine.observe()
+    assert (window.load_per_s, window.overdue_s, window.problem) == (0.0, 0.0, None)
+    assert window.operator("job").records_in_per_s == 0.0
+
+
 def test_a_killed_executor_is_seen_to_be_missing_until_it_is_replaced() -> None:
     fleet = Fleet(plant(), [Constant(80.0)], [1], failures_s=[60.0], trace=True)
     fleet.advance(62)

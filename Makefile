@@ -33,12 +33,13 @@ compare: $(READY)  ## compare the policies on a simulated job and write out/comp
 kafka: $(READY)  ## fetch the jars of a Kafka broker and of Spark's connector, once; `rheostat kafka run` runs one
 	$(BIN)/rheostat kafka fetch
 
-check: $(READY)  ## linter and type checker
+check: $(READY)  ## linter, type checker and import contracts
 	$(BIN)/ruff check src tests
 	$(BIN)/ruff format --check src tests
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo --no-cache
 
-test: check  ## linter, type checker and all tests
+test: check  ## check, and all tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 25 -rR
 
 bench: $(READY)  ## print what DESIGN promises about speed and fidelity

@@ -12,9 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from rheostat.api.exposition import NO_COUNTS, Counts, families
 from rheostat.api.metrics import Collector
 from rheostat.errors import EngineError
-from rheostat.job import Allocation, Observation, Status
+from rheostat.job.allocation import Allocation
 from rheostat.job.graph import JobSpec
-from rheostat.job.observation import Latency, OperatorReading, SourceReading
+from rheostat.job.observation import Latency, Observation, OperatorReading, SourceReading, Status
 from rheostat.job.record import Intent
 from rheostat.ports import Note
 

@@ -13,18 +13,10 @@ from loop_world import JOB, Scripted, World
 from rheostat.control.controller import Pace
 from rheostat.control.memory import remember
 from rheostat.engine.testbed.simulated import SimulatedTestbed
-from rheostat.job import (
-    Allocation,
-    Decision,
-    Expectation,
-    Interval,
-    Observation,
-    Phase,
-    Reason,
-    Trial,
-    Verdict,
-)
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Decision, Expectation, Interval, Phase, Reason, Trial, Verdict
 from rheostat.job.guards import Guards
+from rheostat.job.observation import Observation
 from rheostat.job.record import Ending, Intent, IntentEnd, IntentStep, Record, Run
 from rheostat.lab.jobs import job
 from rheostat.policy.base import BasePolicy

@@ -11,7 +11,7 @@ import pytest
 
 from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.errors import LeaseRefused
-from rheostat.job import Allocation
+from rheostat.job.allocation import Allocation
 from rheostat.job.record import Ending, Intent, IntentEnd
 from rheostat.journal.sql import SqlJournal
 

@@ -11,11 +11,12 @@ from loop_world import JOB, Scripted, World
 from rheostat.control.replay import replay
 from rheostat.errors import InvalidValue
 from rheostat.forecast.loads import Loads, choice_is_due, foresee
-from rheostat.job import Decision, Reason, Slo
+from rheostat.job.decision import Decision, Reason
 from rheostat.job.forecast import LAST_VALUE, Forecast, ForecastChoice, Foresight
 from rheostat.job.guards import Guards
 from rheostat.job.observation import Observation, SourceReading
 from rheostat.job.record import Run
+from rheostat.job.slo import Slo
 from rheostat.journal.memory import MemoryJournal
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.registry import make_policy

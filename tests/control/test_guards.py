@@ -10,21 +10,13 @@ from hypothesis import strategies as st
 from rheostat.control.guards import Scene, guarded
 from rheostat.control.limits import limits
 from rheostat.errors import InvalidValue
-from rheostat.job import (
-    Allocation,
-    Bounds,
-    Budget,
-    Decision,
-    Latency,
-    Limits,
-    Reason,
-    Slo,
-    SourceReading,
-    Status,
-    Tunable,
-)
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Decision, Reason
 from rheostat.job.fit import clip
+from rheostat.job.graph import Tunable
 from rheostat.job.guards import FrozenPeriod, Guards
+from rheostat.job.observation import Latency, SourceReading, Status
+from rheostat.job.slo import Bounds, Budget, Limits, Slo
 from rheostat.testing.situations import diamond, window, word_count
 
 SPEC = word_count()

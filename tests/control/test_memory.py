@@ -14,14 +14,11 @@ from rheostat.control.replay import replay
 from rheostat.engine.simulated import Fleet, FleetClock
 from rheostat.engine.testbed.loads import Steps
 from rheostat.errors import InvalidValue, JournalError, LeaseRefused
-from rheostat.job import (
-    Bounds,
-    Observation,
-    Reason,
-    Slo,
-)
+from rheostat.job.decision import Reason
 from rheostat.job.guards import Guards
+from rheostat.job.observation import Observation
 from rheostat.job.record import Ending, Intent, IntentEnd, Record, Run, Snapshot
+from rheostat.job.slo import Bounds, Slo
 from rheostat.journal import open_journal
 from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.jobs import job

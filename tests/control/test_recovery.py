@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 
 from rheostat.control.limits import limits
 from rheostat.control.recovery import Recoveries, doubt, fold, kept, raised, recovery_floor
-from rheostat.job import Allocation, Bounds, Decision, Observation, Reason, Slo, Status
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Decision, Reason
 from rheostat.job.forecast import Forecast
 from rheostat.job.graph import Graph, JobSpec, Tunable
+from rheostat.job.observation import Observation, Status
+from rheostat.job.slo import Bounds, Slo
 from rheostat.model.downtime import Downtimes
 from rheostat.model.recovery import Course, recovery_time_s
 from rheostat.testing.situations import window, word_count

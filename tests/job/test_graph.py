@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rheostat.errors import InvalidValue
-from rheostat.job import Bounds, Edge, Graph, JobSpec, Pinned, Tunable
 from rheostat.job.frozen import from_json, to_json
+from rheostat.job.graph import Edge, Graph, JobSpec, Pinned, Tunable
+from rheostat.job.slo import Bounds
 
 
 @pytest.mark.parametrize(

@@ -9,25 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rheostat.errors import InvalidValue
-from rheostat.job import (
-    Allocation,
-    Bounds,
-    Budget,
-    Decision,
-    Expectation,
-    Interval,
-    Latency,
-    Observation,
-    OperatorReading,
-    Phase,
-    Reason,
-    Slo,
-    SourceReading,
-    Trial,
-)
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Decision, Expectation, Interval, Phase, Reason, Trial
 from rheostat.job.frozen import FrozenMap, from_json, to_json
 from rheostat.job.guards import FrozenPeriod, Guards
-from rheostat.job.observation import checked
+from rheostat.job.observation import Latency, Observation, OperatorReading, SourceReading, checked
+from rheostat.job.slo import Bounds, Budget, Slo
 from rheostat.testing.situations import window, word_count
 
 

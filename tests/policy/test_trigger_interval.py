@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from rheostat.errors import InvalidValue
-from rheostat.job import Bounds, Graph, JobSpec, Latency, Tunable
 from rheostat.job.decision import Reason
+from rheostat.job.graph import Graph, JobSpec, Tunable
+from rheostat.job.observation import Latency
+from rheostat.job.slo import Bounds
 from rheostat.policy.trigger_interval import TriggerInterval
 from rheostat.testing.situations import situation, window
 

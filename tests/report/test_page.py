@@ -14,30 +14,13 @@ import pytest
 
 from rheostat.engine.testbed.loads import Permutation
 from rheostat.errors import InvalidValue
-from rheostat.job import (
-    Allocation,
-    Bounds,
-    Decision,
-    Edge,
-    Expectation,
-    Graph,
-    GuardNote,
-    Interval,
-    JobSpec,
-    Latency,
-    Observation,
-    OperatorReading,
-    Outcome,
-    Pinned,
-    Reason,
-    Slo,
-    SourceReading,
-    Status,
-    Tunable,
-    Verdict,
-)
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Decision, Expectation, GuardNote, Interval, Outcome, Reason, Verdict
+from rheostat.job.graph import Edge, Graph, JobSpec, Pinned, Tunable
 from rheostat.job.guards import Guards
+from rheostat.job.observation import Latency, Observation, OperatorReading, SourceReading, Status
 from rheostat.job.record import Ending, Intent, IntentEnd, IntentStep, Record, Run
+from rheostat.job.slo import Bounds, Slo
 from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.experiment.page import comparison_page
 from rheostat.lab.experiment.simulated import Comparison, Scenario, compare, make_clairvoyant

@@ -4,8 +4,10 @@ import math
 
 import pytest
 
-from rheostat.job import Allocation, Bounds, Budget, Expectation, Interval, Slo
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Expectation, Interval
 from rheostat.job.guards import FrozenPeriod, Guards
+from rheostat.job.slo import Bounds, Budget, Slo
 from rheostat.report import words
 
 

@@ -16,22 +16,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from rheostat.control.controller import IMMEDIATE, Controller
-from rheostat.job import (
-    Allocation,
-    Bounds,
-    Change,
-    Decision,
-    Edge,
-    Graph,
-    JobSpec,
-    Observation,
-    OperatorReading,
-    Pinned,
-    Reason,
-    SourceReading,
-    Tunable,
-)
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Decision, Reason
+from rheostat.job.graph import Edge, Graph, JobSpec, Pinned, Tunable
+from rheostat.job.observation import Change, Observation, OperatorReading, SourceReading
 from rheostat.job.record import Intent
+from rheostat.job.slo import Bounds
 from rheostat.journal import open_journal
 from rheostat.policy.base import BasePolicy
 from rheostat.ports import Note, Situation

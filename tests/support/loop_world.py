@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from rheostat.control.controller import IMMEDIATE, Controller, Pace
 from rheostat.engine.simulated import Fleet, FleetClock
 from rheostat.engine.testbed.loads import Constant
-from rheostat.job import Allocation, Decision, Expectation, Reason, Trial
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Decision, Expectation, Reason, Trial
 from rheostat.job.record import Record
 from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.jobs import job

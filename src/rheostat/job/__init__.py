@@ -1,56 +1,12 @@
-"""The vocabulary: frozen, plain data that every layer speaks. Nothing here does I/O or knows another layer."""
+"""The vocabulary: frozen, plain data that every layer speaks. It does no I/O and knows no other layer.
 
-from rheostat.job.allocation import Allocation
-from rheostat.job.decision import (
-    Decision,
-    Expectation,
-    GuardNote,
-    Interval,
-    Measurement,
-    Outcome,
-    Phase,
-    Reason,
-    Trial,
-    Verdict,
-)
-from rheostat.job.graph import Edge, Graph, JobSpec, Pinned, Tunable
-from rheostat.job.observation import (
-    Change,
-    EdgeReading,
-    Latency,
-    Observation,
-    OperatorReading,
-    SourceReading,
-    Status,
-)
-from rheostat.job.slo import Bounds, Budget, Limits, Slo
-
-__all__ = [
-    "Allocation",
-    "Bounds",
-    "Budget",
-    "Change",
-    "Decision",
-    "Edge",
-    "EdgeReading",
-    "Expectation",
-    "Graph",
-    "GuardNote",
-    "Interval",
-    "JobSpec",
-    "Latency",
-    "Limits",
-    "Measurement",
-    "Observation",
-    "OperatorReading",
-    "Outcome",
-    "Phase",
-    "Pinned",
-    "Reason",
-    "Slo",
-    "SourceReading",
-    "Status",
-    "Trial",
-    "Tunable",
-    "Verdict",
-]
+| file | what |
+|---|---|
+| `graph.py` | operators, edges, demand; `JobSpec`: what an engine says about its job |
+| `observation.py` | one window, and what makes it absurd or incomplete |
+| `allocation.py`, `fit.py` | tasks per operator; making numbers fit bounds, quantum and slots |
+| `decision.py` | decisions, expectations, trials, outcomes |
+| `slo.py`, `guards.py` | objectives, bounds, budget, limits; settings of the guards |
+| `record.py`, `forecast.py`, `plan.py` | what the journal holds; forecasts and plans as records |
+| `frozen.py` | frozen mappings, number checks, exact JSON |
+"""

@@ -1,6 +1,13 @@
 """The journal: append-only memory of every job, in a SQLite file or a PostgreSQL database.
 
 `open_journal` is the way in. SQLAlchemy is only loaded for a journal that needs it.
+
+| file | what |
+|---|---|
+| `sql.py`, `schema.py`, `database.py` | the SQL journal, its tables, how its database is reached |
+| `memory.py` | the same rules without a file |
+| `lease.py` | who may write about a job |
+| `failure.py` | database errors in sentences |
 """
 
 from __future__ import annotations

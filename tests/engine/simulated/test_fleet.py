@@ -23,8 +23,9 @@ from rheostat.engine.simulated.plant import (
 from rheostat.engine.testbed.loads import Constant, Load, Sine, Steps
 from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.errors import EngineError, InvalidValue
-from rheostat.job import Allocation, Change, Edge, Graph, Status
-from rheostat.job.graph import JobSpec
+from rheostat.job.allocation import Allocation
+from rheostat.job.graph import Edge, Graph, JobSpec
+from rheostat.job.observation import Change, Status
 from rheostat.lab.jobs import JOBS, job
 from rheostat.ports import Clock, Engine
 from rheostat.testing.engine import EngineConformance, intent_to, silent

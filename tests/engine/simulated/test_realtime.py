@@ -16,8 +16,10 @@ from rheostat.engine.simulated.realtime.job import Ability, RealTimeJob
 from rheostat.engine.testbed.loads import Constant, Load, Steps
 from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.errors import EngineError, InvalidValue
-from rheostat.job import Allocation, Change, Edge, Graph, Observation, Slo, Status
-from rheostat.job.graph import JobSpec
+from rheostat.job.allocation import Allocation
+from rheostat.job.graph import Edge, Graph, JobSpec
+from rheostat.job.observation import Change, Observation, Status
+from rheostat.job.slo import Slo
 from rheostat.lab.experiment.config import make_config
 from rheostat.lab.experiment.simulated import Scenario, compare
 from rheostat.lab.jobs import job

@@ -9,7 +9,8 @@ from rheostat.control.limits import limits
 from rheostat.engine.simulated.plant import Interference
 from rheostat.engine.testbed.loads import Constant, Permutation, Steps
 from rheostat.errors import InvalidValue
-from rheostat.job import Allocation, Bounds, Slo
+from rheostat.job.allocation import Allocation
+from rheostat.job.slo import Bounds, Slo
 from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.bench.measure import Measure
 from rheostat.lab.data import data_folder

@@ -9,8 +9,8 @@ from rheostat.report import words
 from rheostat.report.html import Cell, Plot, Table, render
 
 if TYPE_CHECKING:
-    from rheostat.lab.papers.result import Cell as Found
     from rheostat.lab.papers.result import Result
+    from rheostat.lab.papers.table import Cell as Found
 
 
 def reproduction_page(result: Result) -> str:
@@ -20,7 +20,7 @@ def reproduction_page(result: Result) -> str:
             Cell(c.table),
             Cell(c.sentence),
             Cell("holds" if c.holds else "does not hold", _look(c.holds), "" if c.holds else c.cause),
-            Cell(c.told),
+            Cell(c.numbers),
         ]
         for c in result.checks
     ]

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rheostat.lab.papers.autrascale import paper
-from rheostat.lab.papers.autrascale.runs import STARTS
+from rheostat.lab.papers.autrascale.runs import STARTS, Found
 from rheostat.lab.papers.autrascale.tables import MINIMUM, ROWS_4, ROWS_10, ROWS_11, suffix
-from rheostat.lab.papers.bars import bars
-from rheostat.lab.papers.result import Cell, Drawing
+from rheostat.lab.papers.charts import bars
+from rheostat.lab.papers.result import Drawing
+from rheostat.lab.papers.table import Cell
 from rheostat.report.drawing import pens
 
 
-def drawings(cells: Sequence[Cell]) -> tuple[Drawing, ...]:
+def figures(found: Found, cells: Sequence[Cell]) -> list[Drawing]:
     """Return all figures."""
     shown = [cell for cell in cells if cell.column != "mean"]
     dots = "Lines: 95 % intervals; dots: the paper's."
-    found = [
+    drawn = [
         Drawing(
             "Figure 9: tasks in the scaling tests",
             bars(shown, "IV, tasks", pens([*ROWS_4, paper.EXHAUSTIVE]), "tasks"),
@@ -36,5 +37,5 @@ def drawings(cells: Sequence[Cell]) -> tuple[Drawing, ...]:
             rows = ROWS_11 if part == "(a)" else (*ROWS_11, MINIMUM)
             title = f"Figure 11{part}: {'time' if part == '(a)' else 'tasks'} to work off a backlog, {start} start"
             figure = bars(shown, f"Figure 11{part}{suffix(start)}", pens(rows), unit)
-            found.append(Drawing(title, figure, "Columns: backlog, target and time limit."))
-    return tuple(found)
+            drawn.append(Drawing(title, figure, "Columns: backlog, target and time limit."))
+    return drawn

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
+from rheostat.lab.papers.conclusion import INSIDE, UNKNOWN, WITHIN, Conclusion, Finding, far_cells, less
 from rheostat.lab.papers.conttune import paper
-from rheostat.lab.papers.conttune.methods import STOPS
+from rheostat.lab.papers.conttune.methods import STOPS, ran
+from rheostat.lab.papers.conttune.runs import TRACES
 from rheostat.lab.papers.conttune.tables import titled
-from rheostat.lab.papers.result import Cell, Check, Finding
+from rheostat.lab.papers.table import Cell, Place, index
 
 ORDER = (
     (paper.RANDOM, paper.DHALION),
@@ -19,7 +22,6 @@ ORDER = (
 )
 """Table 4a: the first needs more reconfigurations than the second."""
 ORDERED = "Random > Dhalion > DS2, Big + DS2 > alpha=0 > alpha=3"
-WITHIN = 0.1
 
 CAUSES: Mapping[tuple[str, str, str], str] = {
     ("4a", paper.DHALION, "+"): "two operators are tuned, one at a time; with the smaller one pinned it needs 3.7 on "
@@ -58,126 +60,137 @@ LENIENT = "who stops at the first look without back pressure stops with too many
 LINEAR_AT_10 = (
     "a fixed point of DS2 can be a size that is a little too small in every second window; ContTune keeps what sufficed"
 )
-OVERLAP, UNKNOWN = "their 95 % intervals overlap", "not explained"
-INSIDE = "the paper's value lies within our 95 % interval"
+BIG_COSTS = "Big is one more change per rise, and DS2 that stops early hardly needs more than one"
+OVERLAP = "their 95 % intervals overlap"
 ELSEWHERE = "an absolute number of another cluster: the order is what counts"
 
 
-def index(cells: Sequence[Cell]) -> dict[tuple[str, str, str], Cell]:
-    """Return cells by table, row and column."""
-    return {(cell.table, cell.row, cell.column): cell for cell in cells}
-
-
-def checks(cells: Sequence[Cell]) -> Iterator[Check]:
-    """Yield the paper's conclusions."""
-    at = index(cells)
-
-    def ours(table: str, row: str, column: str = "mean") -> float:
-        return at[table, row, column].ours
-
-    for big in (False, True):
-        for stop in STOPS:
-            name = titled("4a", stop, big)
-            failed = [
-                f"{a} {ours(name, a):.2f}, {b} {ours(name, b):.2f}"
-                for a, b in ORDER
-                if not ours(name, a) > ours(name, b)
-            ]
-            told = f"not: {'; '.join(failed)}" if failed else _values(at, name, [paper.RANDOM, *paper.MEANS])
-            yield Check(name, ORDERED, not failed, told, LENIENT if stop == STOPS[2] else UNKNOWN)
-    for row, known in paper.MEANS.items():
-        value = ours("4a", row)
-        told = f"{value:.2f}, paper {known:.2f}" + (" (fitted)" if at["4a", row, "mean"].fitted else "")
-        yield Check("4a", f"{row}: the mean is within 10 % of the paper's", abs(value / known - 1) <= WITHIN, told)
-    for big in (False, True):
-        yield from _gains(at, big)
-    yield from _others(at)
-
-
-def _gains(at: Mapping[tuple[str, str, str], Cell], big: bool) -> Iterator[Check]:
-    for stop in STOPS:
+def _orders() -> Iterator[Conclusion]:
+    for big, stop in product((False, True), STOPS):
         name = titled("4a", stop, big)
-        linear, cbo = at[name, paper.DS2, "mean"].ours, at[name, paper.ALPHA_3, "mean"].ours
-        saved = 100 * (1 - cbo / linear)
-        told = f"{abs(saved):.0f} % {'fewer' if saved >= 0 else 'more'}" + (
-            ", paper 46 % fewer" if name == "4a" else ""
+        rows = dict.fromkeys((paper.RANDOM, *(row for row in paper.MEANS if ran(row, stop, big))))
+        yield Conclusion(
+            name,
+            ORDERED,
+            tuple((name, row, "mean") for row in rows),
+            lambda *means: not _disorder(means),
+            lambda *means: (
+                f"not: {'; '.join(_disorder(means))}"
+                if _disorder(means)
+                else ", ".join(f"{mean.row} {mean:.2f}" for mean in means)
+            ),
+            LENIENT if stop == STOPS[2] else UNKNOWN,
         )
-        cause = (
-            "Big is one more change per rise, and DS2 that stops early hardly needs more than one" if big else UNKNOWN
+
+
+def _disorder(means: Sequence[Cell]) -> list[str]:
+    """Return the neighbours that are not in Table 4a's order."""
+    at = {mean.row: mean for mean in means}
+    pairs = ((at[more], at[fewer]) for more, fewer in ORDER)
+    return [f"{a.row} {a:.2f}, {b.row} {b:.2f}" for a, b in pairs if not a.ours > b.ours]
+
+
+def _means() -> Iterator[Conclusion]:
+    for row, known in paper.MEANS.items():
+        yield Conclusion(
+            "4a",
+            f"{row}: the mean is within 10 % of the paper's",
+            (("4a", row, "mean"),),
+            lambda mean, known=known: abs(mean.ours / known - 1) <= WITHIN,
+            f"{{:.2f}}, paper {known:.2f}" + (" (fitted)" if row in paper.FITTED["4a"] else ""),
         )
-        yield Check(name, "alpha=3 needs fewer reconfigurations than DS2", cbo < linear, told, cause)
 
 
-def _others(at: Mapping[tuple[str, str, str], Cell]) -> Iterator[Check]:
-    def less(table: str, few: str, many: str, sentence: str, column: str = "mean") -> Check:
-        a, b = at[table, few, column].ours, at[table, many, column].ours
-        cause = CAUSES.get((table, many, "-")) or CAUSES.get((table, few, "+")) or UNKNOWN
-        return Check(table, sentence, a < b, f"{a:,.4g} against {b:,.4g}", cause)
+def _gains() -> Iterator[Conclusion]:
+    for big, stop in product((False, True), STOPS):
+        name = titled("4a", stop, big)
+        yield Conclusion(
+            name,
+            "alpha=3 needs fewer reconfigurations than DS2",
+            ((name, paper.ALPHA_3, "mean"), (name, paper.DS2, "mean")),
+            less,
+            lambda cbo, linear, printed=", paper 46 % fewer" if name == "4a" else "": (
+                _saved(100 * (1 - cbo.ours / linear.ours)) + printed
+            ),
+            BIG_COSTS if big else UNKNOWN,
+        )
 
+
+def _saved(percent: float) -> str:
+    return f"{abs(percent):.0f} % {'fewer' if percent >= 0 else 'more'}"
+
+
+def _fewer(table: str, few: str, many: str, sentence: str, column: str = "mean") -> Conclusion:
+    cause = CAUSES.get((table, many, "-")) or CAUSES.get((table, few, "+")) or UNKNOWN
+    cells = ((table, few, column), (table, many, column))
+    return Conclusion(table, sentence, cells, less, "{:,.4g} against {:,.4g}", cause)
+
+
+def _others() -> Iterator[Conclusion]:
     big = titled("4b", big=True)
-    yield less(big, paper.DS2, paper.ALPHA_3, "Big asks for more cores at the most than DS2 does")
+    yield _fewer(big, paper.DS2, paper.ALPHA_3, "Big asks for more cores at the most than DS2 does")
     for table, what in (
         ("4c", "running time"),
         ("4d", "tuning time"),
         ("4e", "backlogged data"),
         ("6", "buffered data"),
     ):
-        yield less(table, paper.ALPHA_3, paper.DS2, f"alpha=3 has less {what} than DS2")
-        yield less(table, paper.ALPHA_3, paper.DHALION, f"alpha=3 has less {what} than Dhalion")
-    costs = [at["4f", row, "mean"].ours for row in (paper.ALPHA_3, paper.DS2)]
-    told = f"{100 * (costs[0] / costs[1] - 1):+.1f} %, paper -0.2 %"
-    yield Check("4f", "alpha=3 costs hardly more than DS2 (at most 3 %)", costs[0] <= 1.03 * costs[1], told)
-    yield less("4f", paper.DHALION, paper.DS2, "Dhalion holds fewer core-seconds than DS2")
-    fewer = [q for q in paper.QUERIES if at["5", paper.ALPHA_3, q].ours <= at["5", paper.DS2, q].ours]
-    sentence, holds = "alpha=3 holds no more cores than DS2 at 10 W_u", len(fewer) == len(paper.QUERIES)
-    yield Check("5", sentence, holds, _held(at), LINEAR_AT_10)
-    yield less("7", paper.ALPHA_3, paper.DS2, "ContTune ends back pressure with fewer changes than DS2", "mean θ")
-    yield less("8", "CBO (AF 5)", "CBO (AF 4)", "Eq 5 needs fewer changes than Eq 4", "sum")
-    yield less("8", "CBO (AF 4)", paper.DS2, "Eq 4 needs fewer changes than DS2", "sum")
-    for trace in [column for table, row, column in at if table == "Figure 7" and row == paper.DS2]:
-        cbo = at["Figure 7", paper.ALPHA_3, trace]
-        for other in (at["Figure 7", paper.DS2, trace], at["Figure 7", paper.ALPHA_0, trace]):
-            told = f"{cbo.ours:.1f} against {other.ours:.1f}"
-            sentence = f"{trace}: alpha=3 makes fewer changes than {other.row}"
-            yield Check("Figure 7", sentence, cbo.ours < other.ours, told, OVERLAP if _overlap(cbo, other) else UNKNOWN)
-
-
-def _overlap(a: Cell, b: Cell) -> bool:
-    """Whether two intervals overlap; where there are none, nothing can be told apart."""
-    if a.low is None or a.high is None or b.low is None or b.high is None:
-        return True
-    return a.low <= b.high and b.low <= a.high
-
-
-def _values(at: Mapping[tuple[str, str, str], Cell], table: str, rows: Sequence[str]) -> str:
-    return ", ".join(
-        f"{row} {at[table, row, 'mean'].ours:.2f}" for row in dict.fromkeys(rows) if (table, row, "mean") in at
+        yield _fewer(table, paper.ALPHA_3, paper.DS2, f"alpha=3 has less {what} than DS2")
+        yield _fewer(table, paper.ALPHA_3, paper.DHALION, f"alpha=3 has less {what} than Dhalion")
+    yield Conclusion(
+        "4f",
+        "alpha=3 costs hardly more than DS2 (at most 3 %)",
+        (("4f", paper.ALPHA_3, "mean"), ("4f", paper.DS2, "mean")),
+        lambda cbo, linear: cbo.ours <= 1.03 * linear.ours,
+        lambda cbo, linear: f"{100 * (cbo.ours / linear.ours - 1):+.1f} %, paper -0.2 %",
     )
-
-
-def _held(at: Mapping[tuple[str, str, str], Cell]) -> str:
-    return ", ".join(
-        f"{q} {at['5', paper.ALPHA_3, q].ours:.1f} against {at['5', paper.DS2, q].ours:.1f}" for q in paper.QUERIES
+    yield _fewer("4f", paper.DHALION, paper.DS2, "Dhalion holds fewer core-seconds than DS2")
+    yield Conclusion(
+        "5",
+        "alpha=3 holds no more cores than DS2 at 10 W_u",
+        tuple(("5", row, query) for query in paper.QUERIES for row in (paper.ALPHA_3, paper.DS2)),
+        lambda *held: all(cbo.ours <= linear.ours for cbo, linear in _pairs(held)),
+        lambda *held: ", ".join(f"{cbo.column} {cbo:.1f} against {linear:.1f}" for cbo, linear in _pairs(held)),
+        LINEAR_AT_10,
     )
+    yield _fewer("7", paper.ALPHA_3, paper.DS2, "ContTune ends back pressure with fewer changes than DS2", "mean θ")
+    yield _fewer("8", "CBO (AF 5)", "CBO (AF 4)", "Eq 5 needs fewer changes than Eq 4", "sum")
+    yield _fewer("8", "CBO (AF 4)", paper.DS2, "Eq 4 needs fewer changes than DS2", "sum")
+    for trace, other in product(TRACES, (paper.DS2, paper.ALPHA_0)):
+        yield Conclusion(
+            "Figure 7",
+            f"{trace}: alpha=3 makes fewer changes than {other}",
+            (("Figure 7", paper.ALPHA_3, trace), ("Figure 7", other, trace)),
+            less,
+            "{:.1f} against {:.1f}",
+            lambda cbo, linear: OVERLAP if cbo.overlaps(linear) else UNKNOWN,
+            optional=True,
+        )
+
+
+def _pairs(cells: Sequence[Cell]) -> list[tuple[Cell, Cell]]:
+    return list(zip(cells[::2], cells[1::2], strict=True))
+
+
+CONCLUSIONS = (*_orders(), *_means(), *_gains(), *_others())
+"""The paper's."""
 
 
 def findings(cells: Sequence[Cell]) -> Iterator[Finding]:
     """Yield where Table 4a's order fails on a query, cells of it off by over 10 %, and means of the other tables."""
-    at = index(cells)
-    for query in paper.QUERIES:
-        for more, fewer in ORDER:
-            a, b = at["4a", more, query], at["4a", fewer, query]
-            if not a.ours > b.ours:
-                cause = OVERLAP if _overlap(a, b) else CAUSES.get(("4a", more, "-"), UNKNOWN)
-                yield Finding("4a", f"{query}: {more} {a.ours:.2f} is not above {fewer} {b.ours:.2f}", cause)
-    for cell in cells:
-        single = cell.table == "4a" and cell.column != "mean"
-        told = single or (cell.table in ("4b", "4c", "4d", "4e", "4f", "5", "6") and cell.column == "mean")
-        if told and cell.off(WITHIN):
-            yield Finding(cell.table, cell.beside(), _cause(cell))
+    at: Mapping[Place, Cell] = index(cells)
+    for query, (more, fewer) in product(paper.QUERIES, ORDER):
+        a, b = at["4a", more, query], at["4a", fewer, query]
+        if not a.ours > b.ours:
+            cause = OVERLAP if a.overlaps(b) else CAUSES.get(("4a", more, "-"), UNKNOWN)
+            yield Finding("4a", f"{query}: {more} {a:.2f} is not above {fewer} {b:.2f}", cause)
+    yield from far_cells(cells, _cause)
 
 
-def _cause(cell: Cell) -> str:
+def _cause(cell: Cell) -> str | None:
+    single = cell.table == "4a" and cell.column != "mean"
+    if not single and (cell.table not in ("4b", "4c", "4d", "4e", "4f", "5", "6") or cell.column != "mean"):
+        return None
     assert cell.paper is not None
     known = CAUSES.get((cell.table, cell.row, "+" if cell.ours > cell.paper else "-"))
     return known or (INSIDE if cell.inside else UNKNOWN if cell.table == "4a" else ELSEWHERE)

@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rheostat.lab.papers.bars import LEGEND
+from rheostat.lab.papers.charts import chart, curve
 from rheostat.lab.papers.dragster import measures, paper
 from rheostat.lab.papers.dragster.measures import Floats
 from rheostat.lab.papers.dragster.play import SLOT_S, Run
 from rheostat.lab.papers.dragster.runs import CONSTANT, SIX, SWITCHING, Found, Runs
+from rheostat.lab.papers.dragster.tables import LONG_ROWS
 from rheostat.lab.papers.result import Drawing
+from rheostat.lab.papers.table import Cell
 from rheostat.report.drawing import (
     GREY,
     MARGIN,
@@ -20,7 +22,6 @@ from rheostat.report.drawing import (
     TimeAxis,
     Trace,
     base,
-    grid,
     heading,
     line,
     pens,
@@ -29,11 +30,10 @@ from rheostat.report.drawing import (
 
 SHOWN = 20
 """Slots of a path."""
-ROWS = (*paper.ROWS, paper.LETTER)
 JOB = paper.WORDCOUNT.job
 
 
-def drawings(found: Found) -> tuple[Drawing, ...]:
+def figures(found: Found, cells: Sequence[Cell]) -> tuple[Drawing, ...]:
     """Return all figures."""
     wordcount, ysb = found.workloads["WordCount"], found.workloads["YSB"]
     path = "The first seed's path from (1, 1); the numbers are slots. Brighter is more throughput, noise apart."
@@ -114,7 +114,7 @@ def _path(run: Run, place: dict[str, str]) -> Trace:
 
 def throughput(runs: Runs) -> Figure:
     """Return throughput and tasks over time, of the first seed."""
-    looks = pens(ROWS)
+    looks = pens(LONG_ROWS)
     count = len(runs[paper.DHALION][0])
     time, at_s = TimeAxis(0.0, count * SLOT_S), np.arange(count + 1.0) * SLOT_S
     done, held = [], []
@@ -129,24 +129,11 @@ def throughput(runs: Runs) -> Figure:
 
 def sums(runs: Runs, total: Callable[[Run], Floats]) -> Figure:
     """Return a sum over slots, by method, mean over seeds."""
-    looks = pens(ROWS)
     data: list[Trace] = []
-    for row in ROWS:
+    for row, pen in pens(LONG_ROWS).items():
         mean = np.mean([total(run) for run in runs[row]], axis=0)
         data.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": row,
-                "x": list(range(1, len(mean) + 1)),
-                "y": [round(float(v), 3) for v in mean],
-                "line": {"color": looks[row].colour, "dash": looks[row].dash, "width": looks[row].width},
-                "hovertemplate": "slot %{x}: %{y:.3~g}",
-            }
+            curve(row, list(range(1, len(mean) + 1)), [round(float(v), 3) for v in mean], pen, "slot %{x}: %{y:.3~g}")
         )
-    layout = base(400)
-    layout["xaxis"] = {**grid(), "title": {"text": "slots"}, "linecolor": GREY}
-    layout["yaxis"] = {**grid(), "title": {"text": "slots lost"}, "rangemode": "tozero"}
-    layout["legend"] = LEGEND
-    layout["margin"] = {**MARGIN, "t": 70}
-    return {"data": data, "layout": layout}
+    x = {"title": {"text": "slots"}, "linecolor": GREY}
+    return chart(data, x, {"title": {"text": "slots lost"}, "rangemode": "tozero"}, height=400)

@@ -83,6 +83,13 @@ BY_OPERATORS: Row = {
 }
 """Figure 5, as section 6.3 tells it: mean minutes of the workloads with 1, 2 and 6 operators."""
 
+
+def speed_up(row: str, column: int) -> float | None:
+    """Return how many times as fast as Dhalion a method converges in Figure 5."""
+    slow, fast = BY_OPERATORS[DHALION][column], BY_OPERATORS[row][column] if row in BY_OPERATORS else None
+    return slow / fast if slow and fast else None
+
+
 PODS = 5
 """Pods besides the tuned tasks: with them Dhalion's cost in the low phases is to that in the high ones as printed."""
 DOLLARS_PER_HOUR, DOLLARS_PER_POD_HOUR = 1.6, 0.1

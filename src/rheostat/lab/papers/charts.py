@@ -1,13 +1,15 @@
-"""A table's cells as bars, with what the paper prints as dots."""
+"""A table's cells as bars, with what the paper prints as dots; and curves."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rheostat.lab.papers.result import Cell
+from rheostat.lab.papers.table import Cell
 from rheostat.report.drawing import MARGIN, SMALL, Figure, Pen, Trace, base, grid, label
 
 LEGEND = {**SMALL, "orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
+Axis = Mapping[str, object]
+"""What an axis has besides its grid."""
 DOTS = {"color": "#FFFFFF", "size": 7, "line": {"width": 1.5, "color": "#222222"}}
 
 
@@ -46,7 +48,17 @@ def bars(cells: Sequence[Cell], table: str, looks: Mapping[str, Pen], unit: str)
                     "hovertemplate": "%{x}: %{y:.3~g}",
                 }
             )
-    layout = base(420)
-    layout |= {"barmode": "group", "scattermode": "group", "legend": LEGEND, "margin": {**MARGIN, "t": 64}}
-    layout["yaxis"] = {**grid(), "title": {"text": unit}}
-    return {"data": data, "layout": layout}
+    more = {"barmode": "group", "scattermode": "group"}
+    return chart(data, None, {"title": {"text": unit}}, 420, 64, **more)
+
+
+def curve(name: str, x: Sequence[float], y: Sequence[float], pen: Pen, hover: str) -> Trace:
+    """Return a line."""
+    style = {"color": pen.colour, "dash": pen.dash, "width": pen.width}
+    return {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y, "line": style, "hovertemplate": hover}
+
+
+def chart(data: list[Trace], x: Axis | None, y: Axis, height: int = 380, top: int = 70, **more: object) -> Figure:
+    """Return traces on one pair of axes, with the legend above them."""
+    layout = {**base(height), "legend": LEGEND, "margin": {**MARGIN, "t": top}, "yaxis": {**grid(), **y}, **more}
+    return {"data": data, "layout": layout if x is None else {**layout, "xaxis": {**grid(), **x}}}

@@ -34,9 +34,7 @@ def solved(job_name: str, level: float, row: str, extra: int = 0) -> Solved:
     base = fewest(job(job_name), level * 1e3, paper.MOST)
     end = base.with_tasks({name: min(count + extra, 40) for name, count in base.tasks.items()})
     latency = 0.05 if extra else 0.5
-    return Solved(
-        4, 3, ITERATIONS.get(row, 3), 10 if row == paper.PLO else 0, 1.0, end, latency, level * 1e3, False, 1.0
-    )
+    return Solved(4, 3, ITERATIONS.get(row, 3), 10 if row == paper.PLO else 0, end, latency, level * 1e3)
 
 
 def caught(row: str, reachable: bool) -> Caught:

@@ -19,35 +19,18 @@ def bars(cells: Sequence[Cell], table: str, looks: Mapping[str, Pen], unit: str)
     for row, pen in looks.items():
         own = [cell for cell in cells if cell.table == table and cell.row == row]
         half = [0.0 if cell.high is None else cell.high - cell.ours for cell in own]
+        shared = {"offsetgroup": row, "legendgroup": row, "hovertemplate": "%{x}: %{y:.3~g}"}
         data.append(
-            {
-                "type": "bar",
-                "name": label(row),
-                "x": [cell.column for cell in own],
-                "y": [round(cell.ours, 4) for cell in own],
-                "error_y": {"type": "data", "array": half, "thickness": 1},
-                "marker": {"color": pen.colour},
-                "offsetgroup": row,
-                "legendgroup": row,
-                "hovertemplate": "%{x}: %{y:.3~g}",
-            }
-        )
+            {"type": "bar", "name": label(row), "x": [cell.column for cell in own],
+             "y": [round(cell.ours, 4) for cell in own], "marker": {"color": pen.colour},
+             "error_y": {"type": "data", "array": half, "thickness": 1}, **shared}
+        )  # fmt: skip
         printed = [cell for cell in own if cell.paper is not None]
         if printed:
             data.append(
-                {
-                    "type": "scatter",
-                    "mode": "markers",
-                    "name": f"{label(row)}, paper",
-                    "x": [cell.column for cell in printed],
-                    "y": [cell.paper for cell in printed],
-                    "offsetgroup": row,
-                    "legendgroup": row,
-                    "showlegend": False,
-                    "marker": DOTS,
-                    "hovertemplate": "%{x}: %{y:.3~g}",
-                }
-            )
+                {"type": "scatter", "mode": "markers", "name": f"{label(row)}, paper", "marker": DOTS, **shared,
+                 "x": [cell.column for cell in printed], "y": [cell.paper for cell in printed], "showlegend": False}
+            )  # fmt: skip
     more = {"barmode": "group", "scattermode": "group"}
     return chart(data, None, {"title": {"text": unit}}, 420, 64, **more)
 

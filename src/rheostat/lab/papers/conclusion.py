@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rheostat.lab.papers.table import Cell, Place
@@ -60,9 +60,35 @@ def not_more(low: Cell, high: Cell) -> bool:
     return low.ours <= high.ours
 
 
-def listed(cells: Iterable[Cell], spec: str, unit: str = "") -> str:
-    """Return the cells by column: `listed(cells, ".0f", " %")` is `Q1 3 %, Q2 4 %`."""
-    return ", ".join(f"{cell.column} {cell.ours:{spec}}{unit}" for cell in cells)
+def at_least(limit: float) -> Callable[..., bool]:
+    """Return whether every cell is at least so much."""
+    return lambda *cells: all(cell.ours >= limit for cell in cells)
+
+
+def at_most(limit: float) -> Callable[..., bool]:
+    """Return whether every cell is at most so much."""
+    return lambda *cells: all(cell.ours <= limit for cell in cells)
+
+
+def each(template: str) -> Callable[..., str]:
+    """Return every cell by a template: `each("{0.column} {0:.0f} %")` gives `Q1 3 %, Q2 4 %`."""
+    return lambda *cells: ", ".join(template.format(cell) for cell in cells)
+
+
+def all_pairs(holds: Callable[[Cell, Cell], bool]) -> Callable[..., bool]:
+    """Return whether something holds of the cells of two rows, column by column."""
+    return lambda *cells: all(holds(a, b) for a, b in pairs(cells))
+
+
+def each_pair(template: str) -> Callable[..., str]:
+    """Return the cells of two rows by a template, column by column."""
+    return lambda *cells: ", ".join(template.format(a, b) for a, b in pairs(cells))
+
+
+def pairs(cells: Sequence[Cell]) -> list[tuple[Cell, Cell]]:
+    """Return the cells of two rows, which stand one after the other, column by column."""
+    half = len(cells) // 2
+    return list(zip(cells[:half], cells[half:], strict=True))
 
 
 @dataclass(frozen=True, slots=True)

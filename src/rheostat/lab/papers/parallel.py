@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 from threading import Thread
 from typing import Any
@@ -27,31 +26,28 @@ def run_tasks(tasks: Sequence[Task], progress: Progress, workers: int | None = N
     found: dict[str, Any] = {}
     workers = workers or os.cpu_count() or 1
     if workers == 1:
-        for name, work, arguments in tasks:
-            with _part(name):
-                found[name] = work(*arguments)
-            progress(name, len(found) / len(tasks))
+        for task in tasks:
+            found[task[0]] = _run(*task)
+            progress(task[0], len(found) / len(tasks))
         return found
     # A new interpreter per worker, with one thread each: the matrices are small, and forks of threads are trouble.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
-        waiting: dict[Future[Any], str] = {pool.submit(work, *rest): name for name, work, rest in tasks}
-        for future in as_completed(waiting):
-            try:
-                with _part(waiting[future]):
-                    found[waiting[future]] = future.result()
-            except RheostatError:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-            progress(waiting[future], len(found) / len(tasks))
+        waiting: dict[Future[Any], str] = {pool.submit(_run, *task): task[0] for task in tasks}
+        try:
+            for future in as_completed(waiting):
+                found[waiting[future]] = future.result()
+                progress(waiting[future], len(found) / len(tasks))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return found
 
 
-@contextmanager
-def _part(name: str) -> Iterator[None]:
-    """Name the part that raised, with the first line of what it said."""
+def _run(name: str, work: Callable[..., Any], arguments: tuple[object, ...]) -> Any:
+    """Do a part; where it raises, say which one it is, with the first line of what it said."""
     try:
-        yield
+        return work(*arguments)
     except RheostatError:
         raise
     except Exception as error:

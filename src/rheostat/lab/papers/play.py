@@ -17,10 +17,8 @@ from rheostat.engine.simulated.fleet import Floats
 from rheostat.engine.simulated.plant import Metrics, Restart
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Reason
-from rheostat.job.guards import Guards
-from rheostat.job.slo import Slo
 from rheostat.journal.memory import MemoryJournal
-from rheostat.ports import Policy, Testbed
+from rheostat.ports import Journal, Policy
 
 PACE = replace(IMMEDIATE, snapshot_every=10**6)
 """No controller is restarted: snapshots would be for nothing."""
@@ -61,29 +59,12 @@ class Player(ABC):
     """One controller on one replica of a fleet, and what is noted of its steps."""
 
     def __init__(
-        self,
-        fleet: Fleet,
-        replica: int,
-        policy: Policy[Any],
-        seed: int,
-        *,
-        journal: MemoryJournal | None = None,
-        slo: Slo | None = None,
-        guards: Guards | None = None,
-        testbed: Testbed | None = None,
+        self, fleet: Fleet, replica: int, policy: Policy[Any], seed: int, journal: Journal | None = None, **more: Any
     ) -> None:
+        """`more` goes to the controller: slo, guards, testbed."""
         self.fleet, self.replica = fleet, replica
-        self.controller = Controller(
-            fleet.engine(replica),
-            policy,
-            journal or MemoryJournal(),
-            FleetClock(fleet),
-            slo=slo,
-            guards=guards,
-            testbed=testbed,
-            seed=seed,
-            pace=PACE,
-        )
+        engine, journal, clock = fleet.engine(replica), journal or MemoryJournal(), FleetClock(fleet)
+        self.controller = Controller(engine, policy, journal, clock, seed=seed, pace=PACE, **more)
         self.controller.start()
 
     @abstractmethod

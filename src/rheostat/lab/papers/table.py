@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -82,6 +83,11 @@ class Table:
         """Return a cell of the median of all seeds, from the smallest to the largest."""
         low, high = (min(values), max(values)) if len(values) > 1 else (None, None)
         return Cell(self.name, row, column, paper, statistics.median(values), self.unit, fitted, low, high)
+
+
+def places(table: str, rows: Iterable[str], columns: Iterable[str]) -> tuple[Place, ...]:
+    """Return the places of some rows and columns, one row after the other."""
+    return tuple(product((table,), rows, columns))
 
 
 def index(cells: Iterable[Cell]) -> Mapping[Place, Cell]:

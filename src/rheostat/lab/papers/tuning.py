@@ -78,11 +78,7 @@ def cores(allocation: Allocation) -> int:
 
 
 def tune(
-    plant: Plant,
-    methods: Sequence[Method],
-    loads: Sequence[Sequence[float]],
-    hold_s: int = 600,
-    trigger: float = 0.0,
+    plant: Plant, methods: Sequence[Method], loads: Sequence[Sequence[float]], hold_s: int = 600, trigger: float = 0.0
 ) -> dict[str, list[list[Tuned]]]:
     """Run every method on every load, a sequence of levels; return its levels by method and load.
 
@@ -146,25 +142,14 @@ class _Tuner(Player):
         self.at_looks.append((float(self.fleet.now - self.begun_s), cores(self.wanted)))
 
     def end(self, hold_s: int) -> None:
-        moments = [*(second for second, _ in self.at_looks), float(hold_s)]
-        held = [count for _, count in self.at_looks]
+        moments, held = zip(*self.at_looks, (float(hold_s), 0), strict=True)
         rates = rates_per_s(self.fleet.plant, self.level)
         able = share_served(self.fleet.plant, self.wanted, rates) * sum(rates.values())
+        counts = (self.changes, self.big, self.under)
+        core_seconds, left_s = float(np.dot(held[:-1], np.diff(moments))), self.waiting / able if able else 0.0
         self.levels.append(
             Tuned(
-                self.level,
-                self.looked_at,
-                self.changes,
-                self.big,
-                self.under,
-                self.start,
-                self.wanted,
-                float(np.dot(held, np.diff(moments))),
-                max(held),
-                self.backlog,
-                self.arrived - self.arrived_before,
-                self.waiting / able if able else 0.0,
-                self.last(TAIL_S).latency_s,
-                tuple(self.at_looks),
+                self.level, self.looked_at, *counts, self.start, self.wanted, core_seconds, max(held), self.backlog,
+                self.arrived - self.arrived_before, left_s, self.last(TAIL_S).latency_s, tuple(self.at_looks),
             )
-        )
+        )  # fmt: skip

@@ -19,9 +19,11 @@ from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement, Trial
 from rheostat.job.guards import Guards
+from rheostat.job.slo import Slo
 from rheostat.lab.papers.autrascale.truth import bounded, fewest
 from rheostat.lab.papers.play import Method, Player, by_method, look_after, with_windows
 from rheostat.policy.autrascale.space import Stage
+from rheostat.ports import Testbed
 
 LOOK_S = 60
 WARM_S = 180
@@ -93,9 +95,11 @@ def catch_up(
     demand = plant.graph.demand_per_s(dict.fromkeys(plant.graph.sources, load))
     solved = {"load_per_s": load, "tasks": dict(fewest(plant, load, most).tasks)}
     steady = Stage(demand, phase="steady", solved=solved)
+    slo = bounded(plant, most)
     beds = [ProfilingTestbed(ready, seed) for seed in range(seeds)]
     players = [
-        _Catcher(fleet, r, method, case, seed, beds[seed], steady, most) for r, (method, case, seed) in enumerate(runs)
+        _Catcher(fleet, r, method, case, seed, steady, slo=slo, testbed=beds[seed])
+        for r, (method, case, seed) in enumerate(runs)
     ]
     for player in players:
         player.controller.step()  # one look at the steady job, then the backlog is there
@@ -120,14 +124,14 @@ class _Catcher(Player):
         method: Method,
         case: Case,
         seed: int,
-        bed: ProfilingTestbed,
         stage: Stage,
-        most: int,
+        slo: Slo,
+        testbed: Testbed,
     ) -> None:
-        slo = replace(bounded(fleet.plant, most), max_latency_s=case.target_s, max_recovery_s=case.limit_s)
+        slo = replace(slo, max_latency_s=case.target_s, max_recovery_s=case.limit_s)
         # Here the recovery time is the paper's T_limit, and nothing fails.
         guards = Guards(recovery_floor=False)
-        super().__init__(fleet, replica, method.make(), seed, slo=slo, guards=guards, testbed=bed)
+        super().__init__(fleet, replica, method.make(), seed, slo=slo, guards=guards, testbed=testbed)
         self.case, self.steady = case, fleet.running[replica]
         self.controller.state = replace(self.controller.state, memo=stage.memo())
         self.begun_s: float | None = None

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from rheostat.lab.papers.autrascale import paper
 from rheostat.lab.papers.autrascale.runs import STARTS, transfers
 from rheostat.lab.papers.autrascale.tables import ROWS_11
-from rheostat.lab.papers.conclusion import UNKNOWN, Conclusion, listed
-from rheostat.lab.papers.table import Cell, Place
+from rheostat.lab.papers.conclusion import (
+    UNKNOWN,
+    Conclusion,
+    all_pairs,
+    at_least,
+    at_most,
+    each,
+    each_pair,
+    less,
+    pairs,
+)
+from rheostat.lab.papers.table import Cell, Place, places
 
 MOST_ITERATIONS, MOST_TASKS = 2.5, 1.3
 """What our latency model aims at: iterations, and tasks relative to exhaustive search."""
@@ -77,147 +86,102 @@ BY_FIGURE: Mapping[str, str] = {
 CHANCE = "within what the seeds scatter"
 
 
-def _places(table: str, *rows: str, columns: Sequence[str] = tuple(paper.TESTS)) -> tuple[Place, ...]:
-    """Return the cells of some rows, one row after the other."""
-    return tuple((table, row, column) for row in rows for column in columns)
-
-
-def _halves(cells: Sequence[Cell]) -> list[tuple[Cell, Cell]]:
-    """Return the cells of two rows, column by column."""
-    half = len(cells) // 2
-    return list(zip(cells[:half], cells[half:], strict=True))
-
-
-def _named(spec: str, *suffixes: str) -> Callable[..., str]:
-    """Return a function that prints cells under their columns."""
-    return lambda *cells: listed(cells, spec, *suffixes)
-
-
 def _throughput() -> Iterator[Conclusion]:
-    jobs = tuple(paper.WORKLOADS)
     yield Conclusion(
-        "Figure 7",
-        "TO ends after at most four iterations on the mean of the jobs",
-        _places("Figure 7", paper.TO, columns=jobs),
-        lambda *looks: np.mean([cell.ours for cell in looks]) <= 4.5,
-        _named(".1f"),
-        NOISY_RATE,
-    )
+        "Figure 7", "TO ends after at most four iterations on the mean of the jobs",
+        places("Figure 7", [paper.TO], paper.WORKLOADS), lambda *looks: _mean(looks) <= 4.5,
+        each("{0.column} {0:.1f}"), NOISY_RATE,
+    )  # fmt: skip
     yield Conclusion(
-        "Figure 7",
-        "TO serves the load where nothing outside limits it",
-        _places("Figure 7, load served", paper.TO, columns=[name for name in jobs if name != "Yahoo"]),
-        lambda *served: min(cell.ours for cell in served) >= 98.5,
-        lambda *served: f"{min(cell.ours for cell in served):.1f} %",
-    )
+        "Figure 7", "TO serves the load where nothing outside limits it",
+        places("Figure 7, load served", [paper.TO], (name for name in paper.WORKLOADS if name != "Yahoo")),
+        at_least(98.5), lambda *served: f"{min(cell.ours for cell in served):.1f} %",
+    )  # fmt: skip
+    limited = [("Figure 7", paper.TO), ("Figure 7, load served", paper.TO), ("Figure 7, tasks", paper.TO)]
     yield Conclusion(
-        "Figure 7",
-        "limited from outside, TO ends, and with no more tasks than DS2",
-        (
-            ("Figure 7", paper.TO, "Yahoo"),
-            ("Figure 7, load served", paper.TO, "Yahoo"),
-            *_places("Figure 7, tasks", paper.TO, paper.DS2, columns=["Yahoo"]),
-        ),
+        "Figure 7", "limited from outside, TO ends, and with no more tasks than DS2",
+        tuple((*place, "Yahoo") for place in (*limited, ("Figure 7, tasks", paper.DS2))),
         lambda looks, served, tasks, linear: looks.ours < 20 and tasks.ours <= linear.ours + 1e-9,
         "{1:.0f} % of the load with {2:.0f} tasks, DS2 {3:.0f}",
-    )
+    )  # fmt: skip
+
+
+def _mean(cells: Sequence[Cell]) -> float:
+    return float(np.mean([cell.ours for cell in cells]))
 
 
 def _latency() -> Iterator[Conclusion]:
+    def rows(table: str, *names: str) -> tuple[Place, ...]:
+        return places(f"IV, {table}", names, paper.TESTS)
+
     yield Conclusion(
-        "IV",
-        "AuTraScale+ holds fewer tasks than DRS with observed rates",
-        _places("IV, tasks", paper.PLO, paper.DRS_OBSERVED),
-        lambda *tasks: all(plo.ours < drs.ours for plo, drs in _halves(tasks)),
-        lambda *tasks: ", ".join(f"{plo.column} {plo:.0f} against {drs:.0f}" for plo, drs in _halves(tasks)),
-        lambda *tasks: (
-            f"only on {', '.join(plo.column for plo, drs in _halves(tasks) if plo.ours < drs.ours) or 'none'}; {SCORE}"
-        ),
-    )
+        "IV", "AuTraScale+ holds fewer tasks than DRS with observed rates",
+        rows("tasks", paper.PLO, paper.DRS_OBSERVED), all_pairs(less),
+        each_pair("{0.column} {0:.0f} against {1:.0f}"),
+        lambda *all_: f"only on {', '.join(a.column for a, b in pairs(all_) if less(a, b)) or 'none'}; {SCORE}",
+    )  # fmt: skip
     yield Conclusion(
-        "IV",
-        "AuTraScale+ meets its target",
-        _places("IV, meets QoS", paper.PLO),
-        lambda *met: np.mean([cell.ours for cell in met]) >= 80.0,
-        _named(".0f", " %"),
+        "IV", "AuTraScale+ meets its target", rows("meets QoS", paper.PLO), lambda *met: _mean(met) >= 80.0,
+        each("{0.column} {0:.0f} %"),
         "a size that was below the target in one look is above it in a later one: latency near saturation is noisy",
-    )
+    )  # fmt: skip
     yield Conclusion(
-        "IV",
-        "DRS with true rates misses its target when it scales up",
-        _places("IV, meets QoS", paper.DRS_TRUE),
+        "IV", "DRS with true rates misses its target when it scales up", rows("meets QoS", paper.DRS_TRUE),
         lambda *met: {"WC Up", "Yahoo Up"} <= {cell.column for cell in met if cell.ours < 50.0},
-        _named(".0f", " %"),
-    )
+        each("{0.column} {0:.0f} %"),
+    )  # fmt: skip
     yield Conclusion(
-        "IV",
-        "AuTraScale+ needs at most three iterations",
-        _places("IV, iterations", paper.PLO),
-        lambda *steps: max(cell.ours for cell in steps) <= 3.0,
-        _named(".1f"),
-        JOINT,
-    )
+        "IV", "AuTraScale+ needs at most three iterations", rows("iterations", paper.PLO), at_most(3.0),
+        each("{0.column} {0:.1f}"), JOINT,
+    )  # fmt: skip
     yield Conclusion(
-        "IV",
-        f"ours: at most {MOST_ITERATIONS} iterations and {MOST_TASKS}x the tasks of exhaustive search, no trials",
-        (*_places("IV, iterations", paper.OURS), *_places("IV, tasks over exhaustive", paper.OURS)),
-        lambda *ours: all(a.ours <= MOST_ITERATIONS and b.ours <= MOST_TASKS for a, b in _halves(ours)),
-        lambda *ours: ", ".join(f"{steps.column} {steps:.1f} and {over:.2f}x" for steps, over in _halves(ours)),
-    )
+        "IV", f"ours: at most {MOST_ITERATIONS} iterations and {MOST_TASKS}x the tasks of exhaustive search, no trials",
+        (*rows("iterations", paper.OURS), *rows("tasks over exhaustive", paper.OURS)),
+        all_pairs(lambda steps, over: steps.ours <= MOST_ITERATIONS and over.ours <= MOST_TASKS),
+        each_pair("{0.column} {0:.1f} and {1:.2f}x"),
+    )  # fmt: skip
     yield Conclusion(
-        "IV",
-        "ours: no more tasks than the joint model's",
-        _places("IV, tasks over exhaustive", paper.OURS, paper.PLO),
-        lambda *over: all(ours.ours <= joint.ours + 0.02 for ours, joint in _halves(over)),
-        lambda *over: ", ".join(f"{ours.column} {ours:.2f}x against {joint:.2f}x" for ours, joint in _halves(over)),
-    )
+        "IV", "ours: no more tasks than the joint model's", rows("tasks over exhaustive", paper.OURS, paper.PLO),
+        all_pairs(lambda ours, joint: ours.ours <= joint.ours + 0.02),
+        each_pair("{0.column} {0:.2f}x against {1:.2f}x"),
+    )  # fmt: skip
 
 
 def _transfer() -> Iterator[Conclusion]:
     # The paper's own light transfer takes an iteration more on two workloads.
     for what, slack, tail in (("tasks", 0.5, ""), ("iterations", 1.0, ", or one more")):
         yield Conclusion(
-            "Figure 10",
-            f"lightweight transfer needs no more {what} than the traditional one{tail}",
-            _places(f"Figure 10, {what}", paper.LIGHT, paper.TRADITIONAL, columns=tuple(transfers())),
-            lambda *needs, slack=slack: all(light.ours <= old.ours + slack for light, old in _halves(needs)),
-            lambda *needs: ", ".join(f"{old.column} {old:.1f} -> {light:.1f}" for light, old in _halves(needs)),
+            "Figure 10", f"lightweight transfer needs no more {what} than the traditional one{tail}",
+            places(f"Figure 10, {what}", (paper.LIGHT, paper.TRADITIONAL), transfers()),
+            all_pairs(lambda light, old, slack=slack: light.ours <= old.ours + slack),  # type: ignore[misc]
+            each_pair("{0.column} {1:.1f} -> {0:.1f}"),
             "where it needs more iterations it ends with far fewer tasks: the traditional one takes a wide allocation "
             "that its estimates of the bootstrapping set speak for",
-        )
+        )  # fmt: skip
 
 
 def _backlog() -> Iterator[Conclusion]:
     for start in STARTS:
-        column = (f"{start} start",)
         yield Conclusion(
-            "Figure 11",
-            f"{start} start: AuTraScale+ is in time as often as Exponent, and Proportion is not",
-            _places("Figure 11, in time", *ROWS_11, columns=column),
+            "Figure 11", f"{start} start: AuTraScale+ is in time as often as Exponent, and Proportion is not",
+            places("Figure 11, in time", ROWS_11, [f"{start} start"]),
             lambda most, proportion, exponent, elo, ours: elo.ours >= exponent.ours - 10.0 > proportion.ours,
-            lambda *shares: ", ".join(f"{share.row} {share:.0f} %" for share in shares),
+            each("{0.row} {0:.0f} %"),
             "a profile of 100 s is a few per cent off, and a target of 250 ms leaves no room for that",
-        )
+        )  # fmt: skip
         yield Conclusion(
-            "Figure 11",
-            f"{start} start: AuTraScale+ saves tasks against Exponent, Proportion and Max",
-            _places("Figure 11, AuTraScale+ saves", *paper.SAVED, columns=column),
-            lambda *saved: min(cell.ours for cell in saved) > 0,
-            lambda *saved: ", ".join(f"{cell.row} {cell:.0f} %" for cell in saved),
+            "Figure 11", f"{start} start: AuTraScale+ saves tasks against Exponent, Proportion and Max",
+            places("Figure 11, AuTraScale+ saves", paper.SAVED, [f"{start} start"]),
+            lambda *saved: min(cell.ours for cell in saved) > 0, each("{0.row} {0:.0f} %"),
             "Eq 13 has no term for resources: any allocation with that throughput passes, and the first that is met "
             "is one of the uniform samples; Proportion and Exponent grow from a start that wastes nothing",
-        )
+        )  # fmt: skip
     yield Conclusion(
-        "Figure 11",
-        "every method says so where nobody can be in time",
-        _places("Figure 11, out of reach", *ROWS_11, columns=[f"said so, {start} start" for start in STARTS]),
-        lambda *said: min(cell.ours for cell in said) >= 99.0,
-        lambda *said: ", ".join(
-            f"{cell.row} ({start}) {cell:.0f} %"
-            for (_, start), cell in zip(product(ROWS_11, STARTS), said, strict=True)
-        ),
+        "Figure 11", "every method says so where nobody can be in time",
+        places("Figure 11, out of reach", ROWS_11, (f"said so, {start} start" for start in STARTS)), at_least(99.0),
+        lambda *said: ", ".join(f"{cell.row} ({cell.column.split()[2]}) {cell:.0f} %" for cell in said),
         "a method that comes within two per cent of the time does not notice",
-    )
+    )  # fmt: skip
 
 
 CONCLUSIONS = (*_throughput(), *_latency(), *_transfer(), *_backlog())

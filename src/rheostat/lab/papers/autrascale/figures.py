@@ -17,19 +17,15 @@ def figures(found: Found, cells: Sequence[Cell]) -> list[Drawing]:
     """Return all figures."""
     shown = [cell for cell in cells if cell.column != "mean"]
     dots = "Lines: 95 % intervals; dots: the paper's."
+    tests, after = pens([*ROWS_4, paper.EXHAUSTIVE]), pens([*ROWS_10, paper.EXHAUSTIVE])
+    carried = "The old rate's model is carried over by the first two."
     drawn = [
-        Drawing(
-            "Figure 9: tasks in the scaling tests",
-            bars(shown, "IV, tasks", pens([*ROWS_4, paper.EXHAUSTIVE]), "tasks"),
-            dots,
-        ),
+        Drawing("Figure 9: tasks in the scaling tests", bars(shown, "IV, tasks", tests, "tasks"), dots),
         Drawing(
             "Figure 8: latency in the scaling tests", bars(shown, "IV, latency", pens(ROWS_4), "milliseconds"), dots
         ),
         Drawing(
-            "Figure 10: tasks after a change of the rate",
-            bars(shown, "Figure 10, tasks", pens([*ROWS_10, paper.EXHAUSTIVE]), "tasks"),
-            "The old rate's model is carried over by the first two.",
+            "Figure 10: tasks after a change of the rate", bars(shown, "Figure 10, tasks", after, "tasks"), carried
         ),
     ]
     for start in STARTS:

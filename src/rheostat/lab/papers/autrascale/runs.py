@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -87,9 +87,7 @@ def run_throughput(name: str, seeds: int) -> dict[str, list[Solved]]:
         Method(paper.LITERAL, partial(AuTraScale, literal=True)),
         Method(paper.DS2, partial(DS2, ignore_single_decrease=False)),
     ]
-    plant = job(workload.job)
-    start = [1] * len(plant.spec().tunable_names)
-    return _last(solve(plant, methods, [workload.level], start, seeds, paper.MOST))
+    return _solve(workload.job, methods, [workload.level], seeds)
 
 
 def run_latency(name: str, seeds: int) -> dict[str, list[Solved]]:
@@ -101,7 +99,7 @@ def run_latency(name: str, seeds: int) -> dict[str, list[Solved]]:
         Method(paper.PLO, partial(AuTraScale, processing_s=test.target_s, uniform=test.uniform, trial_s=TRIAL_S)),
         Method(paper.OURS, partial(AuTraScale, processing_s=test.target_s, model="decomposed")),
     ]
-    return _last(solve(job(test.job), methods, [test.level], test.start, seeds, paper.MOST))
+    return _solve(test.job, methods, [test.level], seeds, test.start)
 
 
 def run_transfer(name: str, seeds: int) -> dict[str, list[Solved]]:
@@ -114,9 +112,17 @@ def run_transfer(name: str, seeds: int) -> dict[str, list[Solved]]:
         Method(paper.SCRATCH, partial(make, transfer="none")),
         Method(paper.OURS, partial(make, model="decomposed")),
     ]
-    plant = job(workload.job)
-    start = [1] * len(plant.spec().tunable_names)
-    return _last(solve(plant, methods, [workload.old, workload.new], start, seeds, paper.MOST))
+    return _solve(workload.job, methods, [workload.old, workload.new], seeds)
+
+
+def _solve(
+    job_name: str, methods: Sequence[Method], levels: Sequence[float], seeds: int, start: Sequence[int] = ()
+) -> dict[str, list[Solved]]:
+    """Return the last level of every run; where nothing else is said it starts with one task each."""
+    plant = job(job_name)
+    first = start or [1] * len(plant.spec().tunable_names)
+    found = solve(plant, methods, levels, first, seeds, paper.MOST)
+    return {name: [levels[-1] for levels in runs] for name, runs in found.items()}
 
 
 def elo_starts() -> tuple[Plant, dict[str, Allocation]]:
@@ -166,8 +172,3 @@ def gather(size: Size, done: Mapping[str, Any]) -> Found:
         {start: done[f"Figure 11, {start} start"] for start in STARTS},
         done["Table VI"],
     )
-
-
-def _last(found: Mapping[str, list[list[Solved]]]) -> dict[str, list[Solved]]:
-    """Return the last level of every run."""
-    return {name: [levels[-1] for levels in runs] for name, runs in found.items()}

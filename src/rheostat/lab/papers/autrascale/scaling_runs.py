@@ -37,13 +37,9 @@ class Solved:
     """Changes after the throughput was right; all of them for a method that knows no such moment."""
     trials: int
     """Allocations that were measured on the testbed."""
-    trial_slot_s: float
     end: Allocation
     latency_s: float
     throughput_per_s: float
-    says_unreachable: bool
-    decision_ms: float
-    """Mean time of the decisions that proposed a change."""
 
 
 class Dial:
@@ -52,10 +48,6 @@ class Dial:
     noise = 0.0
 
     def __init__(self, level: float) -> None:
-        self.value = float(level)
-
-    def turn(self, level: float) -> None:
-        """Change the level."""
         self.value = float(level)
 
     def level(self, t_s: Floats) -> Floats:
@@ -81,7 +73,7 @@ def solve(
     players = [_Solver(fleet, r, method, seed, slo) for r, (method, seed) in enumerate(runs)]
     for at, level in enumerate(levels):
         if at:
-            load.turn(level)
+            load.value = float(level)
             fleet.advance(-fleet.now % BLOCK_S)
             fleet.finish_backlog()
         for player in players:
@@ -107,9 +99,8 @@ class _Solver(Player):
         self.levels: list[Solved] = []
 
     def begin(self) -> None:
-        self.open, self.looks, self.changes, self.trials, self.trial_slot_s = True, 0, 0, 0, 0.0
-        self.says_unreachable, self.iterations = False, 0
-        self.spent_ms: list[float] = []
+        self.open = True
+        self.looks = self.changes = self.iterations = self.trials = 0
 
     def look(self) -> None:
         if not self.open:
@@ -117,30 +108,17 @@ class _Solver(Player):
         step = self.controller.step()
         self.looks += 1
         self.trials += len(step.measurements)
-        self.trial_slot_s += sum(m.slot_seconds for m in step.measurements)
         stage: Mapping[str, Any] = step.decision.memo.get("stage", {})
         if step.intent is not None:
             self.changes += 1
-            self.spent_ms.append(step.decision_ms)
             # A change of the throughput solver, or back to the best seen, is no iteration of the latency solver.
             evidence = step.decision.evidence
             self.iterations += not stage or ("score" in evidence and "best_seen" not in evidence)
-        self.says_unreachable |= bool(step.decision.evidence.get("unreachable"))
         self.open = step.intent is not None or step.decision.reason not in CONTENT
 
     def end(self) -> None:
         tail = self.last(LOOK_S)
-        self.levels.append(
-            Solved(
-                self.looks,
-                self.changes,
-                self.iterations,
-                self.trials,
-                self.trial_slot_s,
-                self.wanted,
-                float(np.median(tail.latency_s)),
-                float((tail.taken[-1] - tail.taken[0]) / (len(tail.taken) - 1)),
-                self.says_unreachable,
-                float(np.mean(self.spent_ms or [0.0])),
-            )
-        )
+        latency_s = float(np.median(tail.latency_s))
+        rate_per_s = float((tail.taken[-1] - tail.taken[0]) / (len(tail.taken) - 1))
+        counts = (self.looks, self.changes, self.iterations, self.trials)
+        self.levels.append(Solved(*counts, self.wanted, latency_s, rate_per_s))

@@ -5,22 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
-from rheostat.lab.papers.conclusion import INSIDE, UNKNOWN, WITHIN, Conclusion, Finding, far_cells, less
+from rheostat.lab.papers.conclusion import (
+    INSIDE,
+    UNKNOWN,
+    WITHIN,
+    Conclusion,
+    Finding,
+    all_pairs,
+    each,
+    each_pair,
+    far_cells,
+    less,
+    not_more,
+)
 from rheostat.lab.papers.conttune import paper
 from rheostat.lab.papers.conttune.methods import STOPS, ran
 from rheostat.lab.papers.conttune.runs import TRACES
 from rheostat.lab.papers.conttune.tables import titled
-from rheostat.lab.papers.table import Cell, Place, index
+from rheostat.lab.papers.table import Cell, index, places
 
 ORDER = (
-    (paper.RANDOM, paper.DHALION),
-    (paper.DHALION, paper.DS2),
-    (paper.DHALION, paper.BIG_DS2),
-    (paper.DS2, paper.ALPHA_0),
-    (paper.BIG_DS2, paper.ALPHA_0),
-    (paper.ALPHA_0, paper.ALPHA_3),
-)
+    (paper.RANDOM, paper.DHALION), (paper.DHALION, paper.DS2), (paper.DHALION, paper.BIG_DS2),
+    (paper.DS2, paper.ALPHA_0), (paper.BIG_DS2, paper.ALPHA_0), (paper.ALPHA_0, paper.ALPHA_3),
+)  # fmt: skip
 """Table 4a: the first needs more reconfigurations than the second."""
+BY_ROW = each("{0.row} {0:.2f}")
 ORDERED = "Random > Dhalion > DS2, Big + DS2 > alpha=0 > alpha=3"
 
 CAUSES: Mapping[tuple[str, str, str], str] = {
@@ -28,13 +37,9 @@ CAUSES: Mapping[tuple[str, str, str], str] = {
     "WordCount and 3.9 on Q3, so the paper's seems to have tuned one",
     ("4a", paper.DHALION, "-"): "Dhalion's own rule grows by the share of time in back pressure, at most x2 in a "
     "step; the sizes in the paper's Table 4b speak for steps of about x1.2, with which it needs 4.6 to 4.9",
-    (
-        "4a",
-        paper.DRAGSTER,
-        "+",
-    ): "its model of a rate that comes for the first time is empty, so it tries sizes from both "
-    "ends; the paper's counts are 0.55 x 5, 7 or 9 on every query, as if a first visit took 5, 7 or 9 changes and a "
-    "second a tenth of that",
+    ("4a", paper.DRAGSTER, "+"): "its model of a rate that comes for the first time is empty, so it tries sizes from "
+    "both ends; the paper's counts are 0.55 x 5, 7 or 9 on every query, as if a first visit took 5, 7 or 9 changes and "
+    "a second a tenth of that",
     ("4a", paper.BIG_DS2, "+"): "Big lifts every operator to p_max, and DS2 has to bring all of them down again (even "
     "without noise 1.56 against 1.38 on WordCount); that the paper's is not above its DS2 is not reproduced",
     ("4a", paper.ALPHA_0, "-"): "with noise of 8 to 10 % the smallest size that was ever seen to suffice is often "
@@ -70,50 +75,36 @@ def _orders() -> Iterator[Conclusion]:
         name = titled("4a", stop, big)
         rows = dict.fromkeys((paper.RANDOM, *(row for row in paper.MEANS if ran(row, stop, big))))
         yield Conclusion(
-            name,
-            ORDERED,
-            tuple((name, row, "mean") for row in rows),
-            lambda *means: not _disorder(means),
-            lambda *means: (
-                f"not: {'; '.join(_disorder(means))}"
-                if _disorder(means)
-                else ", ".join(f"{mean.row} {mean:.2f}" for mean in means)
-            ),
+            name, ORDERED, places(name, rows, ["mean"]), lambda *means: not _disorder(means),
+            lambda *means: f"not: {'; '.join(_disorder(means))}" if _disorder(means) else BY_ROW(*means),
             LENIENT if stop == STOPS[2] else UNKNOWN,
-        )
+        )  # fmt: skip
 
 
 def _disorder(means: Sequence[Cell]) -> list[str]:
     """Return the neighbours that are not in Table 4a's order."""
     at = {mean.row: mean for mean in means}
-    pairs = ((at[more], at[fewer]) for more, fewer in ORDER)
-    return [f"{a.row} {a:.2f}, {b.row} {b:.2f}" for a, b in pairs if not a.ours > b.ours]
+    return [f"{more} {at[more]:.2f}, {fewer} {at[fewer]:.2f}" for more, fewer in ORDER if not less(at[fewer], at[more])]
 
 
 def _means() -> Iterator[Conclusion]:
     for row, known in paper.MEANS.items():
         yield Conclusion(
-            "4a",
-            f"{row}: the mean is within 10 % of the paper's",
-            (("4a", row, "mean"),),
+            "4a", f"{row}: the mean is within 10 % of the paper's", places("4a", [row], ["mean"]),
             lambda mean, known=known: abs(mean.ours / known - 1) <= WITHIN,
             f"{{:.2f}}, paper {known:.2f}" + (" (fitted)" if row in paper.FITTED["4a"] else ""),
-        )
+        )  # fmt: skip
 
 
 def _gains() -> Iterator[Conclusion]:
     for big, stop in product((False, True), STOPS):
         name = titled("4a", stop, big)
         yield Conclusion(
-            name,
-            "alpha=3 needs fewer reconfigurations than DS2",
-            ((name, paper.ALPHA_3, "mean"), (name, paper.DS2, "mean")),
-            less,
-            lambda cbo, linear, printed=", paper 46 % fewer" if name == "4a" else "": (
-                _saved(100 * (1 - cbo.ours / linear.ours)) + printed
-            ),
+            name, "alpha=3 needs fewer reconfigurations than DS2",
+            places(name, (paper.ALPHA_3, paper.DS2), ["mean"]), less,
+            lambda a, b, end=", paper 46 % fewer" if name == "4a" else "": _saved(100 * (1 - a.ours / b.ours)) + end,
             BIG_COSTS if big else UNKNOWN,
-        )
+        )  # fmt: skip
 
 
 def _saved(percent: float) -> str:
@@ -122,8 +113,7 @@ def _saved(percent: float) -> str:
 
 def _fewer(table: str, few: str, many: str, sentence: str, column: str = "mean") -> Conclusion:
     cause = CAUSES.get((table, many, "-")) or CAUSES.get((table, few, "+")) or UNKNOWN
-    cells = ((table, few, column), (table, many, column))
-    return Conclusion(table, sentence, cells, less, "{:,.4g} against {:,.4g}", cause)
+    return Conclusion(table, sentence, places(table, (few, many), [column]), less, "{:,.4g} against {:,.4g}", cause)
 
 
 def _others() -> Iterator[Conclusion]:
@@ -137,39 +127,26 @@ def _others() -> Iterator[Conclusion]:
     ):
         yield _fewer(table, paper.ALPHA_3, paper.DS2, f"alpha=3 has less {what} than DS2")
         yield _fewer(table, paper.ALPHA_3, paper.DHALION, f"alpha=3 has less {what} than Dhalion")
+    both = (paper.ALPHA_3, paper.DS2)
     yield Conclusion(
-        "4f",
-        "alpha=3 costs hardly more than DS2 (at most 3 %)",
-        (("4f", paper.ALPHA_3, "mean"), ("4f", paper.DS2, "mean")),
+        "4f", "alpha=3 costs hardly more than DS2 (at most 3 %)", places("4f", both, ["mean"]),
         lambda cbo, linear: cbo.ours <= 1.03 * linear.ours,
         lambda cbo, linear: f"{100 * (cbo.ours / linear.ours - 1):+.1f} %, paper -0.2 %",
-    )
+    )  # fmt: skip
     yield _fewer("4f", paper.DHALION, paper.DS2, "Dhalion holds fewer core-seconds than DS2")
     yield Conclusion(
-        "5",
-        "alpha=3 holds no more cores than DS2 at 10 W_u",
-        tuple(("5", row, query) for query in paper.QUERIES for row in (paper.ALPHA_3, paper.DS2)),
-        lambda *held: all(cbo.ours <= linear.ours for cbo, linear in _pairs(held)),
-        lambda *held: ", ".join(f"{cbo.column} {cbo:.1f} against {linear:.1f}" for cbo, linear in _pairs(held)),
-        LINEAR_AT_10,
-    )
+        "5", "alpha=3 holds no more cores than DS2 at 10 W_u", places("5", both, paper.QUERIES), all_pairs(not_more),
+        each_pair("{0.column} {0:.1f} against {1:.1f}"), LINEAR_AT_10,
+    )  # fmt: skip
     yield _fewer("7", paper.ALPHA_3, paper.DS2, "ContTune ends back pressure with fewer changes than DS2", "mean θ")
     yield _fewer("8", "CBO (AF 5)", "CBO (AF 4)", "Eq 5 needs fewer changes than Eq 4", "sum")
     yield _fewer("8", "CBO (AF 4)", paper.DS2, "Eq 4 needs fewer changes than DS2", "sum")
     for trace, other in product(TRACES, (paper.DS2, paper.ALPHA_0)):
         yield Conclusion(
-            "Figure 7",
-            f"{trace}: alpha=3 makes fewer changes than {other}",
-            (("Figure 7", paper.ALPHA_3, trace), ("Figure 7", other, trace)),
-            less,
-            "{:.1f} against {:.1f}",
-            lambda cbo, linear: OVERLAP if cbo.overlaps(linear) else UNKNOWN,
-            optional=True,
-        )
-
-
-def _pairs(cells: Sequence[Cell]) -> list[tuple[Cell, Cell]]:
-    return list(zip(cells[::2], cells[1::2], strict=True))
+            "Figure 7", f"{trace}: alpha=3 makes fewer changes than {other}",
+            places("Figure 7", (paper.ALPHA_3, other), [trace]), less, "{:.1f} against {:.1f}",
+            lambda cbo, linear: OVERLAP if cbo.overlaps(linear) else UNKNOWN, optional=True,
+        )  # fmt: skip
 
 
 CONCLUSIONS = (*_orders(), *_means(), *_gains(), *_others())
@@ -178,7 +155,7 @@ CONCLUSIONS = (*_orders(), *_means(), *_gains(), *_others())
 
 def findings(cells: Sequence[Cell]) -> Iterator[Finding]:
     """Yield where Table 4a's order fails on a query, cells of it off by over 10 %, and means of the other tables."""
-    at: Mapping[Place, Cell] = index(cells)
+    at = index(cells)
     for query, (more, fewer) in product(paper.QUERIES, ORDER):
         a, b = at["4a", more, query], at["4a", fewer, query]
         if not a.ours > b.ours:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -27,8 +27,6 @@ SIX = 6
 
 Metric = Callable[[str, Sequence[Tuned], bool], float]
 """(query, the levels of one permutation, whether Big's changes count) -> a number."""
-Printed = Mapping[str, Sequence[float]]
-"""The paper's rows, a number per query."""
 
 
 def counted(tuned: Tuned, big: bool) -> int:
@@ -111,7 +109,6 @@ def query_rows(
     found: Found,
     table: Table,
     metric: Metric,
-    printed: Printed | None = None,
     *,
     rows: Sequence[str] = ROWS,
     stop: str = "",
@@ -121,13 +118,15 @@ def query_rows(
 ) -> Iterator[Cell]:
     """Yield a table's cells: a column per query, and their mean. What Big does counts where it runs, unless told."""
     count = big if count is None else count
-    shown, own = Table(titled(table.name, stop, big and count), table.unit), not stop and not big
+    shown = Table(titled(table.name, stop, big and count), table.unit)
     for row in rows:
         values = {
             query: [metric(query, levels, count) for levels in runs[named(row, stop, big)]]
             for query, runs in found.queries.items()
         }
-        yield from row_cells(shown, row, values, (printed or {}).get(row) if own else None, own, over)
+        if over:
+            values = {query: [over(each)] for query, each in values.items()}
+        yield from row_cells(shown, row, values)
 
 
 def titled(name: str, stop: str = "", big: bool = False) -> str:
@@ -136,29 +135,17 @@ def titled(name: str, stop: str = "", big: bool = False) -> str:
     return number + stop + (COUNTED if big else "") + comma + what
 
 
-def row_cells(
-    table: Table,
-    row: str,
-    values: Mapping[str, Sequence[float]],
-    printed: Sequence[float] | None,
-    own: bool,
-    over: Callable[[Sequence[float]], float] | None = None,
-) -> Iterator[Cell]:
+def row_cells(table: Table, row: str, values: Mapping[str, Sequence[float]]) -> Iterator[Cell]:
     """Yield one row: a cell per query from the values of its permutations, and the mean of all queries."""
-    fitted = own and row in paper.FITTED.get(table.name, ())
+    # Under other conventions a table has another name, for which the paper prints nothing.
+    printed, fitted = paper.PRINTED.get(table.name, {}).get(row), row in paper.FITTED.get(table.name, ())
     known: Sequence[float | None] = printed or [None] * len(values)
     mean = float(np.mean(printed)) if printed else None
     if table.name == "4a":
         mean = paper.MEANS.get(row, mean)
     for (query, each), theirs in zip(values.items(), known, strict=True):
-        if over:
-            yield table.cell(row, query, over(each), theirs, fitted)
-        else:
-            yield table.mean(row, query, each, theirs, fitted)
-    if over:
-        yield table.cell(row, "mean", float(np.mean([over(each) for each in values.values()])), mean, fitted)
-    else:
-        yield table.mean(row, "mean", list(np.mean(list(values.values()), axis=0)), mean, fitted)
+        yield table.mean(row, query, each, theirs, fitted)
+    yield table.mean(row, "mean", list(np.mean(list(values.values()), axis=0)), mean, fitted)
 
 
 def searched(query: str) -> tuple[int, int]:
@@ -171,36 +158,28 @@ def tables_4_to_6(found: Found) -> Iterator[Cell]:
     """Yield Tables 4a to 4f, 5 and 6."""
     size = {query: searched(query) for query in found.queries}
     changes = Table("4a", "per tuning")
-    for big in (False, True):
-        for stop in STOPS:
-            printed = paper.RECONFIGURATIONS
-            rows = [row for row in ROWS if ran(row, stop, big)]
-            yield from query_rows(found, changes, per_tuning, printed, rows=rows, stop=stop, big=big)
-            table, own = Table(titled("4a", stop, big), changes.unit), not stop and not big
-            tries = {query: [random_search(*space)] for query, space in size.items()}
-            yield from row_cells(table, paper.RANDOM, tries, printed[paper.RANDOM] if own else None, own)
-            known = {q: [needed_changes(q, levels, big) for levels in r[paper.DS2]] for q, r in found.queries.items()}
-            yield from row_cells(table, CLAIRVOYANT, known, None, own)
-            table = Table("4a, cores over the fewest", "times")
-            yield from query_rows(found, table, over_fewest, rows=rows, stop=stop, big=big)
+    for big, stop in product((False, True), STOPS):
+        rows = [row for row in ROWS if ran(row, stop, big)]
+        yield from query_rows(found, changes, per_tuning, rows=rows, stop=stop, big=big)
+        table = Table(titled("4a", stop, big), changes.unit)
+        yield from row_cells(table, paper.RANDOM, {query: [random_search(*space)] for query, space in size.items()})
+        known = {q: [needed_changes(q, levels, big) for levels in r[paper.DS2]] for q, r in found.queries.items()}
+        yield from row_cells(table, CLAIRVOYANT, known)
+        table = Table("4a, cores over the fewest", "times")
+        yield from query_rows(found, table, over_fewest, rows=rows, stop=stop, big=big)
     table = Table("4a, Big run and not counted", changes.unit)
     yield from query_rows(found, table, per_tuning, rows=ROWS[4:], big=True, count=False)
     for big in (False, True):
-        table, cores_printed = Table("4b", "cores"), paper.MOST_CORES
-        yield from query_rows(found, table, most_cores, cores_printed, big=big, over=max)
+        yield from query_rows(found, Table("4b", "cores"), most_cores, big=big, over=max)
         bounds = {query: [float(bound)] for query, (_, bound) in size.items()}
-        table = Table(titled("4b", big=big), table.unit)
-        yield from row_cells(table, paper.RANDOM, bounds, None if big else cores_printed[paper.RANDOM], not big, max)
-        for table, metric, printed in (
-            (Table("4c", "s"), running_s, paper.RUNNING_S),
-            (Table("4d", "s"), tuning_s, paper.TUNING_S),
-            (Table("4e", "%"), backlogged, paper.BACKLOGGED),
-            (Table("4f", "core s"), core_seconds, paper.CORE_SECONDS),
-        ):
-            yield from query_rows(found, table, metric, printed, big=big)
+        yield from row_cells(Table(titled("4b", big=big), "cores"), paper.RANDOM, bounds)
+        yield from query_rows(found, Table("4c", "s"), running_s, big=big)
+        yield from query_rows(found, Table("4d", "s"), tuning_s, big=big)
+        yield from query_rows(found, Table("4e", "%"), backlogged, big=big)
+        yield from query_rows(found, Table("4f", "core s"), core_seconds, big=big)
         rows = [paper.ALPHA_3, paper.DS2, OURS]
-        yield from query_rows(found, Table("5", "cores"), cores_at_10, paper.CORES_AT_10, rows=rows, big=big)
-        yield from query_rows(found, Table("6", "s"), buffered_s, paper.BUFFERED_S, big=big)
+        yield from query_rows(found, Table("5", "cores"), cores_at_10, rows=rows, big=big)
+        yield from query_rows(found, Table("6", "s"), buffered_s, big=big)
 
 
 # -- tables 7 and 8, figures 5 and 7 -----------------------------------------------------------------------------

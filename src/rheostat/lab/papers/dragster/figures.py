@@ -14,19 +14,7 @@ from rheostat.lab.papers.dragster.runs import CONSTANT, SIX, SWITCHING, Found, R
 from rheostat.lab.papers.dragster.tables import LONG_ROWS
 from rheostat.lab.papers.result import Drawing
 from rheostat.lab.papers.table import Cell
-from rheostat.report.drawing import (
-    GREY,
-    MARGIN,
-    Figure,
-    Panel,
-    TimeAxis,
-    Trace,
-    base,
-    heading,
-    line,
-    pens,
-    stack,
-)
+from rheostat.report.drawing import GREY, MARGIN, Figure, Panel, TimeAxis, Trace, base, heading, line, pens, stack
 
 SHOWN = 20
 """Slots of a path."""
@@ -75,7 +63,7 @@ def paths(runs: Runs, rows: Sequence[str], budget: int | None = None) -> Figure:
             {"type": "heatmap", "x": sizes, "y": sizes, "z": z, "colorscale": "Greys", "reversescale": True,
              "showscale": False, "hovertemplate": "shuffle %{x}, map %{y}: %{z}k/s", **place}
         )  # fmt: skip
-        data += [_path(runs[row][0][:SHOWN], place)]
+        data.append(_path(runs[row][0][:SHOWN], place))
         if budget is not None:
             ends = [budget - most, most] if budget > most else [1, budget - 1]
             data.append(
@@ -83,12 +71,8 @@ def paths(runs: Runs, rows: Sequence[str], budget: int | None = None) -> Figure:
                  "line": {"color": "#D55E00", "dash": "dash", "width": 1.5}, "hoverinfo": "skip", **place}
             )  # fmt: skip
         domain = [k * width, (k + 1) * width - 0.05]
-        layout[f"xaxis{axis}"] = {
-            "domain": domain,
-            "title": {"text": "shuffle tasks"},
-            "dtick": 1,
-            "anchor": f"y{axis}",
-        }
+        title = {"text": "shuffle tasks"}
+        layout[f"xaxis{axis}"] = {"domain": domain, "title": title, "dtick": 1, "anchor": f"y{axis}"}
         layout[f"yaxis{axis}"] = {"title": {"text": "map tasks"} if k == 0 else {}, "dtick": 1, "anchor": f"x{axis}"}
         layout["annotations"].append({**heading(row, 1.0), "x": domain[0]})
     return {"data": data, "layout": layout}
@@ -98,18 +82,12 @@ def _path(run: Run, place: dict[str, str]) -> Trace:
     tasks = [tuple(slot.tasks.tasks.values()) for slot in run]
     first = {size: k for k, size in reversed(list(enumerate(tasks)))}
     return {
-        "type": "scatter",
-        "mode": "lines+markers+text",
-        "x": [shuffle for _, shuffle in tasks],
-        "y": [map_ for map_, _ in tasks],
-        "text": [str(k) if first[size] == k else "" for k, size in enumerate(tasks)],
-        "textposition": "top right",
-        "textfont": {"color": "#0072B2", "size": 11},
-        "line": {"color": "#0072B2", "width": 1.5},
-        "marker": {"color": "#0072B2", "size": 6},
-        "hoverinfo": "skip",
-        **place,
-    }
+        "type": "scatter", "mode": "lines+markers+text",
+        "x": [shuffle for _, shuffle in tasks], "y": [map_ for map_, _ in tasks],
+        "text": [str(k) if first[size] == k else "" for k, size in enumerate(tasks)], "textposition": "top right",
+        "textfont": {"color": "#0072B2", "size": 11}, "line": {"color": "#0072B2", "width": 1.5},
+        "marker": {"color": "#0072B2", "size": 6}, "hoverinfo": "skip", **place,
+    }  # fmt: skip
 
 
 def throughput(runs: Runs) -> Figure:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 DHALION, SADDLE, GRADIENT = "Dhalion", "Dragster saddle point", "Dragster online gradient"
 OURS, LATE = "ContTune, our model", "Clairvoyant, one slot late"
-FIRST, EUCLIDEAN, BEST = "Dhalion, first operator", "Dragster saddle point, Euclidean", "Best split"
+FIRST, EUCLIDEAN = "Dhalion, first operator", "Dragster saddle point, Euclidean"
 LETTER = "Dragster saddle point, Eq 18 to the letter"
 ROWS = (DHALION, SADDLE, GRADIENT, OURS, LATE)
 
@@ -48,11 +48,7 @@ ONE = {
 }
 WINDOW = Workload("dragster-window", (223.0,), (20,), 0.618)
 
-CONVERGENCE: Row = {
-    DHALION: (140, 40, 40, 40, 40),
-    SADDLE: (70, 70, 10, 10, 10),
-    GRADIENT: (80, 90, 40, 40, 40),
-}
+CONVERGENCE: Row = {DHALION: (140, 40, 40, 40, 40), SADDLE: (70, 70, 10, 10, 10), GRADIENT: (80, 90, 40, 40, 40)}
 """Table 2, minutes."""
 TUPLES: Row = {
     DHALION: (1.40, 1.03, 1.81, 1.03, 1.81),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from rheostat.lab.papers.conclusion import UNKNOWN, Conclusion, less
+from rheostat.lab.papers.conclusion import UNKNOWN, Conclusion, at_least, at_most, each, less, pairs
 from rheostat.lab.papers.phoebe import paper
 from rheostat.lab.papers.phoebe.runs import PROMISE
 from rheostat.lab.papers.phoebe.tables import COLUMNS, SHOWN
-from rheostat.lab.papers.table import Cell, Place
+from rheostat.lab.papers.table import Cell, places
 
 COMPARABLE = 1.25
 """Phoebe's recovery times are comparable with static 24's up to this ratio, on the mean."""
@@ -49,53 +49,40 @@ CAUSES: Mapping[tuple[str, str], str] = {
 def _recovery(title: str) -> Iterator[Conclusion]:
     table = f"II {title}, {SHOWN}"
     yield Conclusion(
-        table,
-        "Phoebe recovers at any load, comparably with 24 fixed workers",
-        (*_row(table, paper.PHOEBE), *_row(table, paper.S24)),
-        lambda *cells: _ratio(*cells) <= COMPARABLE and max(c.ours for c in cells[: len(COLUMNS)]) < paper.LONG_S,
-        lambda *cells: f"{_ratio(*cells):.2f} times static 24's on the mean",
+        table, "Phoebe recovers at any load, comparably with 24 fixed workers",
+        places(table, (paper.PHOEBE, paper.S24), COLUMNS),
+        lambda *cells: _ratio(cells) <= COMPARABLE and max(ours.ours for ours, _ in pairs(cells)) < paper.LONG_S,
+        lambda *cells: f"{_ratio(cells):.2f} times static 24's on the mean",
         "an evaluation just before a rise, at a small D, leaves it short once",
-    )
+    )  # fmt: skip
     for row in (paper.S4, paper.REACTIVE, paper.TWRES):
         yield Conclusion(
-            table,
-            f"{row} is short of resources and recovers poorly",
-            _row(table, row),
-            lambda *cells: _late(*cells) >= MOSTLY,
-            lambda *cells: f"{_late(*cells)} of 8 failures take six minutes or more",
-            UNSTUCK,
-        )
+            table, f"{row} is short of resources and recovers poorly", places(table, [row], COLUMNS),
+            lambda *cells: _late(cells) >= MOSTLY,
+            lambda *cells: f"{_late(cells)} of 8 failures take six minutes or more", UNSTUCK,
+        )  # fmt: skip
     yield Conclusion(
-        table,
-        f"{paper.S12} fails above a certain load only",
-        _row(table, paper.S12),
-        lambda *cells: 0 < _late(*cells) < MOSTLY,
-        lambda *cells: f"{_late(*cells)} of 8",
-    )
-    table = f"{title}, latency"
+        table, f"{paper.S12} fails above a certain load only", places(table, [paper.S12], COLUMNS),
+        lambda *cells: 0 < _late(cells) < MOSTLY, lambda *cells: f"{_late(cells)} of 8",
+    )  # fmt: skip
+    table, others = f"{title}, latency", (row for row in paper.ROWS if row != paper.OURS)
     yield Conclusion(
-        table,
-        "static 24 has the best latencies, Phoebe the second best",
-        tuple((table, row, "% near the best") for row in paper.ROWS if row != paper.OURS),
-        lambda *shares: [cell.row for cell in _best(*shares)[:2]] == [paper.S24, paper.PHOEBE],
-        lambda *shares: ", ".join(f"{cell.row} {cell:.0f} %" for cell in _best(*shares)[:3]),
-    )
+        table, "static 24 has the best latencies, Phoebe the second best", places(table, others, ["% near the best"]),
+        lambda *shares: [cell.row for cell in _best(shares)[:2]] == [paper.S24, paper.PHOEBE],
+        lambda *shares: each("{0.row} {0:.0f} %")(*_best(shares)[:3]),
+    )  # fmt: skip
 
 
-def _row(table: str, row: str) -> tuple[Place, ...]:
-    return tuple((table, row, column) for column in COLUMNS)
+def _ratio(cells: Sequence[Cell]) -> float:
+    """Return the recovery times of one row over those of another."""
+    return sum(ours.ours for ours, _ in pairs(cells)) / sum(theirs.ours for _, theirs in pairs(cells))
 
 
-def _ratio(*cells: Cell) -> float:
-    """Return the recovery times of the first eight failures over those of the others."""
-    return sum(cell.ours for cell in cells[: len(COLUMNS)]) / sum(cell.ours for cell in cells[len(COLUMNS) :])
-
-
-def _late(*cells: Cell) -> int:
+def _late(cells: Sequence[Cell]) -> int:
     return sum(cell.ours >= paper.LONG_S for cell in cells)
 
 
-def _best(*shares: Cell) -> list[Cell]:
+def _best(shares: Sequence[Cell]) -> list[Cell]:
     return sorted(shares, key=lambda cell: -cell.ours)
 
 
@@ -103,61 +90,46 @@ def _cost(name: str, title: str) -> Iterator[Conclusion]:
     table, printed = f"{title}, resources saved against static 24", paper.SAVING[name]
     for row in (paper.PHOEBE, paper.OURS):
         yield Conclusion(
-            table,
-            f"{row} saves at least what the paper's Phoebe does",
-            ((table, row, "saved"),),
-            lambda saved: saved.ours >= printed,
-            f"{{:.1f}} %, paper {printed:g} %",
-            D_DIFFERS,
-        )
+            table, f"{row} saves at least what the paper's Phoebe does", places(table, [row], ["saved"]),
+            at_least(printed), f"{{:.1f}} %, paper {printed:g} %", D_DIFFERS,
+        )  # fmt: skip
     yield Conclusion(
-        table,
-        "profiling is bought back within six hours",
-        ((table, paper.PHOEBE, "with profiling"),),
-        lambda saved: saved.ours > 0,
-        f"{{:.0f}} %, paper {paper.SAVING_PROFILED[name]:g} %",
-        PROFILE_COST,
-    )
+        table, "profiling is bought back within six hours", places(table, [paper.PHOEBE], ["with profiling"]),
+        lambda saved: saved.ours > 0, f"{{:.0f}} %, paper {paper.SAVING_PROFILED[name]:g} %", PROFILE_COST,
+    )  # fmt: skip
 
 
 def _ours(name: str, title: str) -> Iterator[Conclusion]:
-    table = f"{title}, prediction error of recovery"
-    rows, columns = (f"{paper.OURS}, by offsets", "All known but the downtime drawn"), ("median run", "single failures")
+    table, ours = f"{title}, prediction error of recovery", f"{paper.OURS}, by offsets"
     yield Conclusion(
-        table,
-        f"{paper.OURS}: predictions before a failure are within {PREDICTION:g} %, in the run in the middle",
-        tuple((table, row, column) for column in columns for row in rows),
+        table, f"{paper.OURS}: predictions before a failure are within {PREDICTION:g} %, in the run in the middle",
+        places(table, (ours, "All known but the downtime drawn"), ("median run", "single failures")),
         lambda off, *others: off.ours <= PREDICTION,
-        "{:.1f} %, who knows all but the downtimes {:.1f} %; failure by failure {:.1f} and {:.1f} %",
+        "{0:.1f} %, who knows all but the downtimes {2:.1f} %; failure by failure {1:.1f} and {3:.1f} %",
         "downtimes scatter by an eighth, and few seeds show it",
-    )
+    )  # fmt: skip
     table = f"{title}, targets of {paper.TARGET_S:g} s"
     yield Conclusion(
-        table,
-        f"{paper.OURS} misses at most the {100 * (1 - PROMISE):.0f} % that are not promised",
-        ((table, paper.OURS, "missed"),),
-        lambda share: share.ours <= 100 * (1 - PROMISE) + 1e-9,
+        table, f"{paper.OURS} misses at most the {100 * (1 - PROMISE):.0f} % that are not promised",
+        places(table, [paper.OURS], ["missed"]), at_most(100 * (1 - PROMISE) + 1e-9),
         "{:.1f} % of all failures that 24 workers would have been done with in time",
         "failures that fall into a change",
-    )
+    )  # fmt: skip
     table = f"{title}, slot-seconds over the clairvoyant's"
     yield Conclusion(
         table,
         f"{paper.OURS} uses at most {OVER_CLAIRVOYANT:g} times the clairvoyant's slot-seconds for as many changes",
-        tuple((table, paper.OURS, c) for c in ("no more changes than the method", "changes at every moment")),
-        lambda over, free: over.ours <= OVER_CLAIRVOYANT,
-        "{:.3f}; {:.2f} of one that may change at every moment",
+        places(table, [paper.OURS], ("no more changes than the method", "changes at every moment")),
+        lambda over, free: over.ours <= OVER_CLAIRVOYANT, "{:.3f}; {:.2f} of one that may change at every moment",
         "it learns downtimes and does not know turning points",
-    )
+    )  # fmt: skip
     table = f"II {title}, changes"
     yield Conclusion(
-        table,
-        f"{paper.OURS} changes less often than Phoebe",
-        ((table, paper.OURS, "changes"), (table, paper.PHOEBE, "changes")),
-        less,
+        table, f"{paper.OURS} changes less often than Phoebe",
+        places(table, (paper.OURS, paper.PHOEBE), ["changes"]), less,
         f"{{:g}}, {paper.PHOEBE} {{:g}} (printed: {paper.CHANGES[name][paper.PHOEBE]:g})",
         "on a steep wave Phoebe's uptime rule skips changes that keeping the promise needs",
-    )
+    )  # fmt: skip
 
 
 CONCLUSIONS = tuple(

@@ -21,14 +21,7 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement
 from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.jobs.phoebe import FAILURES_S, top_speed, ysb
-from rheostat.lab.papers.phoebe.recordings import (
-    DURATION_S,
-    RECORDED_EVERY_S,
-    Floats,
-    displayed,
-    recovery_s,
-    vehicles,
-)
+from rheostat.lab.papers.phoebe.recordings import DURATION_S, RECORDED_EVERY_S, Floats, displayed, recovery_s, vehicles
 from rheostat.lab.papers.play import Player, by_method, look_after
 from rheostat.planner.profiling import Profiling, profiled
 from rheostat.policy.phoebe.outage import PREDICTED
@@ -113,25 +106,19 @@ def play(name: str, folder: Path, methods: Sequence[Method], seeds: Sequence[int
     """Run methods x seeds for six hours."""
     chosen = experiment(name, folder)
     runs = [(method, seed) for method in methods for seed in seeds]
-    start = [Allocation({"job": method.workers}) for method, _ in runs]
-    fleet = Fleet(
-        chosen.plant,
-        [chosen.load] * len(runs),
-        [seed for _, seed in runs],
-        start=start,
-        failures_s=FAILURES_S,
-        trace=True,
-    )
-    players: list[_Predictor | None] = []
-    for r, (method, seed) in enumerate(runs):
-        policy = None if method.make is None else method.make()
-        players.append(None if policy is None else _Predictor(fleet, r, policy, seed, profile(name, folder)))
-    acting = [player for player in players if player is not None]
+    loads, start = [chosen.load] * len(runs), [Allocation({"job": method.workers}) for method, _ in runs]
+    seeded = [seed for _, seed in runs]
+    fleet = Fleet(chosen.plant, loads, seeded, start=start, failures_s=FAILURES_S, trace=True)
+    players = {
+        r: _Predictor(fleet, r, method.make(), seed, profile(name, folder))
+        for r, (method, seed) in enumerate(runs)
+        if method.make is not None
+    }
     while fleet.now < DURATION_S:
-        look_after(fleet, acting, STEP_S)
+        look_after(fleet, players.values(), STEP_S)
     trace = fleet.trace()
     traces = ({key: rows[:, [r]] for key, rows in trace.items()} for r in range(len(runs)))
-    results = (_result(fleet.plant, *both) for both in zip(players, traces, strict=True))
+    results = (_result(fleet.plant, players.get(r), rows) for r, rows in enumerate(traces))
     return by_method((method.name for method, _ in runs), results)
 
 
@@ -201,12 +188,7 @@ def _result(plant: Plant, player: _Predictor | None, trace: Mapping[str, Floats]
         )
         for k, at in enumerate(FAILURES_S)
     )
-    return Run(
-        player.changes if player is not None else 0,
-        float(slots.sum()),
-        failures,
-        metrics["latency"][::RECORDED_EVERY_S],
-        metrics["throughput"][::RECORDED_EVERY_S],
-        slots[::RECORDED_EVERY_S],
-        float(np.mean(player.ms)) if player is not None else 0.0,
-    )
+    every_5_s = (rows[::RECORDED_EVERY_S] for rows in (metrics["latency"], metrics["throughput"], slots))
+    latency_s, throughput_per_s, workers = every_5_s
+    changes, ms = (0, 0.0) if player is None else (player.changes, float(np.mean(player.ms)))
+    return Run(changes, float(slots.sum()), failures, latency_s, throughput_per_s, workers, ms)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 
-from rheostat.lab.papers.conclusion import UNKNOWN, Conclusion, less, listed
+from rheostat.lab.papers.conclusion import UNKNOWN, Conclusion, at_least, each, less
 from rheostat.lab.papers.streambed import paper
 from rheostat.lab.papers.streambed.paper import QUERIES, SIMPLE_QUERIES
 from rheostat.lab.papers.streambed.tables import CHOOSES, NEVER, RECORDED, SIMULATED
-from rheostat.lab.papers.table import Cell, Place
+from rheostat.lab.papers.table import Cell, places
 
+BOTH = (paper.OURS, paper.RULE)
 CHANCE = (
     "noise, failed runs and the budgets that expected improvement happens to pick decide which family tests best: over "
     "seeds the rule takes all three of them"
@@ -40,83 +42,61 @@ CAUSES: Mapping[str, str] = {
 
 def _recorded() -> Iterator[Conclusion]:
     for query, asked in QUERIES.items():
-        gb = max(asked.gb)
         yield Conclusion(
             "IV",
             f"{query}: the paper's family, fitted to its recorded measurements, gives Table IV's slots within 2 %",
-            ((f"IV, {gb:g} GB{RECORDED}", paper.FAMILY, query),),
-            lambda cell: abs(cell.ours / cell.paper - 1) <= 0.02,
-            "{0:.0f} slots, paper {0.paper:.0f}",
-            "the artifact's rows of q5 give another intercept than Table III",
-            optional=True,
-        )
+            places(f"IV, {max(asked.gb):g} GB{RECORDED}", [paper.FAMILY], [query]),
+            lambda cell: abs(cell.ours / cell.paper - 1) <= 0.02, "{0:.0f} slots, paper {0.paper:.0f}",
+            "the artifact's rows of q5 give another intercept than Table III", optional=True,
+        )  # fmt: skip
     yield Conclusion(
-        "III",
-        "on the recorded runs the rule chooses the paper's families",
-        tuple((f"III{RECORDED}", CHOOSES, query) for query in QUERIES),
-        lambda *same: sum(cell.ours for cell in same) == len(QUERIES),
-        lambda *same: f"{sum(cell.ours for cell in same):.0f} of {len(same)} queries",
-        CHANCE,
-        optional=True,
-    )
+        "III", "on the recorded runs the rule chooses the paper's families",
+        places(f"III{RECORDED}", [CHOOSES], QUERIES), at_least(1.0),
+        lambda *same: f"{sum(cell.ours for cell in same):.0f} of {len(same)} queries", CHANCE, optional=True,
+    )  # fmt: skip
 
 
 def _estimates() -> Iterator[Conclusion]:
-    for what in ("sustained at 100 %", "failing at 150 %"):
-        for way in (paper.DICHOTOMIC, paper.SEQUENTIAL):
-            yield Conclusion(
-                "Figure 9",
-                f"{way}: estimates of q1, q2 and q11 are {what}, nine in ten at least",
-                tuple((f"Figure 9, {what}", way, query) for query in SIMPLE_QUERIES),
-                lambda *shares: min(cell.ours for cell in shares) >= 0.9,
-                lambda *shares: listed(shares, ".0%"),
-                NOISE,
-            )
+    for what, way in product(("sustained at 100 %", "failing at 150 %"), (paper.DICHOTOMIC, paper.SEQUENTIAL)):
+        yield Conclusion(
+            "Figure 9", f"{way}: estimates of q1, q2 and q11 are {what}, nine in ten at least",
+            places(f"Figure 9, {what}", [way], SIMPLE_QUERIES), at_least(0.9), each("{0.column} {0:.0%}"), NOISE,
+        )  # fmt: skip
     for query in QUERIES:
         yield Conclusion(
-            "Figure 9",
-            f"{query}: our estimator takes at least 30 % less time",
-            _ours_and_theirs("Figure 9, minutes per estimate", query),
-            lambda fast, slow: fast.ours <= 0.7 * slow.ours,
-            "{:.1f} against {:.1f} minutes",
-            GULPS,
-        )
-
-
-def _ours_and_theirs(table: str, query: str) -> tuple[Place, Place]:
-    return (table, paper.OURS, query), (table, paper.RULE, query)
+            "Figure 9", f"{query}: our estimator takes at least 30 % less time",
+            places("Figure 9, minutes per estimate", BOTH, [query]), lambda fast, slow: fast.ours <= 0.7 * slow.ours,
+            "{:.1f} against {:.1f} minutes", GULPS,
+        )  # fmt: skip
 
 
 def _plans() -> Iterator[Conclusion]:
-    name = "IV, distance from the slots really needed"
     for query in SIMPLE_QUERIES:
-        both, numbers = _ours_and_theirs(name, query), "{:.0f} % off against {:.0f} %"
+        both = places("IV, distance from the slots really needed", BOTH, [query])
+        numbers, cause = "{:.0f} % off against {:.0f} %", "few seeds, and their noise"
         sentence = f"{query}: our plan is nearer to what is needed"
         yield Conclusion("IV", sentence, both, less, numbers, optional=True)
-        sentence, cause = f"{query}: our plan is within 8 %", "few seeds, and their noise"
+        sentence = f"{query}: our plan is within 8 %"
         yield Conclusion("IV", sentence, both, lambda ours, theirs: ours.ours <= 8.0, numbers, cause, optional=True)
-    name = "IV, share of our intervals that hold the slots really needed"
     for query in ("q5", "q8"):
-        sentence = f"{query}: our interval holds the slots really needed in most runs"
-        cells, numbers = ((name, paper.OURS, query),), "{:.0%} of the runs"
-        yield Conclusion("IV", sentence, cells, lambda share: share.ours >= 0.5, numbers, UNTOLD)
+        yield Conclusion(
+            "IV", f"{query}: our interval holds the slots really needed in most runs",
+            places("IV, share of our intervals that hold the slots really needed", [paper.OURS], [query]),
+            at_least(0.5), "{:.0%} of the runs", UNTOLD,
+        )  # fmt: skip
     for query in QUERIES:
-        both = _ours_and_theirs("III, minutes", query)
-        yield Conclusion("III", f"{query}: our exploration is shorter", both, less, "{:.0f} against {:.0f} minutes")
+        both, sentence = places("III, minutes", BOTH, [query]), f"{query}: our exploration is shorter"
+        yield Conclusion("III", sentence, both, less, "{:.0f} against {:.0f} minutes")
 
 
 def _verified() -> Iterator[Conclusion]:
-    for plan in ("Table IV's slots", f"{paper.OURS}'s plan"):
-        for query in QUERIES:
-            yield Conclusion(
-                "Figure 11",
-                f"{query}: {plan} sustain 100 % of the request and fail at 150 %",
-                tuple((f"Figure 11, {plan}", share, query) for share in ("100 %", "120 %", "150 %")),
-                lambda all_, more, half_more: all_.ours >= 0.99 and half_more.ours < 0.99,
-                "100 %: {:.2f}, 120 %: {:.2f}, 150 %: {:.2f}",
-                UNTOLD if query in ("q5", "q8") else CURVE,
-                optional=True,
-            )
+    for plan, query in product(("Table IV's slots", f"{paper.OURS}'s plan"), QUERIES):
+        yield Conclusion(
+            "Figure 11", f"{query}: {plan} sustain 100 % of the request and fail at 150 %",
+            places(f"Figure 11, {plan}", ("100 %", "120 %", "150 %"), [query]),
+            lambda all_, more, half_more: all_.ours >= 0.99 and half_more.ours < 0.99, each("{0.row}: {0:.2f}"),
+            UNTOLD if query in ("q5", "q8") else CURVE, optional=True,
+        )  # fmt: skip
 
 
 CONCLUSIONS = (*_recorded(), *_estimates(), *_plans(), *_verified())

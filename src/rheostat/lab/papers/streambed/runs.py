@@ -71,7 +71,6 @@ class Replayed:
 
     slots: int
     gb: float
-    estimated_per_s: float
     minutes: float
     share: float
     share_150: float
@@ -164,7 +163,7 @@ def replays(query: str, way: str, count: int) -> list[Replayed]:
         share, window = replay(bed, tasks, feed, mst.middle_per_s)
         share_150, _ = replay(bed, tasks, feed, 1.5 * mst.middle_per_s)
         useful = {n: (c, window.operator(n).useful_share or 0.0) for n, c in tasks.tasks.items()}
-        found.append(Replayed(slots, gb, mst.middle_per_s, mst.seconds / 60, share, share_150, useful))
+        found.append(Replayed(slots, gb, mst.seconds / 60, share, share_150, useful))
     return found
 
 

@@ -1,42 +1,68 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from rheostat.lab.papers import registry
-from rheostat.lab.papers.result import Cell, Check, Drawing, Finding, Result
+from rheostat.lab.papers.conclusion import Conclusion, Finding
+from rheostat.lab.papers.result import Drawing
+from rheostat.lab.papers.suite import Suite
+from rheostat.lab.papers.table import Cell, Table
 from rheostat.report.drawing import base
 
 from .conftest import Command
 
+CHANGES = Table("4a", "per tuning")
+ONE = (("4a", "DS2", "Q1"),)
 
-def tiny(quick: bool, progress: Callable[[str, float], None]) -> Result:
-    """A suite that takes no time."""
-    progress("one half", 0.5)
-    cells = [
-        Cell("tiny", "4a", "DS2", "Q1", 2.29, 2.3, "per tuning", True, 2.2, 2.4),
-        Cell("tiny", "4a", "DS2", "mean", None, 123456.0, "per tuning", False),
-        *(Cell("tiny", "7", "[a] <b>", f"per{k}", None, float(k), "changes", False) for k in range(9)),
+
+def cells(found: str) -> list[Cell]:
+    return [
+        Cell("4a", "DS2", "Q1", 2.29, 2.3, "per tuning", True, 2.2, 2.4),
+        CHANGES.cell("DS2", "mean", 123456.0),
+        *(Table("7", "changes").cell("[a] <b>", f"per{k}", float(k)) for k in range(9)),
     ]
-    checks = (Check("4a", "A > B", True, "2, 1"), Check("4a", "B > C", False, "1, 2", "noise <script>"))
-    finding = Finding("4a", "DS2, Q1", "not [explained]")
-    drawing = Drawing("A figure", {"data": [], "layout": base(200)}, "a note")
-    title = f"A tiny paper{', quickly' if quick else ''}"
-    return Result("tiny", title, tuple(cells), checks, (finding,), ("a note",), (drawing,))
+
+
+TINY = Suite(
+    name="tiny",
+    title="A tiny paper",
+    quick="quickly",
+    full="slowly",
+    parts=lambda size: [],
+    alone=lambda size: [("one half", str, (size,)), ("the other", str, (size,))],
+    gather=lambda size, done: done["one half"],
+    tables=(cells,),
+    conclusions=(
+        Conclusion("4a", "A > B", ONE, lambda cell: True, "2, 1"),
+        Conclusion("4a", "B > C", ONE, lambda cell: False, "1, 2", "noise <script>"),
+    ),
+    findings=lambda cells: (Finding("4a", "DS2, Q1", "not [explained]"),),
+    figures=lambda found, cells: (Drawing("A figure", {"data": [], "layout": base(200)}, "a note"),),
+    notes=lambda found: (f"this went {found}",),
+)
+"""A suite that takes no time."""
 
 
 @pytest.fixture(autouse=True)
 def _one_suite(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "SUITES", {"tiny": f"{__name__}:tiny"})
+    monkeypatch.setattr(registry, "SUITES", {"tiny": f"{__name__}:TINY"})
 
 
 def test_a_suite_is_printed_with_conclusions_and_exceptions(rheostat: Command) -> None:
     ended = rheostat("reproduce", "tiny", "--quick")
     assert ended.code == 0
-    for text in ("A tiny paper, quickly", "Table 4a (per tuning)", "2.30*", "2.29", "123k", "tiny: 50%, one half"):
+    for text in (
+        "A tiny paper",
+        "this went quickly",
+        "Table 4a (per tuning)",
+        "2.30*",
+        "2.29",
+        "123k",
+        "tiny: 50%, one half",
+    ):
         assert text in ended.out
     assert "holds  4a: A > B (2, 1)" in ended.out
     assert "does not hold  4a: B > C (1, 2): noise <script>" in ended.out
@@ -75,7 +101,7 @@ def test_an_unknown_suite_is_named(rheostat: Command) -> None:
 def test_one_page_cannot_hold_several_suites(
     rheostat: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(registry, "SUITES", {"tiny": f"{__name__}:tiny", "other": f"{__name__}:tiny"})
+    monkeypatch.setattr(registry, "SUITES", {"tiny": f"{__name__}:TINY", "other": f"{__name__}:TINY"})
     ended = rheostat("reproduce", "all", "--html", tmp_path / "both.html")
     assert ended.code == 2
     assert "holds one suite" in ended.err
@@ -83,4 +109,4 @@ def test_one_page_cannot_hold_several_suites(
 
 def test_the_conttune_suite_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert registry.suite("conttune").__module__ == "rheostat.lab.papers.conttune"
+    assert registry.suite("conttune").name == "conttune"

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from rheostat.lab.papers.result import Cell, Result
+    from rheostat.lab.papers.result import Result
+    from rheostat.lab.papers.table import Cell
 
 WIDE = 8
 """A table of more columns stands on its side."""
@@ -42,15 +43,15 @@ def reproduce(
     suites = [suite(each) for each in names]
     out = console(json_file)
     rows = []
-    for each, run in zip(names, suites, strict=True):
-        with out.status(each) as status:
+    for each in suites:
+        with out.status(each.name) as status:
 
-            def tell(what: str, share: float, each: str = each) -> None:
-                status.update(f"{each}: {share:.0%} done")
+            def tell(what: str, share: float, name: str = each.name) -> None:
+                status.update(f"{name}: {share:.0%} done")
                 if not out.is_terminal:
-                    out.print(f"{each}: {share:.0%}, {what}", style="dim", markup=False)
+                    out.print(f"{name}: {share:.0%}, {what}", style="dim", markup=False)
 
-            result = run(quick, tell)
+            result = each.reproduce("quick" if quick else "full", tell)
         show(result, out)
         rows += result.rows()
         if html_file is not None:
@@ -78,7 +79,7 @@ def show(result: Result, out: Console) -> None:
         holds = "[green]holds[/]" if check.holds else "[red]does not hold[/]"
         why = "" if check.holds else f": {check.cause}"
         out.print(
-            f"{holds}  {escape(check.table)}: {escape(check.sentence)} [dim]({escape(check.told)}){escape(why)}[/]"
+            f"{holds}  {escape(check.table)}: {escape(check.sentence)} [dim]({escape(check.numbers)}){escape(why)}[/]"
         )
     out.print("\n[bold]Exceptions, and why[/]")
     for finding in result.findings:

@@ -17,7 +17,7 @@ from rheostat.lab.data import data_folder
 from rheostat.lab.experiment.clairvoyant import smallest
 from rheostat.lab.experiment.simulated import Scenario, compare, make_clairvoyant, peak_allocation
 from rheostat.lab.jobs import job
-from rheostat.lab.papers.phoebe.recorded import recovery_s, shown
+from rheostat.lab.papers.phoebe.recordings import recovery_s, shown
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.static import Static
 

@@ -13,15 +13,16 @@ from rheostat.engine.simulated import Fleet
 from rheostat.engine.testbed.loads import Constant
 from rheostat.job.allocation import Allocation
 from rheostat.lab.jobs import job
-from rheostat.lab.papers.autrascale import paper, result
-from rheostat.lab.papers.autrascale.catching import Caught, Cell, catch_up
+from rheostat.lab.papers.autrascale import SUITE, paper
+from rheostat.lab.papers.autrascale.backlog_runs import Case, Caught, catch_up
 from rheostat.lab.papers.autrascale.overhead import cases
-from rheostat.lab.papers.autrascale.runs import STARTS, Found, Size, cell_name, elo_starts, grid, transfers
-from rheostat.lab.papers.autrascale.solving import Method, Solved, prepared, solve
+from rheostat.lab.papers.autrascale.runs import STARTS, Found, Size, case_name, elo_starts, grid, transfers
+from rheostat.lab.papers.autrascale.scaling_runs import Solved, prepared, solve
 from rheostat.lab.papers.autrascale.tables import ROWS_4, ROWS_7, ROWS_10, ROWS_11, minimal
 from rheostat.lab.papers.autrascale.truth import exhaustive, fewest, latency_s
-from rheostat.lab.papers.result import Cell as Shown
+from rheostat.lab.papers.play import Method
 from rheostat.lab.papers.result import Result
+from rheostat.lab.papers.table import Cell
 from rheostat.policy.autrascale.policy import AuTraScale
 from rheostat.policy.max_tasks import MaxTasks
 
@@ -33,9 +34,7 @@ def solved(job_name: str, level: float, row: str, extra: int = 0) -> Solved:
     base = fewest(job(job_name), level * 1e3, paper.MOST)
     end = base.with_tasks({name: min(count + extra, 40) for name, count in base.tasks.items()})
     latency = 0.05 if extra else 0.5
-    return Solved(
-        4, 3, ITERATIONS.get(row, 3), 10 if row == paper.PLO else 0, 1.0, end, latency, level * 1e3, False, 1.0
-    )
+    return Solved(4, 3, ITERATIONS.get(row, 3), 10 if row == paper.PLO else 0, end, latency, level * 1e3)
 
 
 def caught(row: str, reachable: bool) -> Caught:
@@ -47,7 +46,7 @@ def caught(row: str, reachable: bool) -> Caught:
 @pytest.fixture(scope="module")
 def found() -> Result:
     reach = [math.isfinite(tasks) for tasks in minimal()]
-    return result(
+    return SUITE.result(
         Found(
             Size(2, 1, 1),
             {n: {r: [solved(w.job, min(w.level, 36), r)] * 2 for r in ROWS_7} for n, w in paper.WORKLOADS.items()},
@@ -59,7 +58,7 @@ def found() -> Result:
     )
 
 
-def cell(found: Result, table: str, row: str, column: str) -> Shown:
+def cell(found: Result, table: str, row: str, column: str) -> Cell:
     (only,) = [c for c in found.cells if (c.table, c.row, c.column) == (table, row, column)]
     return only
 
@@ -76,7 +75,7 @@ def test_every_table_is_there_with_the_papers_numbers(found: Result) -> None:
 
 
 def test_the_whole_grid_is_printed_from_both_starts_with_the_fewest_tasks_beside_it(found: Result) -> None:
-    names = [cell_name(each) for each in grid()]
+    names = [case_name(each) for each in grid()]
     assert len(names) == len(set(names)) == 27
     for table in ("Figure 11(b)", "Figure 11(b), wasteful start"):
         for row in ROWS_11:
@@ -146,12 +145,12 @@ def test_a_real_run_of_a_scaling_test_counts_changes_and_trials() -> None:
 
 def test_a_real_backlog_is_worked_off_in_time_and_the_steady_allocation_returns() -> None:
     plant, starts = elo_starts()
-    methods = {
-        "max": Method("max", MaxTasks),
-        "ours": Method("ours", partial(AuTraScale, processing_s=0.3, model="decomposed")),
-    }
-    cells = [Cell(6e6, 1.0, 480.0), Cell(16e6, 1.0, 360.0)]
-    runs = catch_up(plant, methods, starts["tight"], 30.0, cells, 1, 40)
+    methods = [
+        Method("max", MaxTasks),
+        Method("ours", partial(AuTraScale, processing_s=0.3, model="decomposed")),
+    ]
+    cases = [Case(6e6, 1.0, 480.0), Case(16e6, 1.0, 360.0)]
+    runs = catch_up(plant, methods, starts["tight"], 30.0, cases, 1, 40)
     easy, hard = runs["max"][0][0], runs["max"][1][0]
     assert easy.met
     assert easy.returned

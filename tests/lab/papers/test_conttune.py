@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from rheostat.job.allocation import Allocation
-from rheostat.lab.papers.conttune import paper, result
+from rheostat.lab.papers.conttune import SUITE, paper
 from rheostat.lab.papers.conttune.methods import AF_4, ONE_MODEL, OURS, STOPS, methods, named
 from rheostat.lab.papers.conttune.runs import ON_TRACES, TRACES, Found, Runs, Size, run_query, trace_levels
 from rheostat.lab.papers.conttune.tables import CLAIRVOYANT, fewest, random_search, titled
-from rheostat.lab.papers.result import Cell, Result, mean_with_interval
+from rheostat.lab.papers.result import Result
+from rheostat.lab.papers.table import Cell, mean_with_interval
 from rheostat.lab.papers.tuning import Tuned, cores
 
 LEVELS = (4.0, 10.0) * 10
@@ -61,7 +62,7 @@ def found() -> Result:
         query: {method.name: [made(query, method.name)] * 2 for method in methods()} for query in paper.QUERIES
     }
     traces: dict[str, Runs] = {trace: {row: [made("Q1", row)] * 2 for row in ON_TRACES} for trace in TRACES}
-    return result(Found(Size(2, 20, 2), queries, traces))
+    return SUITE.result(Found(Size(2, 20, 2), queries, traces))
 
 
 def cell(found: Result, table: str, row: str, column: str = "mean") -> Cell:
@@ -176,7 +177,7 @@ def test_without_the_data_there_is_no_figure_7_and_a_note_says_so() -> None:
     queries: dict[str, Runs] = {
         query: {method.name: [made(query, method.name)] for method in methods()} for query in paper.QUERIES
     }
-    bare = result(Found(Size(1, 1, 1), queries, {}, "the papers' measured data are not here"))
+    bare = SUITE.result(Found(Size(1, 1, 1), queries, {}, "the papers' measured data are not here"))
     assert "Figure 7" not in bare.tables()
     assert any("not here" in note for note in bare.notes)
     assert len(bare.drawings) == 3

@@ -10,7 +10,7 @@ import pytest
 
 from rheostat.job.allocation import Allocation
 from rheostat.lab.jobs import job
-from rheostat.lab.papers.dragster import paper, result
+from rheostat.lab.papers.dragster import SUITE, paper
 from rheostat.lab.papers.dragster.measures import (
     best_split,
     exponent,
@@ -24,11 +24,12 @@ from rheostat.lab.papers.dragster.measures import (
     tail,
     tuples,
 )
-from rheostat.lab.papers.dragster.methods import methods
+from rheostat.lab.papers.dragster.methods import late, methods
 from rheostat.lab.papers.dragster.play import Run, Slot, play
 from rheostat.lab.papers.dragster.runs import BUDGETS, CONSTANT, LONG, LONG_SLOTS, WORKLOADS, Found, Runs, Size
 from rheostat.lab.papers.registry import suite
-from rheostat.lab.papers.result import Cell, Result
+from rheostat.lab.papers.result import Result
+from rheostat.lab.papers.table import Cell
 
 JOB = paper.WORDCOUNT.job
 
@@ -59,7 +60,7 @@ def found() -> Result:
     budgeted = (*paper.ROWS[:4], paper.FIRST, paper.EUCLIDEAN)
     short = (paper.HIGH,) * 20
     long = (paper.LOW,) * LONG_SLOTS
-    return result(
+    return SUITE.result(
         Found(
             Size(2, 2, 2),
             {name: runs(workload.job, workload.each, paper.ROWS) for name, workload in WORKLOADS.items()},
@@ -179,7 +180,8 @@ class TestTables:
 def test_a_real_run_goes_the_papers_way() -> None:
     """WordCount's first phase for real, and under a budget."""
     plant = job(JOB)
-    runs = play(plant, methods(paper.WORDCOUNT.idle_below), (paper.HIGH,) * 20, 1)
+    levels = (paper.HIGH,) * 20
+    runs = play(plant, [*methods(paper.WORDCOUNT.idle_below), late(plant, levels)], levels, 1)
     minutes = {row: last_change_min(run, (0, 20)) for row, (run,) in runs.items()}
     assert minutes[paper.DHALION] >= 1.8 * minutes[paper.SADDLE]
     assert minutes[paper.OURS] < minutes[paper.SADDLE]
@@ -203,4 +205,4 @@ def test_without_noise_dhalion_is_the_papers() -> None:
 
 
 def test_it_is_registered() -> None:
-    assert suite("dragster").__module__ == "rheostat.lab.papers.dragster"
+    assert suite("dragster") is SUITE

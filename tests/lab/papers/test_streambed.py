@@ -10,9 +10,9 @@ from rheostat.lab.data import data_folder
 from rheostat.lab.jobs import job
 from rheostat.lab.papers.registry import suite
 from rheostat.lab.papers.result import Result
-from rheostat.lab.papers.streambed import paper, result
+from rheostat.lab.papers.streambed import SUITE, paper
 from rheostat.lab.papers.streambed.paper import QUERIES
-from rheostat.lab.papers.streambed.recorded import Recorded, recorded, table_iv_points
+from rheostat.lab.papers.streambed.recordings import Recorded, recorded, table_iv_points
 from rheostat.lab.papers.streambed.runs import Found, Size, exploration, replays
 from rheostat.lab.papers.streambed.truth import Truth
 from rheostat.planner.extrapolation import Points, fitted
@@ -76,7 +76,7 @@ def found() -> Result:
     """All tables from the runs of one query."""
     explored = {way: [exploration("q1", way, 0)] for way in (paper.RULE, paper.OURS)}
     replayed = {way: replays("q1", way, 2) for way in (paper.DICHOTOMIC, paper.SEQUENTIAL)}
-    return result(
+    return SUITE.result(
         Found(
             Size(1, 2),
             dict.fromkeys(QUERIES, explored),
@@ -110,4 +110,4 @@ class TestTables:
 
 
 def test_it_is_registered() -> None:
-    assert suite("streambed").__module__ == "rheostat.lab.papers.streambed"
+    assert suite("streambed") is SUITE

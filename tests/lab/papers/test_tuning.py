@@ -13,7 +13,8 @@ from rheostat.engine.testbed.loads import Constant
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
 from rheostat.lab.jobs import job
-from rheostat.lab.papers.tuning import LOOK_S, MOST_CHANGES, Method, cores, prepared, share_served, tune
+from rheostat.lab.papers.capacity import share_served
+from rheostat.lab.papers.tuning import LOOK_S, MOST_CHANGES, Method, cores, prepared, tune
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.conttune.big_ds2 import BigDS2
 from rheostat.policy.ds2 import DS2

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from rheostat.lab.bench.measure import Measure, Progress
 from rheostat.lab.data import data_folder
-from rheostat.lab.papers.phoebe.recorded import (
+from rheostat.lab.papers.phoebe.recordings import (
     AFTER_S,
     BEFORE_S,
     recorded,

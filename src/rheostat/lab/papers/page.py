@@ -9,8 +9,8 @@ from rheostat.report import words
 from rheostat.report.html import Cell, Plot, Table, render
 
 if TYPE_CHECKING:
-    from rheostat.lab.papers.result import Cell as Found
     from rheostat.lab.papers.result import Result
+    from rheostat.lab.papers.table import Cell as Found
 
 
 def reproduction_page(result: Result) -> str:
@@ -20,7 +20,7 @@ def reproduction_page(result: Result) -> str:
             Cell(c.table),
             Cell(c.sentence),
             Cell("holds" if c.holds else "does not hold", _look(c.holds), "" if c.holds else c.cause),
-            Cell(c.told),
+            Cell(c.numbers),
         ]
         for c in result.checks
     ]
@@ -42,16 +42,13 @@ def _look(holds: bool) -> str:
 
 def _table(cells: Sequence[Found]) -> Table:
     """Return a row per method and a column per workload; the paper's number stands under ours."""
-    columns = list(dict.fromkeys(cell.column for cell in cells))
-    rows: dict[str, dict[str, Found]] = {}
-    for cell in cells:
-        rows.setdefault(cell.row, {})[cell.column] = cell
-    lines = []
-    for row, by_column in rows.items():
-        fitted = any(cell.fitted for cell in by_column.values())
-        line = [Cell(row, "policy", "fitted" if fitted else "")]
-        line += [_cell(by_column.get(column)) for column in columns]
-        lines.append(line)
+    at = {(cell.row, cell.column): cell for cell in cells}
+    rows, columns = (list(dict.fromkeys(place)) for place in zip(*at, strict=True))
+    fitted = {cell.row for cell in cells if cell.fitted}
+    lines = [
+        [Cell(row, "policy", "fitted" if row in fitted else ""), *(_cell(at.get((row, column))) for column in columns)]
+        for row in rows
+    ]
     unit = cells[0].unit
     return Table(
         ("", *columns), lines, f"In {unit}. Under our number: the paper's, and our 95 % interval." if unit else ""

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 from rheostat.errors import InvalidValue, nearest
-from rheostat.lab.papers.result import Result
+from rheostat.lab.papers.suite import Suite
 
 SUITES: Mapping[str, str] = {
-    "conttune": "rheostat.lab.papers.conttune:reproduce",
-    "dragster": "rheostat.lab.papers.dragster:reproduce",
-    "autrascale": "rheostat.lab.papers.autrascale:reproduce",
-    "phoebe": "rheostat.lab.papers.phoebe:reproduce",
-    "streambed": "rheostat.lab.papers.streambed:reproduce",
+    name: f"rheostat.lab.papers.{name}:SUITE" for name in ("conttune", "dragster", "autrascale", "phoebe", "streambed")
 }
 
-Reproduce = Callable[[bool, Callable[[str, float], None]], Result]
-"""(quick, progress) -> result; progress is told what is done and the share of all work."""
 
-
-def suite(name: str) -> Reproduce:
-    """Return a suite's function."""
+def suite(name: str) -> Suite[Any, Any]:
+    """Return a suite."""
     if name not in SUITES:
         raise InvalidValue(f"unknown suite {name!r}, {nearest(name, [*SUITES, 'all'])}")
-    module, _, function = SUITES[name].partition(":")
-    found: Reproduce = getattr(importlib.import_module(module), function)
+    module, _, attribute = SUITES[name].partition(":")
+    found: Suite[Any, Any] = getattr(importlib.import_module(module), attribute)
     return found

@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-from rheostat.lab.papers.autrascale.conclusions import checks, findings
-from rheostat.lab.papers.autrascale.figures import drawings
-from rheostat.lab.papers.autrascale.runs import FULL, QUICK, Found, run_all
-from rheostat.lab.papers.autrascale.tables import SUITE, cells
-from rheostat.lab.papers.parallel import Progress
-from rheostat.lab.papers.result import Result
+from functools import partial
+
+from rheostat.lab.papers.autrascale.conclusions import CONCLUSIONS, cause
+from rheostat.lab.papers.autrascale.figures import figures
+from rheostat.lab.papers.autrascale.runs import Found, Size, alone, gather, parts
+from rheostat.lab.papers.autrascale.tables import figure_7, figure_10, figure_11, table_4, table_6
+from rheostat.lab.papers.conclusion import far_cells
+from rheostat.lab.papers.suite import Suite
 
 
-def reproduce(quick: bool, progress: Progress) -> Result:
-    """Run the comparison and set it beside the paper's."""
-    return result(run_all(QUICK if quick else FULL, progress))
-
-
-def result(found: Found) -> Result:
-    """Make tables, conclusions and figures of the runs."""
-    made = cells(found)
+def notes(found: Found) -> tuple[str, ...]:
+    """Return what a reader of the tables has to know."""
     size = found.size
-    return Result(
-        SUITE,
-        "AuTraScale+: throughput, processing-time latency, event-time latency",
-        tuple(made),
-        tuple(checks(made)),
-        tuple(findings(made)),
-        (
-            f"{size.seeds} seeds per test and {size.grid_seeds} per cell of Figure 11; P_max is 40 tasks per operator.",
-            "An iteration of Figure 7 is a look that asks Eq 3; one of Table IV and Figure 10 is a change of the job "
-            "after the throughput was right. Bootstrapping runs are trials on a testbed, in a table of their own.",
-            "A look sees 100 s of a job that has worked off what waited; restarts take no time.",
-            "Where π^t meets Table V's target there is nothing to transfer: WordCount is run again with 100 ms.",
-            "Figure 11 runs on a Yahoo job with a faster store: with Figure 7's no method could be in time in most "
-            "cells. Means are over the cells that can be met. Both starts stand beside the fewest tasks that suffice.",
-            "Table VI is CPU time, as in the paper: medians on this machine, printed and never asserted.",
-        ),
-        drawings(made),
+    return (
+        f"{size.seeds} seeds per test and {size.grid_seeds} per cell of Figure 11; P_max is 40 tasks per operator.",
+        "An iteration of Figure 7 is a look that asks Eq 3; one of Table IV and Figure 10 is a change of the job "
+        "after the throughput was right. Bootstrapping runs are trials on a testbed, in a table of their own.",
+        "A look sees 100 s of a job that has worked off what waited; restarts take no time.",
+        "Where π^t meets Table V's target there is nothing to transfer: WordCount is run again with 100 ms.",
+        "Figure 11 runs on a Yahoo job with a faster store: with Figure 7's no method could be in time in most "
+        "cells. Means are over the cells that can be met. Both starts stand beside the fewest tasks that suffice.",
+        "Table VI is CPU time, as in the paper: medians on this machine, printed and never asserted.",
     )
+
+
+SUITE = Suite(
+    name="autrascale",
+    title="AuTraScale+: throughput, processing-time latency, event-time latency",
+    quick=Size(2, 1, 12),
+    full=Size(6, 3, 60),
+    parts=parts,
+    alone=alone,
+    gather=gather,
+    tables=(figure_7, table_4, figure_10, figure_11, table_6),
+    conclusions=CONCLUSIONS,
+    findings=partial(far_cells, cause=cause),
+    figures=figures,
+    notes=notes,
+)

@@ -5,30 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rheostat.lab.papers.autrascale import paper
-from rheostat.lab.papers.autrascale.runs import STARTS
+from rheostat.lab.papers.autrascale.runs import STARTS, Found
 from rheostat.lab.papers.autrascale.tables import MINIMUM, ROWS_4, ROWS_10, ROWS_11, suffix
-from rheostat.lab.papers.bars import bars
-from rheostat.lab.papers.result import Cell, Drawing
+from rheostat.lab.papers.charts import bars
+from rheostat.lab.papers.result import Drawing
+from rheostat.lab.papers.table import Cell
 from rheostat.report.drawing import pens
 
 
-def drawings(cells: Sequence[Cell]) -> tuple[Drawing, ...]:
+def figures(found: Found, cells: Sequence[Cell]) -> list[Drawing]:
     """Return all figures."""
     shown = [cell for cell in cells if cell.column != "mean"]
     dots = "Lines: 95 % intervals; dots: the paper's."
-    found = [
-        Drawing(
-            "Figure 9: tasks in the scaling tests",
-            bars(shown, "IV, tasks", pens([*ROWS_4, paper.EXHAUSTIVE]), "tasks"),
-            dots,
-        ),
+    tests, after = pens([*ROWS_4, paper.EXHAUSTIVE]), pens([*ROWS_10, paper.EXHAUSTIVE])
+    carried = "The old rate's model is carried over by the first two."
+    drawn = [
+        Drawing("Figure 9: tasks in the scaling tests", bars(shown, "IV, tasks", tests, "tasks"), dots),
         Drawing(
             "Figure 8: latency in the scaling tests", bars(shown, "IV, latency", pens(ROWS_4), "milliseconds"), dots
         ),
         Drawing(
-            "Figure 10: tasks after a change of the rate",
-            bars(shown, "Figure 10, tasks", pens([*ROWS_10, paper.EXHAUSTIVE]), "tasks"),
-            "The old rate's model is carried over by the first two.",
+            "Figure 10: tasks after a change of the rate", bars(shown, "Figure 10, tasks", after, "tasks"), carried
         ),
     ]
     for start in STARTS:
@@ -36,5 +33,5 @@ def drawings(cells: Sequence[Cell]) -> tuple[Drawing, ...]:
             rows = ROWS_11 if part == "(a)" else (*ROWS_11, MINIMUM)
             title = f"Figure 11{part}: {'time' if part == '(a)' else 'tasks'} to work off a backlog, {start} start"
             figure = bars(shown, f"Figure 11{part}{suffix(start)}", pens(rows), unit)
-            found.append(Drawing(title, figure, "Columns: backlog, target and time limit."))
-    return tuple(found)
+            drawn.append(Drawing(title, figure, "Columns: backlog, target and time limit."))
+    return drawn

@@ -100,15 +100,9 @@ def _job(operators: int, load: float) -> tuple[JobSpec, Observation]:
     spec = JobSpec("chain", Graph(chain, edges, ("events",)), tuple(Tunable(n, bounds) for n in names), pinned)
     running = Allocation(dict.fromkeys(names, 11))
     readings = tuple(OperatorReading(n, 11, load, load / (11 * RATE), RATE) for n in names)
-    window = Observation(
-        60.0,
-        0.0,
-        60.0,
-        running,
-        running,
-        sources=(SourceReading("events", load, 0.0, 0.0),),
-        operators=(OperatorReading("events", 1, load), *readings),
-        edges=tuple(EdgeReading(e.upstream, e.downstream, load) for e in edges),
-        latency=Latency(0.4, 0.4, 0.4, 0.4, 0.4, 0.4),
+    source, latency = SourceReading("events", load, 0.0, 0.0), Latency(0.4, 0.4, 0.4, 0.4, 0.4, 0.4)
+    every = (OperatorReading("events", 1, load), *readings)
+    rates = tuple(EdgeReading(e.upstream, e.downstream, load) for e in edges)
+    return spec, Observation(
+        60.0, 0.0, 60.0, running, running, sources=(source,), operators=every, edges=rates, latency=latency
     )
-    return spec, window

@@ -99,6 +99,11 @@ LIMITS_MIN = (6, 8, 10)
 SAVED: Mapping[str, float] = {EXPONENT: 21.9, PROPORTION: 9.3, MAX: 49.5}
 """Figure 11(b): per cent of tasks that AuTraScale+ saves on average."""
 
+TRANSFER_SAVED: Mapping[str, Mapping[str, float]] = {
+    "iterations": {"Yahoo": 67.0, "Nex-Q5": 80.0},
+    "tasks": {"WordCount": 30.0, "Nex-Q11": 30.0},
+}
+"""Figure 10, as far as the text tells: per cent that lightweight transfer saves."""
 OVERHEAD_MS: Mapping[str, tuple[float, ...]] = {
     "Algorithm 1": (42, 53, 65, 76, 88),
     "Algorithm 3": (27, 35, 43, 48, 56),

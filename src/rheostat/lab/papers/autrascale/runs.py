@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from typing import Any
 
 from rheostat.engine.simulated import Plant
 from rheostat.job.allocation import Allocation
 from rheostat.lab.jobs import job
 from rheostat.lab.papers.autrascale import paper
-from rheostat.lab.papers.autrascale.catching import Caught, Cell, catch_up
+from rheostat.lab.papers.autrascale.backlog_runs import Case, Caught, catch_up
 from rheostat.lab.papers.autrascale.overhead import measure
-from rheostat.lab.papers.autrascale.solving import Method, Solved, solve
+from rheostat.lab.papers.autrascale.scaling_runs import Solved, solve
 from rheostat.lab.papers.autrascale.truth import exhaustive
-from rheostat.lab.papers.parallel import Progress, Task, run_tasks
+from rheostat.lab.papers.parallel import Task
+from rheostat.lab.papers.play import Method
 from rheostat.policy.autrascale.policy import AuTraScale
 from rheostat.policy.drs import DRS
 from rheostat.policy.ds2 import DS2
@@ -42,9 +44,6 @@ class Size:
     repeats: int
 
 
-FULL, QUICK = Size(6, 3, 60), Size(2, 1, 12)
-
-
 @dataclass(frozen=True)
 class Found:
     """All runs."""
@@ -61,17 +60,17 @@ class Found:
     overhead_ms: Mapping[str, list[float]]
 
 
-def grid() -> list[Cell]:
+def grid() -> list[Case]:
     """Return Figure 11's 27 cells."""
     return [
-        Cell(records, target / 1e3, minutes * 60.0)
+        Case(records, target / 1e3, minutes * 60.0)
         for records, target, minutes in product(paper.BACKLOGS.values(), paper.TARGETS_MS, paper.LIMITS_MIN)
     ]
 
 
-def cell_name(cell: Cell) -> str:
+def case_name(case: Case) -> str:
     """Return a cell under the paper's coordinates."""
-    return f"{cell.backlog / 1e6:.0f}M ({cell.target_s * 1e3:.0f} ms, {cell.limit_s / 60:.0f} min)"
+    return f"{case.backlog / 1e6:.0f}M ({case.target_s * 1e3:.0f} ms, {case.limit_s / 60:.0f} min)"
 
 
 def transfers() -> dict[str, tuple[paper.Workload, float]]:
@@ -88,9 +87,7 @@ def run_throughput(name: str, seeds: int) -> dict[str, list[Solved]]:
         Method(paper.LITERAL, partial(AuTraScale, literal=True)),
         Method(paper.DS2, partial(DS2, ignore_single_decrease=False)),
     ]
-    plant = job(workload.job)
-    start = [1] * len(plant.spec().tunable_names)
-    return _last(solve(plant, methods, [workload.level], start, seeds, paper.MOST))
+    return _solve(workload.job, methods, [workload.level], seeds)
 
 
 def run_latency(name: str, seeds: int) -> dict[str, list[Solved]]:
@@ -102,7 +99,7 @@ def run_latency(name: str, seeds: int) -> dict[str, list[Solved]]:
         Method(paper.PLO, partial(AuTraScale, processing_s=test.target_s, uniform=test.uniform, trial_s=TRIAL_S)),
         Method(paper.OURS, partial(AuTraScale, processing_s=test.target_s, model="decomposed")),
     ]
-    return _last(solve(job(test.job), methods, [test.level], test.start, seeds, paper.MOST))
+    return _solve(test.job, methods, [test.level], seeds, test.start)
 
 
 def run_transfer(name: str, seeds: int) -> dict[str, list[Solved]]:
@@ -115,9 +112,17 @@ def run_transfer(name: str, seeds: int) -> dict[str, list[Solved]]:
         Method(paper.SCRATCH, partial(make, transfer="none")),
         Method(paper.OURS, partial(make, model="decomposed")),
     ]
-    plant = job(workload.job)
-    start = [1] * len(plant.spec().tunable_names)
-    return _last(solve(plant, methods, [workload.old, workload.new], start, seeds, paper.MOST))
+    return _solve(workload.job, methods, [workload.old, workload.new], seeds)
+
+
+def _solve(
+    job_name: str, methods: Sequence[Method], levels: Sequence[float], seeds: int, start: Sequence[int] = ()
+) -> dict[str, list[Solved]]:
+    """Return the last level of every run; where nothing else is said it starts with one task each."""
+    plant = job(job_name)
+    first = start or [1] * len(plant.spec().tunable_names)
+    found = solve(plant, methods, levels, first, seeds, paper.MOST)
+    return {name: [levels[-1] for levels in runs] for name, runs in found.items()}
 
 
 def elo_starts() -> tuple[Plant, dict[str, Allocation]]:
@@ -132,35 +137,38 @@ def run_backlog(start: str, seeds: int) -> dict[str, list[list[Caught]]]:
     """Run Figure 11's grid from one steady allocation."""
     plant, starts = elo_starts()
     make = partial(AuTraScale, processing_s=ELO_TARGET_S, trial_s=TRIAL_S)
-    methods = {
-        paper.MAX: Method(paper.MAX, MaxTasks),
-        paper.PROPORTION: Method(paper.PROPORTION, Proportion),
-        paper.EXPONENT: Method(paper.EXPONENT, Exponent),
-        paper.ELO: Method(paper.ELO, make),
-        paper.OURS: Method(paper.OURS, partial(make, model="decomposed")),
-    }
+    methods = [
+        Method(paper.MAX, MaxTasks),
+        Method(paper.PROPORTION, Proportion),
+        Method(paper.EXPONENT, Exponent),
+        Method(paper.ELO, make),
+        Method(paper.OURS, partial(make, model="decomposed")),
+    ]
     return catch_up(plant, methods, starts[start], ELO_LEVEL, grid(), seeds, paper.MOST)
 
 
-def run_all(size: Size, progress: Progress, workers: int | None = None) -> Found:
-    """Run everything, on as many processes as there are cores; the overhead alone, when nothing else runs."""
-    tasks: list[Task] = [(f"Figure 11, {start} start", run_backlog, (start, size.grid_seeds)) for start in STARTS]
-    tasks += [(f"Figure 10, {name}", run_transfer, (name, size.seeds)) for name in transfers()]
-    tasks += [(f"Table IV, {name}", run_latency, (name, size.seeds)) for name in paper.TESTS]
-    tasks += [(f"Figure 7, {name}", run_throughput, (name, size.seeds)) for name in paper.WORKLOADS]
-    done = run_tasks(tasks, lambda what, share: progress(what, 0.95 * share), workers)
-    spent = run_tasks([("Table VI", measure, (size.repeats,))], lambda *_: None, 1)["Table VI"]
-    progress("Table VI", 1.0)
+def parts(size: Size) -> list[Task]:
+    """Return what is run on all cores."""
+    return [
+        *((f"Figure 11, {start} start", run_backlog, (start, size.grid_seeds)) for start in STARTS),
+        *((f"Figure 10, {name}", run_transfer, (name, size.seeds)) for name in transfers()),
+        *((f"Table IV, {name}", run_latency, (name, size.seeds)) for name in paper.TESTS),
+        *((f"Figure 7, {name}", run_throughput, (name, size.seeds)) for name in paper.WORKLOADS),
+    ]
+
+
+def alone(size: Size) -> list[Task]:
+    """Return the overhead, which is measured when nothing else runs."""
+    return [("Table VI", measure, (size.repeats,))]
+
+
+def gather(size: Size, done: Mapping[str, Any]) -> Found:
+    """Return the runs by what they are for."""
     return Found(
         size,
         {name: done[f"Figure 7, {name}"] for name in paper.WORKLOADS},
         {name: done[f"Table IV, {name}"] for name in paper.TESTS},
         {name: done[f"Figure 10, {name}"] for name in transfers()},
         {start: done[f"Figure 11, {start} start"] for start in STARTS},
-        spent,
+        done["Table VI"],
     )
-
-
-def _last(found: Mapping[str, list[list[Solved]]]) -> dict[str, list[Solved]]:
-    """Return the last level of every run."""
-    return {name: [levels[-1] for levels in runs] for name, runs in found.items()}

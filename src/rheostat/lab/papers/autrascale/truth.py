@@ -8,11 +8,10 @@ from itertools import combinations_with_replacement
 import numpy as np
 from numpy.typing import NDArray
 
-from rheostat.control.limits import limits
 from rheostat.engine.simulated.plant import Plant
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Bounds, Slo
-from rheostat.lab.experiment.clairvoyant import smallest
+from rheostat.lab.papers.capacity import fewest_tasks
 from rheostat.model.ability import Floats
 
 MOST_EXTRA = 30
@@ -51,8 +50,7 @@ def latency_s(plant: Plant, rows: NDArray[np.int64], load_per_s: float) -> Float
 
 def fewest(plant: Plant, load_per_s: float, most: int) -> Allocation:
     """Return the fewest tasks that keep up with a load."""
-    demand = plant.graph.demand_per_s(dict.fromkeys(plant.graph.sources, load_per_s))
-    return smallest(plant.ability_per_s, demand, plant.start(), limits(plant.spec(), bounded(plant, most)))
+    return fewest_tasks(plant, dict.fromkeys(plant.graph.sources, load_per_s), bounded(plant, most))
 
 
 def exhaustive(plant: Plant, load_per_s: float, target_s: float, most: int) -> Allocation | None:

@@ -2,40 +2,43 @@
 
 from __future__ import annotations
 
-from rheostat.lab.papers.conttune.conclusions import checks, findings
-from rheostat.lab.papers.conttune.figures import drawings
-from rheostat.lab.papers.conttune.runs import FULL, QUICK, Found, run_all
-from rheostat.lab.papers.conttune.tables import SUITE, figure_5, figure_7, table_7, table_8, tables_4_to_6
-from rheostat.lab.papers.parallel import Progress
-from rheostat.lab.papers.result import Result
+from collections.abc import Iterator
+
+from rheostat.lab.papers.conttune.conclusions import CONCLUSIONS, findings
+from rheostat.lab.papers.conttune.figures import figures
+from rheostat.lab.papers.conttune.runs import Found, Size, gather, parts
+from rheostat.lab.papers.conttune.tables import figure_5, figure_7, table_7, table_8, tables_4_to_6
+from rheostat.lab.papers.suite import Suite
 
 
-def reproduce(quick: bool, progress: Progress) -> Result:
-    """Run the comparison and set it beside the paper's."""
-    return result(run_all(QUICK if quick else FULL, progress))
-
-
-def result(found: Found) -> Result:
-    """Make tables, conclusions and figures of the runs."""
-    cells = (*tables_4_to_6(found), *table_7(found), *table_8(found), *figure_5(found), *figure_7(found))
-    size = found.size
-    notes = [
-        f"{size.permutations} permutations of 20 tunings per query (the paper has 6); totals are per 120 tunings.",
+def notes(found: Found) -> Iterator[str]:
+    """Yield what a reader of the tables has to know."""
+    count = found.size.permutations
+    yield f"{count} permutations of 20 tunings per query (the paper has 6); totals are per 120 tunings."
+    yield (
         "4a to 8 as in the paper: ContTune knows the demand, Big + DS2's Big is not counted, linear methods go on to "
-        "a fixed point, fast exploitation stops at the first look without back pressure.",
-        "Strict stop: all go on to a fixed point. Lenient stop: all stop at the first look without back pressure; what "
-        "they hold then is in the table of cores over the fewest.",
-        "Big counted: ContTune meets back pressure with Big, and every change counts (Algorithm 1, to the letter).",
-        "Policies run with bounds only: no guards, no headroom. Dragster's rows come with its own suite.",
-    ]
-    if found.missing:
-        notes.append(f"No Figure 7: {found.missing}")
-    return Result(
-        SUITE,
-        "ContTune: continuous tuning by conservative Bayesian optimisation",
-        cells,
-        tuple(checks(cells)),
-        tuple(findings(cells)),
-        tuple(notes),
-        drawings(found, cells),
+        "a fixed point, fast exploitation stops at the first look without back pressure."
     )
+    yield (
+        "Strict stop: all go on to a fixed point. Lenient stop: all stop at the first look without back pressure; what "
+        "they hold then is in the table of cores over the fewest."
+    )
+    yield "Big counted: ContTune meets back pressure with Big, and every change counts (Algorithm 1, to the letter)."
+    yield "Policies run with bounds only: no guards, no headroom. Dragster's rows come with its own suite."
+    if found.missing:
+        yield f"No Figure 7: {found.missing}"
+
+
+SUITE = Suite(
+    name="conttune",
+    title="ContTune: continuous tuning by conservative Bayesian optimisation",
+    quick=Size(2, 24, 1),
+    full=Size(12, 192, 3),
+    parts=parts,
+    gather=gather,
+    tables=(tables_4_to_6, table_7, table_8, figure_5, figure_7),
+    conclusions=CONCLUSIONS,
+    findings=findings,
+    figures=figures,
+    notes=notes,
+)

@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
+from rheostat.lab.papers.conclusion import (
+    INSIDE,
+    UNKNOWN,
+    WITHIN,
+    Conclusion,
+    Finding,
+    all_pairs,
+    each,
+    each_pair,
+    far_cells,
+    less,
+    not_more,
+)
 from rheostat.lab.papers.conttune import paper
-from rheostat.lab.papers.conttune.methods import STOPS
+from rheostat.lab.papers.conttune.methods import STOPS, ran
+from rheostat.lab.papers.conttune.runs import TRACES
 from rheostat.lab.papers.conttune.tables import titled
-from rheostat.lab.papers.result import Cell, Check, Finding
+from rheostat.lab.papers.table import Cell, index, places
 
 ORDER = (
-    (paper.RANDOM, paper.DHALION),
-    (paper.DHALION, paper.DS2),
-    (paper.DHALION, paper.BIG_DS2),
-    (paper.DS2, paper.ALPHA_0),
-    (paper.BIG_DS2, paper.ALPHA_0),
-    (paper.ALPHA_0, paper.ALPHA_3),
-)
+    (paper.RANDOM, paper.DHALION), (paper.DHALION, paper.DS2), (paper.DHALION, paper.BIG_DS2),
+    (paper.DS2, paper.ALPHA_0), (paper.BIG_DS2, paper.ALPHA_0), (paper.ALPHA_0, paper.ALPHA_3),
+)  # fmt: skip
 """Table 4a: the first needs more reconfigurations than the second."""
+BY_ROW = each("{0.row} {0:.2f}")
 ORDERED = "Random > Dhalion > DS2, Big + DS2 > alpha=0 > alpha=3"
-WITHIN = 0.1
 
 CAUSES: Mapping[tuple[str, str, str], str] = {
     ("4a", paper.DHALION, "+"): "two operators are tuned, one at a time; with the smaller one pinned it needs 3.7 on "
     "WordCount and 3.9 on Q3, so the paper's seems to have tuned one",
     ("4a", paper.DHALION, "-"): "Dhalion's own rule grows by the share of time in back pressure, at most x2 in a "
     "step; the sizes in the paper's Table 4b speak for steps of about x1.2, with which it needs 4.6 to 4.9",
-    (
-        "4a",
-        paper.DRAGSTER,
-        "+",
-    ): "its model of a rate that comes for the first time is empty, so it tries sizes from both "
-    "ends; the paper's counts are 0.55 x 5, 7 or 9 on every query, as if a first visit took 5, 7 or 9 changes and a "
-    "second a tenth of that",
+    ("4a", paper.DRAGSTER, "+"): "its model of a rate that comes for the first time is empty, so it tries sizes from "
+    "both ends; the paper's counts are 0.55 x 5, 7 or 9 on every query, as if a first visit took 5, 7 or 9 changes and "
+    "a second a tenth of that",
     ("4a", paper.BIG_DS2, "+"): "Big lifts every operator to p_max, and DS2 has to bring all of them down again (even "
     "without noise 1.56 against 1.38 on WordCount); that the paper's is not above its DS2 is not reproduced",
     ("4a", paper.ALPHA_0, "-"): "with noise of 8 to 10 % the smallest size that was ever seen to suffice is often "
@@ -58,126 +65,109 @@ LENIENT = "who stops at the first look without back pressure stops with too many
 LINEAR_AT_10 = (
     "a fixed point of DS2 can be a size that is a little too small in every second window; ContTune keeps what sufficed"
 )
-OVERLAP, UNKNOWN = "their 95 % intervals overlap", "not explained"
-INSIDE = "the paper's value lies within our 95 % interval"
+BIG_COSTS = "Big is one more change per rise, and DS2 that stops early hardly needs more than one"
+OVERLAP = "their 95 % intervals overlap"
 ELSEWHERE = "an absolute number of another cluster: the order is what counts"
 
 
-def index(cells: Sequence[Cell]) -> dict[tuple[str, str, str], Cell]:
-    """Return cells by table, row and column."""
-    return {(cell.table, cell.row, cell.column): cell for cell in cells}
-
-
-def checks(cells: Sequence[Cell]) -> Iterator[Check]:
-    """Yield the paper's conclusions."""
-    at = index(cells)
-
-    def ours(table: str, row: str, column: str = "mean") -> float:
-        return at[table, row, column].ours
-
-    for big in (False, True):
-        for stop in STOPS:
-            name = titled("4a", stop, big)
-            failed = [
-                f"{a} {ours(name, a):.2f}, {b} {ours(name, b):.2f}"
-                for a, b in ORDER
-                if not ours(name, a) > ours(name, b)
-            ]
-            told = f"not: {'; '.join(failed)}" if failed else _values(at, name, [paper.RANDOM, *paper.MEANS])
-            yield Check(name, ORDERED, not failed, told, LENIENT if stop == STOPS[2] else UNKNOWN)
-    for row, known in paper.MEANS.items():
-        value = ours("4a", row)
-        told = f"{value:.2f}, paper {known:.2f}" + (" (fitted)" if at["4a", row, "mean"].fitted else "")
-        yield Check("4a", f"{row}: the mean is within 10 % of the paper's", abs(value / known - 1) <= WITHIN, told)
-    for big in (False, True):
-        yield from _gains(at, big)
-    yield from _others(at)
-
-
-def _gains(at: Mapping[tuple[str, str, str], Cell], big: bool) -> Iterator[Check]:
-    for stop in STOPS:
+def _orders() -> Iterator[Conclusion]:
+    for big, stop in product((False, True), STOPS):
         name = titled("4a", stop, big)
-        linear, cbo = at[name, paper.DS2, "mean"].ours, at[name, paper.ALPHA_3, "mean"].ours
-        saved = 100 * (1 - cbo / linear)
-        told = f"{abs(saved):.0f} % {'fewer' if saved >= 0 else 'more'}" + (
-            ", paper 46 % fewer" if name == "4a" else ""
-        )
-        cause = (
-            "Big is one more change per rise, and DS2 that stops early hardly needs more than one" if big else UNKNOWN
-        )
-        yield Check(name, "alpha=3 needs fewer reconfigurations than DS2", cbo < linear, told, cause)
+        rows = dict.fromkeys((paper.RANDOM, *(row for row in paper.MEANS if ran(row, stop, big))))
+        yield Conclusion(
+            name, ORDERED, places(name, rows, ["mean"]), lambda *means: not _disorder(means),
+            lambda *means: f"not: {'; '.join(_disorder(means))}" if _disorder(means) else BY_ROW(*means),
+            LENIENT if stop == STOPS[2] else UNKNOWN,
+        )  # fmt: skip
 
 
-def _others(at: Mapping[tuple[str, str, str], Cell]) -> Iterator[Check]:
-    def less(table: str, few: str, many: str, sentence: str, column: str = "mean") -> Check:
-        a, b = at[table, few, column].ours, at[table, many, column].ours
-        cause = CAUSES.get((table, many, "-")) or CAUSES.get((table, few, "+")) or UNKNOWN
-        return Check(table, sentence, a < b, f"{a:,.4g} against {b:,.4g}", cause)
+def _disorder(means: Sequence[Cell]) -> list[str]:
+    """Return the neighbours that are not in Table 4a's order."""
+    at = {mean.row: mean for mean in means}
+    return [f"{more} {at[more]:.2f}, {fewer} {at[fewer]:.2f}" for more, fewer in ORDER if not less(at[fewer], at[more])]
 
+
+def _means() -> Iterator[Conclusion]:
+    for row, known in paper.MEANS.items():
+        yield Conclusion(
+            "4a", f"{row}: the mean is within 10 % of the paper's", places("4a", [row], ["mean"]),
+            lambda mean, known=known: abs(mean.ours / known - 1) <= WITHIN,
+            f"{{:.2f}}, paper {known:.2f}" + (" (fitted)" if row in paper.FITTED["4a"] else ""),
+        )  # fmt: skip
+
+
+def _gains() -> Iterator[Conclusion]:
+    for big, stop in product((False, True), STOPS):
+        name = titled("4a", stop, big)
+        yield Conclusion(
+            name, "alpha=3 needs fewer reconfigurations than DS2",
+            places(name, (paper.ALPHA_3, paper.DS2), ["mean"]), less,
+            lambda a, b, end=", paper 46 % fewer" if name == "4a" else "": _saved(100 * (1 - a.ours / b.ours)) + end,
+            BIG_COSTS if big else UNKNOWN,
+        )  # fmt: skip
+
+
+def _saved(percent: float) -> str:
+    return f"{abs(percent):.0f} % {'fewer' if percent >= 0 else 'more'}"
+
+
+def _fewer(table: str, few: str, many: str, sentence: str, column: str = "mean") -> Conclusion:
+    cause = CAUSES.get((table, many, "-")) or CAUSES.get((table, few, "+")) or UNKNOWN
+    return Conclusion(table, sentence, places(table, (few, many), [column]), less, "{:,.4g} against {:,.4g}", cause)
+
+
+def _others() -> Iterator[Conclusion]:
     big = titled("4b", big=True)
-    yield less(big, paper.DS2, paper.ALPHA_3, "Big asks for more cores at the most than DS2 does")
+    yield _fewer(big, paper.DS2, paper.ALPHA_3, "Big asks for more cores at the most than DS2 does")
     for table, what in (
         ("4c", "running time"),
         ("4d", "tuning time"),
         ("4e", "backlogged data"),
         ("6", "buffered data"),
     ):
-        yield less(table, paper.ALPHA_3, paper.DS2, f"alpha=3 has less {what} than DS2")
-        yield less(table, paper.ALPHA_3, paper.DHALION, f"alpha=3 has less {what} than Dhalion")
-    costs = [at["4f", row, "mean"].ours for row in (paper.ALPHA_3, paper.DS2)]
-    told = f"{100 * (costs[0] / costs[1] - 1):+.1f} %, paper -0.2 %"
-    yield Check("4f", "alpha=3 costs hardly more than DS2 (at most 3 %)", costs[0] <= 1.03 * costs[1], told)
-    yield less("4f", paper.DHALION, paper.DS2, "Dhalion holds fewer core-seconds than DS2")
-    fewer = [q for q in paper.QUERIES if at["5", paper.ALPHA_3, q].ours <= at["5", paper.DS2, q].ours]
-    sentence, holds = "alpha=3 holds no more cores than DS2 at 10 W_u", len(fewer) == len(paper.QUERIES)
-    yield Check("5", sentence, holds, _held(at), LINEAR_AT_10)
-    yield less("7", paper.ALPHA_3, paper.DS2, "ContTune ends back pressure with fewer changes than DS2", "mean θ")
-    yield less("8", "CBO (AF 5)", "CBO (AF 4)", "Eq 5 needs fewer changes than Eq 4", "sum")
-    yield less("8", "CBO (AF 4)", paper.DS2, "Eq 4 needs fewer changes than DS2", "sum")
-    for trace in [column for table, row, column in at if table == "Figure 7" and row == paper.DS2]:
-        cbo = at["Figure 7", paper.ALPHA_3, trace]
-        for other in (at["Figure 7", paper.DS2, trace], at["Figure 7", paper.ALPHA_0, trace]):
-            told = f"{cbo.ours:.1f} against {other.ours:.1f}"
-            sentence = f"{trace}: alpha=3 makes fewer changes than {other.row}"
-            yield Check("Figure 7", sentence, cbo.ours < other.ours, told, OVERLAP if _overlap(cbo, other) else UNKNOWN)
+        yield _fewer(table, paper.ALPHA_3, paper.DS2, f"alpha=3 has less {what} than DS2")
+        yield _fewer(table, paper.ALPHA_3, paper.DHALION, f"alpha=3 has less {what} than Dhalion")
+    both = (paper.ALPHA_3, paper.DS2)
+    yield Conclusion(
+        "4f", "alpha=3 costs hardly more than DS2 (at most 3 %)", places("4f", both, ["mean"]),
+        lambda cbo, linear: cbo.ours <= 1.03 * linear.ours,
+        lambda cbo, linear: f"{100 * (cbo.ours / linear.ours - 1):+.1f} %, paper -0.2 %",
+    )  # fmt: skip
+    yield _fewer("4f", paper.DHALION, paper.DS2, "Dhalion holds fewer core-seconds than DS2")
+    yield Conclusion(
+        "5", "alpha=3 holds no more cores than DS2 at 10 W_u", places("5", both, paper.QUERIES), all_pairs(not_more),
+        each_pair("{0.column} {0:.1f} against {1:.1f}"), LINEAR_AT_10,
+    )  # fmt: skip
+    yield _fewer("7", paper.ALPHA_3, paper.DS2, "ContTune ends back pressure with fewer changes than DS2", "mean θ")
+    yield _fewer("8", "CBO (AF 5)", "CBO (AF 4)", "Eq 5 needs fewer changes than Eq 4", "sum")
+    yield _fewer("8", "CBO (AF 4)", paper.DS2, "Eq 4 needs fewer changes than DS2", "sum")
+    for trace, other in product(TRACES, (paper.DS2, paper.ALPHA_0)):
+        yield Conclusion(
+            "Figure 7", f"{trace}: alpha=3 makes fewer changes than {other}",
+            places("Figure 7", (paper.ALPHA_3, other), [trace]), less, "{:.1f} against {:.1f}",
+            lambda cbo, linear: OVERLAP if cbo.overlaps(linear) else UNKNOWN, optional=True,
+        )  # fmt: skip
 
 
-def _overlap(a: Cell, b: Cell) -> bool:
-    """Whether two intervals overlap; where there are none, nothing can be told apart."""
-    if a.low is None or a.high is None or b.low is None or b.high is None:
-        return True
-    return a.low <= b.high and b.low <= a.high
-
-
-def _values(at: Mapping[tuple[str, str, str], Cell], table: str, rows: Sequence[str]) -> str:
-    return ", ".join(
-        f"{row} {at[table, row, 'mean'].ours:.2f}" for row in dict.fromkeys(rows) if (table, row, "mean") in at
-    )
-
-
-def _held(at: Mapping[tuple[str, str, str], Cell]) -> str:
-    return ", ".join(
-        f"{q} {at['5', paper.ALPHA_3, q].ours:.1f} against {at['5', paper.DS2, q].ours:.1f}" for q in paper.QUERIES
-    )
+CONCLUSIONS = (*_orders(), *_means(), *_gains(), *_others())
+"""The paper's."""
 
 
 def findings(cells: Sequence[Cell]) -> Iterator[Finding]:
     """Yield where Table 4a's order fails on a query, cells of it off by over 10 %, and means of the other tables."""
     at = index(cells)
-    for query in paper.QUERIES:
-        for more, fewer in ORDER:
-            a, b = at["4a", more, query], at["4a", fewer, query]
-            if not a.ours > b.ours:
-                cause = OVERLAP if _overlap(a, b) else CAUSES.get(("4a", more, "-"), UNKNOWN)
-                yield Finding("4a", f"{query}: {more} {a.ours:.2f} is not above {fewer} {b.ours:.2f}", cause)
-    for cell in cells:
-        single = cell.table == "4a" and cell.column != "mean"
-        told = single or (cell.table in ("4b", "4c", "4d", "4e", "4f", "5", "6") and cell.column == "mean")
-        if told and cell.off(WITHIN):
-            yield Finding(cell.table, cell.beside(), _cause(cell))
+    for query, (more, fewer) in product(paper.QUERIES, ORDER):
+        a, b = at["4a", more, query], at["4a", fewer, query]
+        if not a.ours > b.ours:
+            cause = OVERLAP if a.overlaps(b) else CAUSES.get(("4a", more, "-"), UNKNOWN)
+            yield Finding("4a", f"{query}: {more} {a:.2f} is not above {fewer} {b:.2f}", cause)
+    yield from far_cells(cells, _cause)
 
 
-def _cause(cell: Cell) -> str:
+def _cause(cell: Cell) -> str | None:
+    single = cell.table == "4a" and cell.column != "mean"
+    if not single and (cell.table not in ("4b", "4c", "4d", "4e", "4f", "5", "6") or cell.column != "mean"):
+        return None
     assert cell.paper is not None
     known = CAUSES.get((cell.table, cell.row, "+" if cell.ours > cell.paper else "-"))
     return known or (INSIDE if cell.inside else UNKNOWN if cell.table == "4a" else ELSEWHERE)

@@ -3,58 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from rheostat.engine.simulated.fleet import Floats
 from rheostat.lab.jobs import job
-from rheostat.lab.papers.bars import LEGEND, bars
+from rheostat.lab.papers.capacity import rates_per_s, share_served
+from rheostat.lab.papers.charts import bars, chart, curve
 from rheostat.lab.papers.conttune import paper
 from rheostat.lab.papers.conttune.methods import OURS
 from rheostat.lab.papers.conttune.runs import ON_TRACES, Found
 from rheostat.lab.papers.conttune.tables import latencies
-from rheostat.lab.papers.result import Cell, Drawing
-from rheostat.lab.papers.tuning import Tuned, share_served
-from rheostat.report.drawing import (
-    MARGIN,
-    Figure,
-    Panel,
-    Pen,
-    TimeAxis,
-    Trace,
-    base,
-    grid,
-    label,
-    line,
-    pens,
-    stack,
-)
+from rheostat.lab.papers.result import Drawing
+from rheostat.lab.papers.table import Cell
+from rheostat.lab.papers.tuning import Tuned
+from rheostat.report.drawing import Figure, Panel, Pen, TimeAxis, Trace, label, line, pens, stack
 
 ROWS = (paper.DHALION, paper.DS2, paper.BIG_DS2, paper.ALPHA_0, paper.ALPHA_3, OURS)
 QUERY = "Q2"
 """The query of Figure 6."""
 
 
-def drawings(found: Found, cells: Sequence[Cell]) -> tuple[Drawing, ...]:
+def figures(found: Found, cells: Sequence[Cell]) -> list[Drawing]:
     """Return all figures."""
     shares = "Through the job, over the last 100 s of the second 10 W_u, all permutations. The paper prints no numbers."
     timeline = "The latter ten tunings of the first permutation. Above 100 % the job is under-provisioned."
     traces = "Two days of a real-shaped trace each, in place of the paper's unpublished workloads."
-    looks, unit = pens(ROWS), "reconfigurations"
-    found_drawings = [
-        Drawing(
-            "Table 4a: reconfigurations per tuning",
-            bars(cells, "4a", looks, unit),
-            "Lines: 95 % intervals; dots: paper.",
-        ),
+    looks, unit, dots = pens(ROWS), "reconfigurations", "Lines: 95 % intervals; dots: paper."
+    drawn = [
+        Drawing("Table 4a: reconfigurations per tuning", bars(cells, "4a", looks, unit), dots),
         Drawing("Figure 5: latency", latency_figure(found), shares),
         Drawing(f"Figure 6: {QUERY}, cores and utilisation", timeline_figure(found), timeline),
     ]
     if found.traces:
         shown = {row: looks[row] for row in ON_TRACES}
         figure = bars(cells, "Figure 7", shown, unit)
-        found_drawings.append(Drawing("Figure 7: reconfigurations on long traces", figure, traces))
-    return tuple(found_drawings)
+        drawn.append(Drawing("Figure 7: reconfigurations on long traces", figure, traces))
+    return drawn
 
 
 def latency_figure(found: Found) -> Figure:
@@ -63,23 +49,12 @@ def latency_figure(found: Found) -> Figure:
     data: list[Trace] = []
     for query, pen in pens(list(found.queries)).items():
         for row, dash in ((paper.DS2, "solid"), (paper.ALPHA_3, "dash")):
-            at = np.quantile(latencies(found.queries[query][row]), shares)
-            data.append(
-                {
-                    "type": "scatter",
-                    "mode": "lines",
-                    "name": label(f"{query}, {row}"),
-                    "x": [float(f"{1e3 * v:.4g}") for v in at],
-                    "y": [round(float(v), 3) for v in shares],
-                    "line": {"color": pen.colour, "dash": dash, "width": pen.width},
-                    "hovertemplate": "%{y:.0%} at most %{x:.3~g} ms",
-                }
-            )
-    layout = base(430)
-    layout["xaxis"] = {**grid(), "title": {"text": "latency, milliseconds"}, "tickformat": "~g"}
-    layout["yaxis"] = {**grid(), "title": {"text": "share of all seconds"}, "tickformat": ".0%", "range": [0, 1.01]}
-    layout |= {"hovermode": "closest", "legend": LEGEND, "margin": {**MARGIN, "t": 96}}
-    return {"data": data, "layout": layout}
+            at = [float(f"{1e3 * v:.4g}") for v in np.quantile(latencies(found.queries[query][row]), shares)]
+            name, below = label(f"{query}, {row}"), [round(float(v), 3) for v in shares]
+            data.append(curve(name, at, below, replace(pen, dash=dash), "%{y:.0%} at most %{x:.3~g} ms"))
+    x = {"title": {"text": "latency, milliseconds"}, "tickformat": "~g"}
+    y = {"title": {"text": "share of all seconds"}, "tickformat": ".0%", "range": [0, 1.01]}
+    return chart(data, x, y, 430, 96, hovermode="closest")
 
 
 def timeline_figure(found: Found) -> Figure:
@@ -110,7 +85,7 @@ def _steps(tuned: Sequence[Tuned]) -> tuple[Floats, Floats, Floats]:
     plant = job(paper.QUERIES[QUERY])
     moments, counts, shares = [], [], []
     for k, level in enumerate(tuned):
-        rates = {name: unit * level.level for name, unit in plant.unit_per_s.items()}
+        rates = rates_per_s(plant, level.level)
         for second, count in level.at_looks:
             moments.append(k * paper.HOLD_S + second)
             counts.append(float(count))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from rheostat.lab.papers.conttune import paper
-from rheostat.lab.papers.conttune.rated import DragsterPerRate
+from rheostat.lab.papers.conttune.rate_models import DragsterPerRate
 from rheostat.lab.papers.tuning import Method
 from rheostat.policy.conttune.big_ds2 import BigDS2
 from rheostat.policy.conttune.policy import ContTune

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-QUERIES: Mapping[str, str] = {
-    "WordCount": "wordcount",
-    "Q1": "q1",
-    "Q2": "q2",
-    "Q3": "q3",
-    "Q5": "q5",
-    "Q8": "q8",
-}
+QUERIES: Mapping[str, str] = {"WordCount": "wordcount", "Q1": "q1", "Q2": "q2", "Q3": "q3", "Q5": "q5", "Q8": "q8"}
 """The paper's name -> the simulated job."""
 DHALION, DS2, BIG_DS2, DRAGSTER = "Dhalion", "DS2", "Big + DS2", "Dragster"
 ALPHA_0, ALPHA_3, RANDOM = "ContTune alpha=0", "ContTune alpha=3", "Random Search"
@@ -95,6 +88,11 @@ BUFFERED_S: Table = {
     ALPHA_3: (265.98, 267.18, 144.47, 135.05, 1301.28, 35.89),
 }
 """Table 6: 120 tunings."""
+PRINTED: Mapping[str, Table] = {
+    "4a": RECONFIGURATIONS, "4b": MOST_CORES, "4c": RUNNING_S, "4d": TUNING_S, "4e": BACKLOGGED, "4f": CORE_SECONDS,
+    "5": CORES_AT_10, "6": BUFFERED_S,
+}  # fmt: skip
+"""Tables with a column per query."""
 WORDCOUNT_CHANGES: Mapping[str, tuple[tuple[int, int, int], ...]] = {
     DS2: ((35, 22, 13), (38, 25, 13), (35, 26, 9)),
     ALPHA_3: ((24, 11, 10), (23, 13, 9), (22, 13, 8)),

@@ -14,7 +14,7 @@ from rheostat.lab.data import data_folder
 from rheostat.lab.jobs import job
 from rheostat.lab.papers.conttune import paper
 from rheostat.lab.papers.conttune.methods import OURS, methods
-from rheostat.lab.papers.parallel import Progress, Task, run_tasks
+from rheostat.lab.papers.parallel import Task
 from rheostat.lab.papers.tuning import Tuned, tune
 
 Runs = Mapping[str, list[list[Tuned]]]
@@ -40,9 +40,6 @@ class Size:
     permutations: int
     trace_rows: int
     trace_seeds: int
-
-
-FULL, QUICK = Size(12, 192, 3), Size(2, 24, 1)
 
 
 @dataclass(frozen=True)
@@ -80,16 +77,24 @@ def trace_levels(file: Path, rows: int, top: float) -> tuple[float, ...]:
     return tuple(float(level) for level in rates / rates.max() * top)
 
 
-def run_all(size: Size, progress: Progress, workers: int | None = None) -> Found:
-    """Run everything, on as many processes as there are cores."""
-    folder, missing = None, ""
+def traces_folder() -> tuple[Path | None, str]:
+    """Return where the traces are, or why there are none."""
     try:
-        folder = data_folder()
+        return data_folder(), ""
     except InvalidValue as error:
-        missing = str(error)
+        return None, str(error)
+
+
+def parts(size: Size) -> list[Task]:
+    """Return what is run: the queries, and the traces where they are here."""
+    folder, _ = traces_folder()
     tasks: list[Task] = [(query, run_query, (query, size.permutations)) for query in paper.QUERIES]
     if folder is not None:
         tasks += [(name, run_trace, (name, size.trace_rows, size.trace_seeds, folder)) for name in TRACES]
-    done = run_tasks(tasks, progress, workers)
-    queries = {query: done[query] for query in paper.QUERIES}
-    return Found(size, queries, {name: done[name] for name in TRACES if name in done}, missing)
+    return tasks
+
+
+def gather(size: Size, done: Mapping[str, Runs]) -> Found:
+    """Return the runs by what they are for."""
+    queries, traces = ({name: done[name] for name in names if name in done} for names in (paper.QUERIES, TRACES))
+    return Found(size, queries, traces, traces_folder()[1])

@@ -5,22 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 
-from rheostat.control.limits import limits
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Slo
-from rheostat.lab.experiment.clairvoyant import smallest
 from rheostat.lab.jobs import job
+from rheostat.lab.papers.capacity import fewest_tasks, rates_per_s
 from rheostat.lab.papers.conttune import paper
 from rheostat.lab.papers.conttune.methods import AF_4, DRAGSTERS, OURS, STOPS, named, ran
 from rheostat.lab.papers.conttune.runs import Found
-from rheostat.lab.papers.result import Cell, mean_with_interval
+from rheostat.lab.papers.table import Cell, Table
 from rheostat.lab.papers.tuning import Tuned, cores
 
-SUITE = "conttune"
 CLAIRVOYANT = "Clairvoyant"
 ROWS = (paper.DHALION, *DRAGSTERS, paper.DS2, paper.BIG_DS2, paper.ALPHA_0, paper.ALPHA_3, OURS)
 COUNTED = ", Big counted"
@@ -62,6 +60,11 @@ def backlogged(query: str, levels: Sequence[Tuned], big: bool) -> float:
     return 100.0 * sum(t.backlog for t in levels) / sum(t.arrived for t in levels)
 
 
+def most_cores(query: str, levels: Sequence[Tuned], big: bool) -> float:
+    """Return the most cores that were ever held."""
+    return float(max(t.most_cores for t in levels))
+
+
 def per_tuning(query: str, levels: Sequence[Tuned], big: bool) -> float:
     """Return the changes per tuning."""
     return sum(counted(t, big) for t in levels) / len(levels)
@@ -81,8 +84,7 @@ def over_fewest(query: str, levels: Sequence[Tuned], big: bool) -> float:
 def fewest(query: str, level: float) -> Allocation:
     """Return the smallest allocation that serves a level, noise apart."""
     plant = job(paper.QUERIES[query])
-    demand = plant.graph.demand_per_s({name: unit * level for name, unit in plant.unit_per_s.items()})
-    return smallest(plant.ability_per_s, demand, plant.start(), limits(plant.spec(), Slo()))
+    return fewest_tasks(plant, rates_per_s(plant, level), Slo())
 
 
 def needed_changes(query: str, levels: Sequence[Tuned], big: bool) -> float:
@@ -103,12 +105,10 @@ def random_search(operators: int, bound: int) -> float:
 # -- tables 4a to 6 ----------------------------------------------------------------------------------------------
 
 
-def table(
+def query_rows(
     found: Found,
-    name: str,
+    table: Table,
     metric: Metric,
-    unit: str,
-    printed: Mapping[str, Sequence[float]] | None = None,
     *,
     rows: Sequence[str] = ROWS,
     stop: str = "",
@@ -118,14 +118,15 @@ def table(
 ) -> Iterator[Cell]:
     """Yield a table's cells: a column per query, and their mean. What Big does counts where it runs, unless told."""
     count = big if count is None else count
-    title, own = titled(name, stop, big and count), not stop and not big
+    shown = Table(titled(table.name, stop, big and count), table.unit)
     for row in rows:
         values = {
             query: [metric(query, levels, count) for levels in runs[named(row, stop, big)]]
             for query, runs in found.queries.items()
         }
-        known = (printed or {}).get(row)
-        yield from row_cells(title, row, values, unit, known, own, over)
+        if over:
+            values = {query: [over(each)] for query, each in values.items()}
+        yield from row_cells(shown, row, values)
 
 
 def titled(name: str, stop: str = "", big: bool = False) -> str:
@@ -134,28 +135,17 @@ def titled(name: str, stop: str = "", big: bool = False) -> str:
     return number + stop + (COUNTED if big else "") + comma + what
 
 
-def row_cells(
-    table_name: str,
-    row: str,
-    values: Mapping[str, Sequence[float]],
-    unit: str,
-    known: Sequence[float] | None,
-    own: bool,
-    over: Callable[[Sequence[float]], float] | None = None,
-) -> Iterator[Cell]:
+def row_cells(table: Table, row: str, values: Mapping[str, Sequence[float]]) -> Iterator[Cell]:
     """Yield one row: a cell per query from the values of its permutations, and the mean of all queries."""
-    fitted = own and row in paper.FITTED.get(table_name, ())
-    for k, (query, each) in enumerate(values.items()):
-        ours, low, high = (over(each), None, None) if over else mean_with_interval(each)
-        yield Cell(SUITE, table_name, row, query, known[k] if known and own else None, ours, unit, fitted, low, high)
-    mean = None if not known or not own else float(np.mean(known))
-    if table_name == "4a":
+    # Under other conventions a table has another name, for which the paper prints nothing.
+    printed, fitted = paper.PRINTED.get(table.name, {}).get(row), row in paper.FITTED.get(table.name, ())
+    known: Sequence[float | None] = printed or [None] * len(values)
+    mean = float(np.mean(printed)) if printed else None
+    if table.name == "4a":
         mean = paper.MEANS.get(row, mean)
-    together = np.mean(list(values.values()), axis=0)
-    ours, low, high = mean_with_interval(list(together))
-    if over:
-        ours, low, high = float(np.mean([over(each) for each in values.values()])), None, None
-    yield Cell(SUITE, table_name, row, "mean", mean, ours, unit, fitted, low, high)
+    for (query, each), theirs in zip(values.items(), known, strict=True):
+        yield table.mean(row, query, each, theirs, fitted)
+    yield table.mean(row, "mean", list(np.mean(list(values.values()), axis=0)), mean, fitted)
 
 
 def searched(query: str) -> tuple[int, int]:
@@ -164,46 +154,32 @@ def searched(query: str) -> tuple[int, int]:
     return len(largest.tasks), 2 ** math.ceil(math.log2(cores(largest)))
 
 
-def tables_4_to_6(found: Found) -> list[Cell]:
-    """Return Tables 4a to 4f, 5 and 6."""
-    cells: list[Cell] = []
+def tables_4_to_6(found: Found) -> Iterator[Cell]:
+    """Yield Tables 4a to 4f, 5 and 6."""
     size = {query: searched(query) for query in found.queries}
+    changes = Table("4a", "per tuning")
+    for big, stop in product((False, True), STOPS):
+        rows = [row for row in ROWS if ran(row, stop, big)]
+        yield from query_rows(found, changes, per_tuning, rows=rows, stop=stop, big=big)
+        table = Table(titled("4a", stop, big), changes.unit)
+        yield from row_cells(table, paper.RANDOM, {query: [random_search(*space)] for query, space in size.items()})
+        known = {q: [needed_changes(q, levels, big) for levels in r[paper.DS2]] for q, r in found.queries.items()}
+        yield from row_cells(table, CLAIRVOYANT, known)
+        table = Table("4a, cores over the fewest", "times")
+        yield from query_rows(found, table, over_fewest, rows=rows, stop=stop, big=big)
+    table = Table("4a, Big run and not counted", changes.unit)
+    yield from query_rows(found, table, per_tuning, rows=ROWS[4:], big=True, count=False)
     for big in (False, True):
-        for stop in STOPS:
-            printed = paper.RECONFIGURATIONS
-            rows = [row for row in ROWS if ran(row, stop, big)]
-            cells += table(found, "4a", per_tuning, "per tuning", printed, rows=rows, stop=stop, big=big)
-            name, own = titled("4a", stop, big), not stop and not big
-            tries = {query: [random_search(*space)] for query, space in size.items()}
-            cells += row_cells(name, paper.RANDOM, tries, "per tuning", printed[paper.RANDOM], own)
-            known = {q: [needed_changes(q, levels, big) for levels in r[paper.DS2]] for q, r in found.queries.items()}
-            cells += row_cells(name, CLAIRVOYANT, known, "per tuning", None, own)
-            cells += table(found, "4a, cores over the fewest", over_fewest, "times", rows=rows, stop=stop, big=big)
-    run = "4a, Big run and not counted"
-    cells += table(found, run, per_tuning, "per tuning", rows=ROWS[4:], big=True, count=False)
-    for big in (False, True):
-        cells += table(
-            found,
-            "4b",
-            lambda _, levels, __: float(max(t.most_cores for t in levels)),
-            "cores",
-            paper.MOST_CORES,
-            big=big,
-            over=max,
-        )
+        yield from query_rows(found, Table("4b", "cores"), most_cores, big=big, over=max)
         bounds = {query: [float(bound)] for query, (_, bound) in size.items()}
-        cells += row_cells(
-            "4b" + (COUNTED if big else ""), paper.RANDOM, bounds, "cores", paper.MOST_CORES[paper.RANDOM], not big, max
-        )
-        cells += table(found, "4c", running_s, "s", paper.RUNNING_S, big=big)
-        cells += table(found, "4d", tuning_s, "s", paper.TUNING_S, big=big)
-        cells += table(found, "4e", backlogged, "%", paper.BACKLOGGED, big=big)
-        cells += table(found, "4f", core_seconds, "core s", paper.CORE_SECONDS, big=big)
-        cells += table(
-            found, "5", cores_at_10, "cores", paper.CORES_AT_10, rows=(paper.ALPHA_3, paper.DS2, OURS), big=big
-        )
-        cells += table(found, "6", buffered_s, "s", paper.BUFFERED_S, big=big)
-    return cells
+        yield from row_cells(Table(titled("4b", big=big), "cores"), paper.RANDOM, bounds)
+        yield from query_rows(found, Table("4c", "s"), running_s, big=big)
+        yield from query_rows(found, Table("4d", "s"), tuning_s, big=big)
+        yield from query_rows(found, Table("4e", "%"), backlogged, big=big)
+        yield from query_rows(found, Table("4f", "core s"), core_seconds, big=big)
+        rows = [paper.ALPHA_3, paper.DS2, OURS]
+        yield from query_rows(found, Table("5", "cores"), cores_at_10, rows=rows, big=big)
+        yield from query_rows(found, Table("6", "s"), buffered_s, big=big)
 
 
 # -- tables 7 and 8, figures 5 and 7 -----------------------------------------------------------------------------
@@ -211,6 +187,7 @@ def tables_4_to_6(found: Found) -> list[Cell]:
 
 def table_7(found: Found) -> Iterator[Cell]:
     """Yield Table 7: WordCount's changes per permutation, split by what they were made for."""
+    table = Table("7", "changes")
     for row, printed in paper.WORDCOUNT_CHANGES.items():
         parts: list[tuple[float, float, float]] = []
         for levels in found.queries["WordCount"][row]:
@@ -218,31 +195,29 @@ def table_7(found: Found) -> Iterator[Cell]:
             parts.append((every, under, every - under))
         for sign, theirs, ours in zip("κθζ", zip(*printed, strict=True), zip(*parts, strict=True), strict=True):
             for k, (known, value) in enumerate(zip(theirs, ours, strict=False)):
-                yield Cell(SUITE, "7", row, f"per{k + 1} {sign}", known, value, "changes", False)
-            mean, low, high = mean_with_interval(ours)
-            yield Cell(SUITE, "7", row, f"mean {sign}", float(np.mean(theirs)), mean, "changes", False, low, high)
+                yield table.cell(row, f"per{k + 1} {sign}", value, known)
+            yield table.mean(row, f"mean {sign}", ours, float(np.mean(theirs)))
 
 
 def table_8(found: Found) -> Iterator[Cell]:
     """Yield Table 8: Q1's changes per permutation, by acquisition function."""
-    names = {paper.DS2: paper.DS2, AF_4: AF_4, "CBO (AF 5)": paper.ALPHA_3}
+    table, names = Table("8", "changes"), {paper.DS2: paper.DS2, AF_4: AF_4, "CBO (AF 5)": paper.ALPHA_3}
     for row, printed in paper.Q1_CHANGES.items():
         totals = [float(sum(t.changes for t in levels)) for levels in found.queries["Q1"][names[row]]]
         fitted = row in paper.FITTED["8"]
         for k, (theirs, ours) in enumerate(zip(printed, totals, strict=False)):
-            yield Cell(SUITE, "8", row, f"per{k + 1}", theirs, ours, "changes", fitted)
-        mean, low, high = mean_with_interval([SIX * total for total in totals])
-        yield Cell(SUITE, "8", row, "sum", float(sum(printed)), mean, "changes", fitted, low, high)
+            yield table.cell(row, f"per{k + 1}", ours, theirs, fitted)
+        yield table.mean(row, "sum", [SIX * total for total in totals], float(sum(printed)), fitted)
 
 
 def figure_5(found: Found) -> Iterator[Cell]:
     """Yield the latencies behind Figure 5: through the job, at the end of the second 10 W_u."""
+    table = Table("Figure 5", "ms")
     for row in (paper.DS2, paper.ALPHA_3):
         for query, runs in found.queries.items():
             tail = latencies(runs[row])
             for share in (0.5, 0.99):
-                ours = 1e3 * float(np.quantile(tail, share))
-                yield Cell(SUITE, "Figure 5", row, f"{query} p{share * 100:.0f}", None, ours, "ms", False)
+                yield table.cell(row, f"{query} p{share * 100:.0f}", 1e3 * float(np.quantile(tail, share)))
 
 
 def latencies(runs: Sequence[Sequence[Tuned]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -252,18 +227,17 @@ def latencies(runs: Sequence[Sequence[Tuned]]) -> np.ndarray[tuple[int], np.dtyp
 
 def figure_7(found: Found) -> Iterator[Cell]:
     """Yield Figure 7: changes on long traces, and what is saved against DS2."""
+    table, saving = Table("Figure 7", "changes"), Table("Figure 7, saved against DS2", "%")
     for k, (trace, runs) in enumerate(found.traces.items()):
         linear = [float(sum(t.changes for t in levels)) for levels in runs[paper.DS2]]
         tunings = float(np.mean([sum(t.looked_at for t in levels) for levels in runs[paper.DS2]]))
         for row, each in runs.items():
             totals = [float(sum(counted(t, False) for t in levels)) for levels in each]
-            ours, low, high = mean_with_interval(totals)
-            yield Cell(SUITE, "Figure 7", row, trace, None, ours, "changes", False, low, high)
-            saved = [100.0 * (1.0 - a / b) for a, b in zip(totals, linear, strict=True)]
-            ours, low, high = mean_with_interval(saved)
+            yield table.mean(row, trace, totals)
+            if row == paper.DS2:
+                yield table.cell("tunings", trace, tunings)
+                continue
             printed = paper.REAL_CHANGES.get(row)
             theirs = None if printed is None else 100.0 * (1.0 - printed[k] / paper.REAL_CHANGES[paper.DS2][k])
-            if row == paper.DS2:
-                yield Cell(SUITE, "Figure 7", "tunings", trace, None, tunings, "changes", False)
-            else:
-                yield Cell(SUITE, "Figure 7, saved against DS2", row, trace, theirs, ours, "%", False, low, high)
+            saved = [100.0 * (1.0 - a / b) for a, b in zip(totals, linear, strict=True)]
+            yield saving.mean(row, trace, saved, theirs)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from rheostat.lab.papers.conclusion import far_cells
 from rheostat.lab.papers.dragster import paper
-from rheostat.lab.papers.dragster.conclusions import checks, findings
-from rheostat.lab.papers.dragster.figures import drawings
-from rheostat.lab.papers.dragster.runs import FULL, QUICK, Found, run_all
-from rheostat.lab.papers.dragster.tables import SUITE, figure_4, figure_5, regrets, table_2, table_3
-from rheostat.lab.papers.parallel import Progress
-from rheostat.lab.papers.result import Result
+from rheostat.lab.papers.dragster.conclusions import CONCLUSIONS, cause
+from rheostat.lab.papers.dragster.figures import figures
+from rheostat.lab.papers.dragster.runs import Found, Size, gather, parts
+from rheostat.lab.papers.dragster.tables import figure_4, figure_5, regrets, table_2, table_3
+from rheostat.lab.papers.suite import Suite
 
 
-def reproduce(quick: bool, progress: Progress) -> Result:
-    """Run the comparison and set it beside the paper's."""
-    return result(run_all(QUICK if quick else FULL, progress))
-
-
-def result(found: Found) -> Result:
-    """Make tables, conclusions and figures of the runs."""
-    cells = (*figure_4(found), *figure_5(found), *table_2(found), *table_3(found), *regrets(found))
+def notes(found: Found) -> tuple[str, ...]:
+    """Return what a reader of the tables has to know."""
     size = found.size
-    notes = (
+    return (
         f"{size.seeds} seeds ({size.long_seeds} over 400 slots, {size.split_seeds} per budget); the paper shows one "
         "run. A slot is ten minutes, of which a restart takes 30 s.",
         "Convergence is the minutes to the last change of a phase. By the paper's own words (within 10 % of the best "
@@ -32,12 +28,18 @@ def result(found: Found) -> Result:
         f"{paper.OURS}: per operator our model of ability (docs/conttune.md), the demand given. {paper.LATE}: knows "
         "every curve, and the load of the slot before.",
     )
-    return Result(
-        SUITE,
-        "Dragster: online resource optimisation with a regret guarantee",
-        cells,
-        tuple(checks(cells)),
-        tuple(findings(cells)),
-        notes,
-        drawings(found),
-    )
+
+
+SUITE = Suite(
+    name="dragster",
+    title="Dragster: online resource optimisation with a regret guarantee",
+    quick=Size(4, 1, 1),
+    full=Size(24, 6, 6),
+    parts=parts,
+    gather=gather,
+    tables=(figure_4, figure_5, table_2, table_3, regrets),
+    conclusions=CONCLUSIONS,
+    findings=partial(far_cells, cause=cause),
+    figures=figures,
+    notes=notes,
+)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import product
 
+from rheostat.lab.papers.conclusion import INSIDE, UNKNOWN, Conclusion, at_least, at_most, less, not_more
 from rheostat.lab.papers.dragster import paper
 from rheostat.lab.papers.dragster.runs import BUDGETS, CONSTANT, SIX
-from rheostat.lab.papers.dragster.tables import RULE, SUITE
-from rheostat.lab.papers.result import Cell, Check, Finding
+from rheostat.lab.papers.dragster.tables import BUDGET_ROWS, GROUPS, RULE
+from rheostat.lab.papers.table import Cell, Place, places
 
-WITHIN = 0.1
+BOTH = (paper.DHALION, paper.SADDLE)
 FASTER = 1.8
 """The least speed-up that the paper claims."""
 ONE_SLOT_MIN = 15.0
 """A mean of at most this many minutes is one slot, with an odd second one."""
 VANISHING = 0.05
 """Per cent of a slot: what is lost per slot at the end when regret has stopped growing."""
-
-At = Mapping[tuple[str, str, str], Cell]
 
 EXPLORES = (
     "with a length scale of two sizes it tries six or seven of ten before it settles, however many operators there "
@@ -59,128 +58,130 @@ CAUSES: Mapping[tuple[str, str], str] = {
     ("Figure 5, speed-up over Dhalion", paper.SADDLE): EXPLORES,
     ("Figure 5, speed-up over Dhalion", paper.GRADIENT): EXPLORES,
 }
-INSIDE, UNKNOWN = "the paper's value lies within our 95 % interval", "not explained"
+SYMMETRIC = (
+    "|mu - y| is symmetric: the size just below the target is the nearest one, and stays so; the exponent hides it"
+)
+SETTLED_BEFORE = "by this rule Dhalion has converged before its last changes, and exploring slots are far from the best"
 
 
-def checks(cells: Sequence[Cell]) -> Iterator[Check]:
-    """Yield the paper's conclusions, and what has to be true of any reproduction."""
-    at = {(cell.table, cell.row, cell.column): cell for cell in cells}
-    yield from _speed(at)
-    yield from _switching(at)
-    yield from _budget(at)
-    yield from _regret(at)
-
-
-def _speed(at: At) -> Iterator[Check]:
+def _speed() -> Iterator[Conclusion]:
     for number, column, claimed in (("2", "0-200", 2.0), ("3", "0-300", 240 / 110)):
         for rule in ("", RULE):
-            name = f"{number}, convergence{rule}"
-            slow, fast, steps = (at[name, row, column].ours for row in (paper.DHALION, paper.SADDLE, paper.GRADIENT))
-            sentence = f"the saddle point converges at least {FASTER} times as fast as Dhalion at first"
-            told = f"{slow:.0f} against {fast:.0f} min: {slow / fast:.2f} times" + (
-                "" if rule else f", paper {claimed:.1f}"
-            )
-            cause = (
-                "by this rule Dhalion has converged before its last changes, and exploring slots are far from the best"
-            )
-            yield Check(name, sentence, slow >= FASTER * fast, told, cause if rule else UNKNOWN)
-            told = f"{slow:.0f} against {steps:.0f} min"
-            yield Check(name, "the online gradient converges faster than Dhalion at first", steps < slow, told)
-            told = f"{fast:.0f} against {steps:.0f} min"
-            yield Check(name, "the saddle point converges at least as fast as the gradient", fast <= steps, told)
-    for column in ("1 operator", "2 operators", "6 operators"):
-        cell = at["Figure 5, speed-up over Dhalion", paper.SADDLE, column]
-        yield Check(
-            "Figure 5", f"the saddle point is faster than Dhalion with {column}", cell.ours > 1,
-            f"{cell.ours:.2f} times, paper {cell.paper or 0:.2f}", EXPLORES,
-        )  # fmt: skip
-    one, six = (at["Figure 5, speed-up over Dhalion", paper.SADDLE, c].ours for c in ("1 operator", "6 operators"))
+            name, printed = f"{number}, convergence{rule}", "" if rule else f", paper {claimed:.1f}"
+            slow, fast, steps = places(name, (paper.DHALION, paper.SADDLE, paper.GRADIENT), [column])
+            yield Conclusion(
+                name, f"the saddle point converges at least {FASTER} times as fast as Dhalion at first", (slow, fast),
+                lambda slow, fast: slow.ours >= FASTER * fast.ours,
+                lambda a, b, end=printed: f"{a:.0f} against {b:.0f} min: {a.ours / b.ours:.2f} times{end}",
+                SETTLED_BEFORE if rule else UNKNOWN,
+            )  # fmt: skip
+            sentence = "the online gradient converges faster than Dhalion at first"
+            yield Conclusion(name, sentence, (steps, slow), less, "{1:.0f} against {0:.0f} min")
+            sentence = "the saddle point converges at least as fast as the gradient"
+            yield Conclusion(name, sentence, (fast, steps), not_more, "{:.0f} against {:.0f} min")
+    gains = places("Figure 5, speed-up over Dhalion", [paper.SADDLE], GROUPS)
+    for k, gain in enumerate(gains):
+        sentence = f"the saddle point is faster than Dhalion with {gain[-1]}"
+        numbers = f"{{:.2f}} times, paper {paper.speed_up(paper.SADDLE, k):.2f}"
+        yield Conclusion("Figure 5", sentence, (gain,), lambda cell: cell.ours > 1, numbers, EXPLORES)
     sentence = "the more operators, the more it gains on Dhalion"
-    yield Check("Figure 5", sentence, six > one, f"{one:.2f} times with one, {six:.2f} with six")
-    slow, fast = (at["3, convergence", row, "300-500"].ours for row in (paper.DHALION, paper.SADDLE))
-    told = f"{fast:.0f} against {slow:.0f} min, paper 30 against 90"
-    yield Check("3, convergence", "after the increase it converges faster than Dhalion", fast < slow, told)
+    yield Conclusion("Figure 5", sentence, gains[::2], less, "{:.2f} times with one, {:.2f} with six")
+    yield Conclusion(
+        "3, convergence", "after the increase it converges faster than Dhalion",
+        places("3, convergence", (paper.SADDLE, paper.DHALION), ["300-500"]), less,
+        "{:.0f} against {:.0f} min, paper 30 against 90",
+    )  # fmt: skip
 
 
-def _switching(at: At) -> Iterator[Check]:
-    again = {c: at["2, convergence", paper.SADDLE, c].ours for c in ("400-600", "600-800", "800-1000")}
-    told = ", ".join(f"{minutes:.0f}" for minutes in again.values()) + " min, paper 10 each"
-    holds = all(minutes <= ONE_SLOT_MIN for minutes in again.values())
-    sentence, cause = (
-        "the saddle point returns to a known load in one slot, or nearly",
-        "a size that was never tried is tried once, when beta has grown",
-    )
-    yield Check("2, convergence", sentence, holds, told, cause)
+def _switching() -> Iterator[Conclusion]:
+    yield Conclusion(
+        "2, convergence", "the saddle point returns to a known load in one slot, or nearly",
+        places("2, convergence", [paper.SADDLE], ("400-600", "600-800", "800-1000")), at_most(ONE_SLOT_MIN),
+        "{:.0f}, {:.0f}, {:.0f} min, paper 10 each", "a size that was never tried is tried once, when beta has grown",
+    )  # fmt: skip
     for column in ("200-400", "600-800"):
-        dear, cheap = (at["2, cost", row, column] for row in (paper.DHALION, paper.SADDLE))
-        saved = 100 * (1 - cheap.ours / dear.ours)
-        known = 100 * (1 - (cheap.paper or 0) / (dear.paper or 1))
-        told = f"{saved:.0f} % cheaper, paper {known:.0f} %"
-        yield Check("2, cost", f"the saddle point is cheaper than Dhalion in the low phase {column}", saved > 0, told)
-    less, more = (at["2, tuples", row, "0-200"].ours for row in (paper.DHALION, paper.SADDLE))
-    told = f"{100 * (more / less - 1):.0f} % more, paper 20 %"
-    yield Check("2, tuples", "the saddle point processes more than Dhalion while both converge", more > less, told)
-    less, more = (at["3, rate before convergence", row, "0-240"].ours for row in (paper.DHALION, paper.SADDLE))
-    told = f"{100 * (more / less - 1):.0f} % more, paper 11 %"
-    yield Check("3, rate before convergence", "the saddle point processes more than Dhalion on YSB", more > less, told)
-    dear, cheap = (at["3, cost", row, "0-300"] for row in (paper.DHALION, paper.SADDLE))
-    told = f"{cheap.ours:.0f} against {dear.ours:.0f} $, paper {cheap.paper:.1f} against {dear.paper:.1f}"
-    cause = CAUSES["3, cost", paper.SADDLE]
-    yield Check("3, cost", "the saddle point is cheaper than Dhalion on YSB", cheap.ours < dear.ours, told, cause)
+        yield Conclusion(
+            "2, cost", f"the saddle point is cheaper than Dhalion in the low phase {column}",
+            places("2, cost", BOTH, [column]), lambda dear, cheap: _cheaper(dear.ours, cheap.ours) > 0,
+            lambda a, b: f"{_cheaper(a.ours, b.ours):.0f} % cheaper, paper {_cheaper(a.paper, b.paper):.0f} %",
+        )  # fmt: skip
+    for name, column, when, printed in (
+        ("2, tuples", "0-200", "while both converge", 20),
+        ("3, rate before convergence", "0-240", "on YSB", 11),
+    ):
+        yield Conclusion(
+            name, f"the saddle point processes more than Dhalion {when}", places(name, BOTH, [column]), less,
+            lambda few, many, printed=printed: f"{100 * (many.ours / few.ours - 1):.0f} % more, paper {printed} %",
+        )  # fmt: skip
+    yield Conclusion(
+        "3, cost", "the saddle point is cheaper than Dhalion on YSB", places("3, cost", BOTH[::-1], ["0-300"]), less,
+        "{0:.0f} against {1:.0f} $, paper {0.paper:.1f} against {1.paper:.1f}", CLIMBS,
+    )  # fmt: skip
 
 
-def _budget(at: At) -> Iterator[Check]:
-    held = {row: cell.high or cell.ours for (name, row, _), cell in at.items() if name.endswith("most slots held")}
-    told = f"at most {max(held.values()):.0f} of {paper.BUDGET} slots"
-    yield Check("Figure 4", "nobody exceeds the budget in any slot", max(held.values()) <= paper.BUDGET, told)
+def _cheaper(dear: float, cheap: float) -> float:
+    return 100 * (1 - cheap / dear)
+
+
+def _budget() -> Iterator[Conclusion]:
+    yield Conclusion(
+        "Figure 4", "nobody exceeds the budget in any slot",
+        places("Figure 4 budget, most slots held", BUDGET_ROWS, ["slots"]),
+        lambda *held: max(cell.high or cell.ours for cell in held) <= paper.BUDGET,
+        lambda *held: f"at most {max(cell.high or cell.ours for cell in held):.0f} of {paper.BUDGET} slots",
+    )  # fmt: skip
     name = "Figure 4 budget, throughput over the best split's"
     for row, sentence in (
         (paper.SADDLE, "by learned abilities the split is the best one of the grid under every budget"),
         (paper.EUCLIDEAN, "by the Euclidean projection it is so, too"),
     ):
-        least = min(BUDGETS, key=lambda slots, row=row: at[name, row, f"{slots} slots"].ours)  # type: ignore[misc]
-        share = at[name, row, f"{least} slots"].ours
-        cause = "the nearest point takes the same from all operators, whatever they can do with it"
-        yield Check("Figure 4", sentence, share >= 100 - 1e-6, f"at least {share:.1f} %, at {least} slots", cause)
-    gain = at["Figure 4 budget, throughput", paper.SADDLE, "% above Dhalion that looks at the first operator"].ours
-    told = f"{gain:.1f} %, paper {paper.BUDGET_GAIN} % (the price was fitted to it)"
-    yield Check("Figure 4", "under a budget it processes more than a Dhalion that serves Map first", gain > 0, told)
-    name = "Figure 4 budget, throughput"
-    ours, root = (at[name, row, "10^3/s"].ours for row in (paper.SADDLE, paper.DHALION))
-    told = f"{100 * (ours / root - 1):+.1f} %"
-    cause = "a Dhalion that goes by the root of the back pressure stays balanced by itself and loses hardly anything"
-    yield Check("Figure 4", "and more than Dhalion as it was published", ours > 1.01 * root, told, cause)
+        yield Conclusion(
+            "Figure 4", sentence, places(name, [row], (f"{slots} slots" for slots in BUDGETS)), at_least(100 - 1e-6),
+            lambda *shares: "at least {0:.1f} %, at {0.column}".format(min(shares, key=lambda cell: cell.ours)),
+            "the nearest point takes the same from all operators, whatever they can do with it",
+        )  # fmt: skip
+    name, gain = "Figure 4 budget, throughput", "% above Dhalion that looks at the first operator"
+    yield Conclusion(
+        "Figure 4", "under a budget it processes more than a Dhalion that serves Map first",
+        places(name, [paper.SADDLE], [gain]), lambda gain: gain.ours > 0,
+        f"{{:.1f}} %, paper {paper.BUDGET_GAIN} % (the price was fitted to it)",
+    )  # fmt: skip
+    yield Conclusion(
+        "Figure 4", "and more than Dhalion as it was published", places(name, BOTH, ["10^3/s"]),
+        lambda root, ours: ours.ours > 1.01 * root.ours,
+        lambda root, ours: f"{100 * (ours.ours / root.ours - 1):+.1f} %",
+        "a Dhalion that goes by the root of the back pressure stays balanced by itself and loses hardly anything",
+    )  # fmt: skip
 
 
-def _regret(at: At) -> Iterator[Check]:
+def _regret() -> Iterator[Conclusion]:
     for kind, row, what in product(
         (CONSTANT, SIX), (paper.SADDLE, paper.GRADIENT), ("Regret (Eq 10)", "Fit (Eq 12), violations only")
     ):
         name = f"{what}, {kind}"
-        power = at[f"{name}, exponent", row, "exponent"].ours
-        first, last = (at[f"{name}, growth per slot", row, c].ours for c in ("slots 100-200", "slots 200-400"))
-        told = f"exponent {power:.2f}, then {first:.3f} and {last:.3f} % of a slot per slot"
-        holds = power < 1 and last <= max(VANISHING, 0.5 * first)
-        yield Check(name, f"{row}: it grows sub-linearly, and at the end hardly at all", holds, told)
+        yield Conclusion(
+            name, f"{row}: it grows sub-linearly, and at the end hardly at all", _growth(name, row),
+            lambda power, first, last: power.ours < 1 and last.ours <= max(VANISHING, 0.5 * first.ours),
+            "exponent {:.2f}, then {:.3f} and {:.3f} % of a slot per slot",
+        )  # fmt: skip
     for kind in (CONSTANT, SIX):
-        yield _letter(at, f"Regret (Eq 10), {kind}")
+        name = f"Regret (Eq 10), {kind}"
+        yield Conclusion(
+            name, "the same holds of Eq 18 to the letter, without our margin and with |mu - y|",
+            _growth(name, paper.LETTER), lambda power, first, last: last.ours <= VANISHING,
+            "exponent {0:.2f}, and {2:.2f} % of a slot per slot for ever", SYMMETRIC,
+        )  # fmt: skip
 
 
-def _letter(at: At, name: str) -> Check:
-    power = at[f"{name}, exponent", paper.LETTER, "exponent"].ours
-    last = at[f"{name}, growth per slot", paper.LETTER, "slots 200-400"].ours
-    told = f"exponent {power:.2f}, and {last:.2f} % of a slot per slot for ever"
-    cause = (
-        "|mu - y| is symmetric: the size just below the target is the nearest one, and stays so; the exponent hides it"
-    )
-    sentence = "the same holds of Eq 18 to the letter, without our margin and with |mu - y|"
-    return Check(name, sentence, last <= VANISHING, told, cause)
+def _growth(name: str, row: str) -> tuple[Place, ...]:
+    slopes = places(f"{name}, growth per slot", [row], ("slots 100-200", "slots 200-400"))
+    return (f"{name}, exponent", row, "exponent"), *slopes
 
 
-def findings(cells: Sequence[Cell]) -> Iterator[Finding]:
-    """Yield every cell that is more than 10 % off, with its cause."""
-    for cell in cells:
-        assert cell.suite == SUITE
-        if cell.off(WITHIN):
-            cause = INSIDE if cell.inside else CAUSES.get((cell.table, cell.row), UNKNOWN)
-            yield Finding(cell.table, cell.beside(), cause)
+CONCLUSIONS = (*_speed(), *_switching(), *_budget(), *_regret())
+"""The paper's, and what has to be true of any reproduction."""
+
+
+def cause(cell: Cell) -> str:
+    """Return why a cell is far from the paper's."""
+    return INSIDE if cell.inside else CAUSES.get((cell.table, cell.row), UNKNOWN)

@@ -6,34 +6,22 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rheostat.lab.papers.bars import LEGEND
+from rheostat.lab.papers.charts import chart, curve
 from rheostat.lab.papers.dragster import measures, paper
 from rheostat.lab.papers.dragster.measures import Floats
 from rheostat.lab.papers.dragster.play import SLOT_S, Run
 from rheostat.lab.papers.dragster.runs import CONSTANT, SIX, SWITCHING, Found, Runs
+from rheostat.lab.papers.dragster.tables import LONG_ROWS
 from rheostat.lab.papers.result import Drawing
-from rheostat.report.drawing import (
-    GREY,
-    MARGIN,
-    Figure,
-    Panel,
-    TimeAxis,
-    Trace,
-    base,
-    grid,
-    heading,
-    line,
-    pens,
-    stack,
-)
+from rheostat.lab.papers.table import Cell
+from rheostat.report.drawing import GREY, MARGIN, Figure, Panel, TimeAxis, Trace, base, heading, line, pens, stack
 
 SHOWN = 20
 """Slots of a path."""
-ROWS = (*paper.ROWS, paper.LETTER)
 JOB = paper.WORDCOUNT.job
 
 
-def drawings(found: Found) -> tuple[Drawing, ...]:
+def figures(found: Found, cells: Sequence[Cell]) -> tuple[Drawing, ...]:
     """Return all figures."""
     wordcount, ysb = found.workloads["WordCount"], found.workloads["YSB"]
     path = "The first seed's path from (1, 1); the numbers are slots. Brighter is more throughput, noise apart."
@@ -75,7 +63,7 @@ def paths(runs: Runs, rows: Sequence[str], budget: int | None = None) -> Figure:
             {"type": "heatmap", "x": sizes, "y": sizes, "z": z, "colorscale": "Greys", "reversescale": True,
              "showscale": False, "hovertemplate": "shuffle %{x}, map %{y}: %{z}k/s", **place}
         )  # fmt: skip
-        data += [_path(runs[row][0][:SHOWN], place)]
+        data.append(_path(runs[row][0][:SHOWN], place))
         if budget is not None:
             ends = [budget - most, most] if budget > most else [1, budget - 1]
             data.append(
@@ -83,12 +71,8 @@ def paths(runs: Runs, rows: Sequence[str], budget: int | None = None) -> Figure:
                  "line": {"color": "#D55E00", "dash": "dash", "width": 1.5}, "hoverinfo": "skip", **place}
             )  # fmt: skip
         domain = [k * width, (k + 1) * width - 0.05]
-        layout[f"xaxis{axis}"] = {
-            "domain": domain,
-            "title": {"text": "shuffle tasks"},
-            "dtick": 1,
-            "anchor": f"y{axis}",
-        }
+        title = {"text": "shuffle tasks"}
+        layout[f"xaxis{axis}"] = {"domain": domain, "title": title, "dtick": 1, "anchor": f"y{axis}"}
         layout[f"yaxis{axis}"] = {"title": {"text": "map tasks"} if k == 0 else {}, "dtick": 1, "anchor": f"x{axis}"}
         layout["annotations"].append({**heading(row, 1.0), "x": domain[0]})
     return {"data": data, "layout": layout}
@@ -98,23 +82,17 @@ def _path(run: Run, place: dict[str, str]) -> Trace:
     tasks = [tuple(slot.tasks.tasks.values()) for slot in run]
     first = {size: k for k, size in reversed(list(enumerate(tasks)))}
     return {
-        "type": "scatter",
-        "mode": "lines+markers+text",
-        "x": [shuffle for _, shuffle in tasks],
-        "y": [map_ for map_, _ in tasks],
-        "text": [str(k) if first[size] == k else "" for k, size in enumerate(tasks)],
-        "textposition": "top right",
-        "textfont": {"color": "#0072B2", "size": 11},
-        "line": {"color": "#0072B2", "width": 1.5},
-        "marker": {"color": "#0072B2", "size": 6},
-        "hoverinfo": "skip",
-        **place,
-    }
+        "type": "scatter", "mode": "lines+markers+text",
+        "x": [shuffle for _, shuffle in tasks], "y": [map_ for map_, _ in tasks],
+        "text": [str(k) if first[size] == k else "" for k, size in enumerate(tasks)], "textposition": "top right",
+        "textfont": {"color": "#0072B2", "size": 11}, "line": {"color": "#0072B2", "width": 1.5},
+        "marker": {"color": "#0072B2", "size": 6}, "hoverinfo": "skip", **place,
+    }  # fmt: skip
 
 
 def throughput(runs: Runs) -> Figure:
     """Return throughput and tasks over time, of the first seed."""
-    looks = pens(ROWS)
+    looks = pens(LONG_ROWS)
     count = len(runs[paper.DHALION][0])
     time, at_s = TimeAxis(0.0, count * SLOT_S), np.arange(count + 1.0) * SLOT_S
     done, held = [], []
@@ -129,24 +107,11 @@ def throughput(runs: Runs) -> Figure:
 
 def sums(runs: Runs, total: Callable[[Run], Floats]) -> Figure:
     """Return a sum over slots, by method, mean over seeds."""
-    looks = pens(ROWS)
     data: list[Trace] = []
-    for row in ROWS:
+    for row, pen in pens(LONG_ROWS).items():
         mean = np.mean([total(run) for run in runs[row]], axis=0)
         data.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": row,
-                "x": list(range(1, len(mean) + 1)),
-                "y": [round(float(v), 3) for v in mean],
-                "line": {"color": looks[row].colour, "dash": looks[row].dash, "width": looks[row].width},
-                "hovertemplate": "slot %{x}: %{y:.3~g}",
-            }
+            curve(row, list(range(1, len(mean) + 1)), [round(float(v), 3) for v in mean], pen, "slot %{x}: %{y:.3~g}")
         )
-    layout = base(400)
-    layout["xaxis"] = {**grid(), "title": {"text": "slots"}, "linecolor": GREY}
-    layout["yaxis"] = {**grid(), "title": {"text": "slots lost"}, "rangemode": "tozero"}
-    layout["legend"] = LEGEND
-    layout["margin"] = {**MARGIN, "t": 70}
-    return {"data": data, "layout": layout}
+    x = {"title": {"text": "slots"}, "linecolor": GREY}
+    return chart(data, x, {"title": {"text": "slots lost"}, "rangemode": "tozero"}, height=400)

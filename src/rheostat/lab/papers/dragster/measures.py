@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from rheostat.engine.simulated import Plant
 from rheostat.job.allocation import Allocation
 from rheostat.lab.jobs import job
+from rheostat.lab.papers.capacity import rates_per_s, share_served
 from rheostat.lab.papers.dragster import paper
 from rheostat.lab.papers.dragster.play import LOST_S, SLOT_MIN, SLOT_S, Run, Slot
-from rheostat.lab.papers.tuning import share_served
 from rheostat.policy.dragster.throughput import Dataflow
 
 Floats = NDArray[np.float64]
@@ -29,9 +29,9 @@ def plant(name: str) -> Plant:
     return job(name)
 
 
-def rates_per_s(name: str, level: float) -> dict[str, float]:
-    """Return the rates at the sources."""
-    return {source: unit * level for source, unit in plant(name).unit_per_s.items()}
+def load_per_s(name: str, level: float) -> float:
+    """Return the records/s of all sources: no allocation can process more."""
+    return sum(rates_per_s(plant(name), level).values())
 
 
 def last_change_min(run: Run, phase: tuple[int, int]) -> float:
@@ -43,8 +43,8 @@ def last_change_min(run: Run, phase: tuple[int, int]) -> float:
 def near_best_min(run: Run, phase: tuple[int, int], name: str) -> float:
     """Return the minutes after which every slot of a phase has at least 90 % of the throughput that is possible."""
     start, end = phase
-    best = sum(rates_per_s(name, run[start].level).values())
-    far = (slot + 1 - start for slot in range(start, end) if run[slot].throughput_per_s < NEAR * best)
+    enough = NEAR * load_per_s(name, run[start].level)
+    far = (slot + 1 - start for slot in range(start, end) if run[slot].throughput_per_s < enough)
     return SLOT_MIN * max(far, default=0)
 
 
@@ -67,8 +67,8 @@ def per_billion(run: Run, phase: tuple[int, int]) -> float:
 @lru_cache(maxsize=4096)
 def served(name: str, allocation: Allocation, level: float) -> float:
     """Return f: the records/s that an allocation lets through, noise apart."""
-    rates = rates_per_s(name, level)
-    return sum(rates.values()) * min(1.0, share_served(plant(name), allocation, rates))
+    share = share_served(plant(name), allocation, rates_per_s(plant(name), level))
+    return load_per_s(name, level) * min(1.0, share)
 
 
 @lru_cache(maxsize=4096)
@@ -76,13 +76,12 @@ def lacking(name: str, allocation: Allocation, level: float) -> tuple[float, ...
     """Return l_i of every tuned operator (Eq 11), noise apart; below zero it has ability to spare."""
     known = plant(name)
     able = {operator: known.ability_per_s(operator, count, allocation) for operator, count in allocation.tasks.items()}
-    return tuple(Dataflow(known.graph, rates_per_s(name, level)).lacking(able).values())
+    return tuple(Dataflow(known.graph, rates_per_s(known, level)).lacking(able).values())
 
 
 def regret(name: str, run: Run) -> Floats:
     """Return Reg_T for every T (Eq 10), in slots of the best throughput: 1 is a whole slot lost."""
-    best = [sum(rates_per_s(name, slot.level).values()) for slot in run]
-    return np.cumsum([1.0 - served(name, slot.tasks, slot.level) / most for slot, most in zip(run, best, strict=True)])
+    return np.cumsum([1.0 - served(name, slot.tasks, slot.level) / load_per_s(name, slot.level) for slot in run])
 
 
 def fit(name: str, run: Run, violations: bool) -> Floats:
@@ -92,7 +91,7 @@ def fit(name: str, run: Run, violations: bool) -> Floats:
         short = lacking(name, slot.tasks, slot.level)
         if violations:
             short = tuple(max(each, 0.0) for each in short)
-        found.append(sum(short) / sum(rates_per_s(name, slot.level).values()))
+        found.append(sum(short) / load_per_s(name, slot.level))
     return np.cumsum(found)
 
 

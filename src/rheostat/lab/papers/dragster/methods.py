@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rheostat.engine.simulated import Plant
 from rheostat.job.decision import Decision
 from rheostat.lab.experiment.clairvoyant import Clairvoyant
+from rheostat.lab.papers.capacity import rates_per_s
 from rheostat.lab.papers.dragster import paper
-from rheostat.lab.papers.dragster.play import Method
+from rheostat.lab.papers.play import Method
 from rheostat.lab.papers.tuning import LOOK_S
 from rheostat.policy.conttune.policy import ContTune
 from rheostat.policy.demand import demand
 from rheostat.policy.dhalion import Dhalion
 from rheostat.policy.dragster.policy import Dragster
-from rheostat.ports import Policy, Situation
+from rheostat.ports import Situation
 
 CLEARLY = 0.02
 """An ability that is less than this below the demand may be noise."""
@@ -48,27 +49,20 @@ def dhalion(idle_below: float, first: bool = False) -> Dhalion:
     return (FirstDhalion if first else Dhalion)(max_scale_up=1.0, scale_down=1.0, idle_below=idle_below)
 
 
-def late(plant: Plant, levels: Sequence[float]) -> Policy[Any]:
+def late(plant: Plant, levels: Sequence[float]) -> Method:
     """Return one who knows every curve, and the load of the slot that has just ended."""
 
     def seen(start_s: float, _: float) -> dict[str, float]:
-        level = levels[min(int((start_s - 1.0) // LOOK_S), len(levels) - 1)]
-        return {name: unit * level for name, unit in plant.unit_per_s.items()}
+        return rates_per_s(plant, levels[min(int((start_s - 1.0) // LOOK_S), len(levels) - 1)])
 
-    return Clairvoyant(plant.ability_per_s, seen, worth=0.0)
-
-
-def named(name: str, make: Callable[[], Policy[Any]]) -> Method:
-    """Return a method whose policy needs to know nothing of the plant."""
-    return Method(name, lambda plant, levels: make())
+    return Method(paper.LATE, partial(Clairvoyant, plant.ability_per_s, seen, worth=0.0))
 
 
 def methods(idle_below: float) -> list[Method]:
-    """Return the rows of every table."""
+    """Return the rows of every table but the last, which knows the plant and the load."""
     return [
-        named(paper.DHALION, partial(dhalion, idle_below)),
-        named(paper.SADDLE, Dragster),
-        named(paper.GRADIENT, partial(Dragster, variant="gradient")),
-        named(paper.OURS, partial(ContTune, big=False, model="loglog", refine=True)),
-        Method(paper.LATE, late),
+        Method(paper.DHALION, partial(dhalion, idle_below)),
+        Method(paper.SADDLE, Dragster),
+        Method(paper.GRADIENT, partial(Dragster, variant="gradient")),
+        Method(paper.OURS, partial(ContTune, big=False, model="loglog", refine=True)),
     ]

@@ -11,31 +11,22 @@ not (its Table 2 prints 95 % of the offered load in phases without changes).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rheostat.control.controller import IMMEDIATE, Controller
-from rheostat.engine.simulated import Fleet, FleetClock, Plant
+from rheostat.engine.simulated import Fleet, Plant
 from rheostat.engine.testbed.loads import Steps
 from rheostat.job.allocation import Allocation
 from rheostat.job.guards import Guards
 from rheostat.job.slo import Budget, Slo
-from rheostat.journal.memory import MemoryJournal
+from rheostat.lab.papers.play import Method, Player, by_method, look_after
 from rheostat.lab.papers.tuning import LOOK_S, prepared
 from rheostat.ports import Policy
 
 SLOT_MIN = 10.0
 SLOT_S, LOST_S = 600.0, 30.0
 """A slot, and what the restart in it costs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """A policy, made for one plant and one sequence of levels."""
-
-    name: str
-    make: Callable[[Plant, Sequence[float]], Policy[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,32 +59,26 @@ def play(
     load = Steps(tuple(levels), LOOK_S)
     fleet = Fleet(slotted(plant), [load] * len(runs), [seed for _, seed in runs])
     slo = Slo(budget=None if slots is None else Budget(slots=slots))
-    controllers = [
-        Controller(
-            fleet.engine(r),
-            method.make(plant, levels),
-            MemoryJournal(),
-            FleetClock(fleet),
-            slo=slo,
-            guards=Guards(explore="live"),
-            seed=seed,
-            pace=replace(IMMEDIATE, snapshot_every=10**6),
-        )
-        for r, (method, seed) in enumerate(runs)
-    ]
-    for controller in controllers:
-        controller.start()
-    found: list[Run] = [[] for _ in runs]
-    for level in levels:
-        fleet.advance(LOOK_S)
-        for r, controller in enumerate(controllers):
-            ran = fleet.running[r]
-            step = controller.step()
-            done = step.observation.throughput_per_s
-            assert done is not None
-            found[r].append(Slot(level, ran, done, step.intent is not None))
+    players = [_SlotPlayer(fleet, r, method.make(), seed, slo, levels) for r, (method, seed) in enumerate(runs)]
+    for _ in levels:
+        look_after(fleet, players, LOOK_S)
         fleet.finish_backlog()
-    by_name: dict[str, list[Run]] = {method.name: [] for method in methods}
-    for (method, _), run in zip(runs, found, strict=True):
-        by_name[method.name].append(run)
-    return by_name
+    return by_method((method.name for method, _ in runs), (player.run for player in players))
+
+
+class _SlotPlayer(Player):
+    """One method with one seed."""
+
+    def __init__(
+        self, fleet: Fleet, replica: int, policy: Policy[Any], seed: int, slo: Slo, levels: Sequence[float]
+    ) -> None:
+        super().__init__(fleet, replica, policy, seed, slo=slo, guards=Guards(explore="live"))
+        self.levels = levels
+        self.run: Run = []
+
+    def look(self) -> None:
+        ran = self.fleet.running[self.replica]
+        step = self.controller.step()
+        done = step.observation.throughput_per_s
+        assert done is not None
+        self.run.append(Slot(self.levels[len(self.run)], ran, done, step.intent is not None))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from rheostat.lab.jobs import job
 from rheostat.lab.papers.dragster import paper
-from rheostat.lab.papers.dragster.methods import dhalion, methods, named
+from rheostat.lab.papers.dragster.methods import dhalion, late, methods
 from rheostat.lab.papers.dragster.paper import Workload
-from rheostat.lab.papers.dragster.play import Method, Run, play
-from rheostat.lab.papers.parallel import Progress, Task, run_tasks
+from rheostat.lab.papers.dragster.play import Run, play
+from rheostat.lab.papers.parallel import Task
+from rheostat.lab.papers.play import Method
 from rheostat.policy.dragster.policy import Dragster
 
 Runs = Mapping[str, list[Run]]
@@ -25,6 +26,8 @@ SPLIT_SLOTS = 20
 HOLD_SLOTS = 20
 CONSTANT, SIX = "WordCount, constant load", "YSB, constant load"
 SWITCHING = f"WordCount, load that switches every {HOLD_SLOTS} slots"
+EUCLIDEAN = Method(paper.EUCLIDEAN, partial(Dragster, projection="euclidean"))
+"""Dragster with the paper's projection."""
 LONG: Mapping[str, Workload] = {CONSTANT: paper.WORDCOUNT, SIX: paper.YSB, SWITCHING: paper.WORDCOUNT}
 
 
@@ -35,9 +38,6 @@ class Size:
     seeds: int
     long_seeds: int
     split_seeds: int
-
-
-FULL, QUICK = Size(24, 6, 6), Size(4, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -65,22 +65,19 @@ WORKLOADS: Mapping[str, Workload] = {
 
 def run_workload(name: str, seeds: int) -> Runs:
     """Run all methods on one workload."""
-    workload = WORKLOADS[name]
-    return play(job(workload.job), methods(workload.idle_below), workload.each, seeds)
+    return _run(WORKLOADS[name], WORKLOADS[name].each, seeds)
 
 
 def run_budget(seeds: int) -> Runs:
     """Run WordCount's first phase under the budget of Figure 4, with both projections and both Dhalions."""
     threshold = paper.WORDCOUNT.idle_below
-    more = [named(paper.FIRST, partial(dhalion, threshold, True)), euclidean()]
-    chosen = [method for method in methods(threshold) if method.name != paper.LATE]
-    return play(job(paper.WORDCOUNT.job), [*chosen, *more], (paper.HIGH,) * SPLIT_SLOTS, seeds, paper.BUDGET)
+    first = Method(paper.FIRST, partial(dhalion, threshold, True))
+    return _run_split([*methods(threshold), first, EUCLIDEAN], paper.BUDGET, seeds)
 
 
 def run_split(slots: int, seeds: int) -> Runs:
     """Run Dragster with both projections under one budget."""
-    both = [named(paper.SADDLE, Dragster), euclidean()]
-    return play(job(paper.WORDCOUNT.job), both, (paper.HIGH,) * SPLIT_SLOTS, seeds, slots)
+    return _run_split([Method(paper.SADDLE, Dragster), EUCLIDEAN], slots, seeds)
 
 
 def run_long(kind: str, seeds: int) -> Runs:
@@ -88,24 +85,30 @@ def run_long(kind: str, seeds: int) -> Runs:
     workload = LONG[kind]
     high, low = workload.levels[:2]
     levels = [low if kind == SWITCHING and slot // HOLD_SLOTS % 2 else high for slot in range(LONG_SLOTS)]
-    literal = named(paper.LETTER, partial(Dragster, margin=0.0, shortfall=1.0))
-    return play(job(workload.job), [*methods(workload.idle_below), literal], levels, seeds)
+    return _run(workload, levels, seeds, Method(paper.LETTER, partial(Dragster, margin=0.0, shortfall=1.0)))
 
 
-def euclidean() -> Method:
-    """Return Dragster with the paper's projection."""
-    return named(paper.EUCLIDEAN, partial(Dragster, projection="euclidean"))
+def _run(workload: Workload, levels: Sequence[float], seeds: int, *more: Method) -> Runs:
+    plant = job(workload.job)
+    return play(plant, [*methods(workload.idle_below), late(plant, levels), *more], levels, seeds)
 
 
-def run_all(size: Size, progress: Progress, workers: int | None = None) -> Found:
-    """Run everything, the long ones first."""
-    tasks: list[Task] = [
+def _run_split(chosen: Sequence[Method], slots: int, seeds: int) -> Runs:
+    return play(job(paper.WORDCOUNT.job), chosen, (paper.HIGH,) * SPLIT_SLOTS, seeds, slots)
+
+
+def parts(size: Size) -> list[Task]:
+    """Return what is run, the long ones first."""
+    return [
         *((kind, run_long, (kind, size.long_seeds)) for kind in LONG),
         *((name, run_workload, (name, size.seeds)) for name in WORKLOADS),
         ("budget", run_budget, (size.seeds,)),
         *((f"{slots} slots", run_split, (slots, size.split_seeds)) for slots in BUDGETS),
     ]
-    done = run_tasks(tasks, progress, workers)
+
+
+def gather(size: Size, done: Mapping[str, Runs]) -> Found:
+    """Return the runs by what they are for."""
     return Found(
         size,
         {name: done[name] for name in WORKLOADS},

@@ -4,57 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 
 import numpy as np
 
-from rheostat.lab.papers.dragster import paper
-from rheostat.lab.papers.dragster.measures import (
-    Floats,
-    best_split,
-    exponent,
-    fit,
-    last_change_min,
-    near_best_min,
-    per_billion,
-    regret,
-    served,
-    settled,
-    tail,
-    tuples,
-)
+from rheostat.lab.papers.dragster import measures, paper
+from rheostat.lab.papers.dragster.measures import Floats, best_split, last_change_min, near_best_min, served, settled
 from rheostat.lab.papers.dragster.paper import Workload
 from rheostat.lab.papers.dragster.play import Run
 from rheostat.lab.papers.dragster.runs import BUDGETS, LONG, WORKLOADS, Found, Runs
-from rheostat.lab.papers.result import Cell, mean_with_interval
+from rheostat.lab.papers.table import Cell, Table
 
-SUITE = "dragster"
 RULE = " by the 10 % rule"
 JOB = paper.WORDCOUNT.job
 MINUTES_BEFORE = 240
 """Table 3's rate before convergence is taken over the time that Dhalion needs, for all."""
 TAILS = ((100, 200), (200, 400))
+GROUPS: Mapping[str, Sequence[str]] = {
+    "1 operator": tuple(paper.ONE),
+    "2 operators": ("Window", "WordCount"),
+    "6 operators": ("YSB",),
+}
+"""Figure 5's columns, and the workloads in each."""
+BUDGET_ROWS = (paper.DHALION, paper.FIRST, paper.SADDLE, paper.GRADIENT, paper.EUCLIDEAN, paper.OURS)
+LONG_ROWS = (*paper.ROWS, paper.LETTER)
 
-Metric = Callable[[Run], Sequence[float]]
+Metric = Callable[[Run], float]
 
 
-def table(
-    name: str,
+def method_rows(
+    table: Table,
     runs: Runs,
-    columns: Sequence[str],
-    metric: Metric,
-    unit: str,
+    columns: Mapping[str, Metric],
     printed: paper.Row | None = None,
     rows: Sequence[str] = paper.ROWS,
 ) -> Iterator[Cell]:
-    """Yield a row per method: what the metric makes of every seed, as a mean with its interval."""
+    """Yield a row per method: what each column's metric makes of every seed, as a mean with its interval."""
     for row in rows:
-        values = np.array([metric(run) for run in runs[row]], dtype=float)
         known = (printed or {}).get(row, ())
-        for k, column in enumerate(columns):
-            ours, low, high = mean_with_interval([float(v) for v in values[:, k]])
-            fitted = k in paper.FITTED.get(name, {}).get(row, ())
+        for k, (column, metric) in enumerate(columns.items()):
             theirs = known[k] if k < len(known) else None
-            yield Cell(SUITE, name, row, column, theirs, ours, unit, fitted, low, high)
+            yield table.mean(row, column, [float(metric(run)) for run in runs[row]], theirs, _fitted(table, row, k))
+
+
+def _fitted(table: Table, row: str, column: int) -> bool:
+    return column in paper.FITTED.get(table.name, {}).get(row, ())
 
 
 def price(runs: Runs, workload: Workload, printed: Sequence[float | None]) -> float:
@@ -62,89 +56,77 @@ def price(runs: Runs, workload: Workload, printed: Sequence[float | None]) -> fl
     ratios = []
     for phase, dollars in zip(workload.phases.values(), printed, strict=False):
         if dollars is not None:
-            ratios.append(dollars / np.mean([per_billion(run, phase) for run in runs[paper.DHALION]]))
+            ratios.append(dollars / np.mean([measures.per_billion(run, phase) for run in runs[paper.DHALION]]))
     return float(np.mean(ratios))
 
 
 def table_2(found: Found) -> Iterator[Cell]:
     """Yield Table 2: WordCount under a load that switches every 200 minutes."""
     runs, workload = found.workloads["WordCount"], paper.WORDCOUNT
-    phases = workload.phases
-    columns, spans = list(phases), list(phases.values())
     dollars = price(runs, workload, paper.COST[paper.DHALION])
-    yield from table(
-        "2, convergence", runs, columns, lambda r: [last_change_min(r, p) for p in spans], "min", paper.CONVERGENCE
-    )
-    yield from table(
-        f"2, convergence{RULE}", runs, columns, lambda r: [near_best_min(r, p, workload.job) for p in spans], "min"
-    )
-    yield from table(
-        "2, tuples", runs, columns, lambda r: [tuples(r[slice(*p)]) / 1e9 for p in spans], "10^9", paper.TUPLES
-    )
-    yield from table(
-        "2, cost", runs, columns, lambda r: [dollars * per_billion(r, p) for p in spans], "$ per 10^9", paper.COST
-    )
+    yield from _convergence("2", runs, workload, paper.CONVERGENCE)
+    columns = {phase: partial(_billions, span) for phase, span in workload.phases.items()}
+    yield from method_rows(Table("2, tuples", "10^9"), runs, columns, paper.TUPLES)
+    columns = {phase: partial(_dollars, dollars, span) for phase, span in workload.phases.items()}
+    yield from method_rows(Table("2, cost", "$ per 10^9"), runs, columns, paper.COST)
 
 
 def table_3(found: Found) -> Iterator[Cell]:
     """Yield Table 3 and the increase at 300 minutes: the Yahoo streaming benchmark."""
     runs, workload = found.workloads["YSB"], paper.YSB
-    columns, spans = list(workload.phases), list(workload.phases.values())
+    phase, span = next(iter(workload.phases.items()))
     dollars = price(runs, workload, paper.YSB_COST[paper.DHALION])
-    before = MINUTES_BEFORE // 10
-    yield from table(
-        "3, convergence", runs, columns, lambda r: [last_change_min(r, p) for p in spans], "min", paper.YSB_CONVERGENCE
+    yield from _convergence("3", runs, workload, paper.YSB_CONVERGENCE)
+    before, column = MINUTES_BEFORE // 10, f"0-{MINUTES_BEFORE}"
+    rate = {column: lambda run: measures.tuples(run[:before]) / (MINUTES_BEFORE * 60.0) / 1e5}
+    yield from method_rows(Table("3, rate before convergence", "10^5/s"), runs, rate, paper.YSB_RATE)
+    yield from method_rows(
+        Table("3, cost", "$ per 10^9"), runs, {phase: partial(_dollars, dollars, span)}, paper.YSB_COST
     )
-    yield from table(
-        f"3, convergence{RULE}", runs, columns, lambda r: [near_best_min(r, p, workload.job) for p in spans], "min"
-    )
-    yield from table(
-        "3, rate before convergence",
-        runs,
-        [f"0-{MINUTES_BEFORE}"],
-        lambda r: [tuples(r[:before]) / (MINUTES_BEFORE * 60.0) / 1e5],
-        "10^5/s",
-        paper.YSB_RATE,
-    )
-    yield from table(
-        "3, cost", runs, columns[:1], lambda r: [dollars * per_billion(r, spans[0])], "$ per 10^9", paper.YSB_COST
-    )
+
+
+def _billions(span: tuple[int, int], run: Run) -> float:
+    return measures.tuples(run[slice(*span)]) / 1e9
+
+
+def _dollars(price: float, span: tuple[int, int], run: Run) -> float:
+    return price * measures.per_billion(run, span)
+
+
+def _convergence(number: str, runs: Runs, workload: Workload, printed: paper.Row) -> Iterator[Cell]:
+    """Yield the minutes to converge in every phase, by both rules."""
+    columns: dict[str, Metric] = {name: partial(last_change_min, phase=p) for name, p in workload.phases.items()}
+    yield from method_rows(Table(f"{number}, convergence", "min"), runs, columns, printed)
+    columns = {name: partial(near_best_min, phase=p, name=workload.job) for name, p in workload.phases.items()}
+    yield from method_rows(Table(f"{number}, convergence{RULE}", "min"), runs, columns)
 
 
 def figure_4(found: Found) -> Iterator[Cell]:
     """Yield what Figure 4 tells of the paths over the 10 x 10 grid, without and with a budget."""
     runs, first = found.workloads["WordCount"], (0, paper.WORDCOUNT.slots[0])
     printed = {row: (slots,) for row, slots in paper.SLOTS_TO_CONVERGE.items()}
-    yield from table("Figure 4, slots", runs, ["slots"], lambda r: [last_change_min(r, first) / 10], "", printed)
-    yield from table("Figure 4, tasks at the end", runs, ["map", "shuffle"], lambda r: _at_end(r[: first[1]]), "tasks")
-    rows = (paper.DHALION, paper.FIRST, paper.SADDLE, paper.GRADIENT, paper.EUCLIDEAN, paper.OURS)
-    under = f"Figure 4 budget of {paper.BUDGET} slots"
-    yield from table(f"{under}, tasks at the end", found.budget, ["map", "shuffle"], _at_end, "tasks", rows=rows)
+    slots_needed = {"slots": lambda run: last_change_min(run, first) / 10}
+    yield from method_rows(Table("Figure 4, slots"), runs, slots_needed, printed)
+    at_end = {name: partial(_tasks, name, first[1] - 1) for name in ("map", "shuffle")}
+    yield from method_rows(Table("Figure 4, tasks at the end", "tasks"), runs, at_end)
+    under = Table(f"Figure 4 budget of {paper.BUDGET} slots, tasks at the end", "tasks")
+    at_end = {name: partial(_tasks, name, -1) for name in ("map", "shuffle")}
+    yield from method_rows(under, found.budget, at_end, rows=BUDGET_ROWS)
     most = served(JOB, best_split(JOB, paper.HIGH, paper.BUDGET), paper.HIGH)
     first_dhalion = float(np.mean([settled(JOB, run) for run in found.budget[paper.FIRST]]))
-    yield from table(
-        "Figure 4 budget, throughput",
-        found.budget,
-        ["10^3/s", "% above Dhalion that looks at the first operator", "% of the best split"],
-        lambda r: [
-            settled(JOB, r) / 1e3,
-            100 * (settled(JOB, r) / first_dhalion - 1),
-            100 * settled(JOB, r) / most,
-        ],
-        "",
-        {paper.SADDLE: (None, paper.BUDGET_GAIN), paper.GRADIENT: (None, paper.BUDGET_GAIN)},
-        rows,
-    )
-    yield from table(
-        "Figure 4 budget, most slots held", found.budget, ["slots"], lambda r: [most_slots(r)], "", rows=rows
-    )
-    for row in (paper.SADDLE, paper.EUCLIDEAN):
-        for slots in BUDGETS:
-            best = served(JOB, best_split(JOB, paper.HIGH, slots), paper.HIGH)
-            shares = [100 * settled(JOB, run) / best for run in found.splits[slots][row]]
-            ours, low, high = mean_with_interval(shares)
-            name = "Figure 4 budget, throughput over the best split's"
-            yield Cell(SUITE, name, row, f"{slots} slots", None, ours, "%", False, low, high)
+    columns: dict[str, Metric] = {
+        "10^3/s": lambda run: settled(JOB, run) / 1e3,
+        "% above Dhalion that looks at the first operator": lambda run: 100 * (settled(JOB, run) / first_dhalion - 1),
+        "% of the best split": lambda run: 100 * settled(JOB, run) / most,
+    }
+    gain = dict.fromkeys((paper.SADDLE, paper.GRADIENT), (None, paper.BUDGET_GAIN))
+    yield from method_rows(Table("Figure 4 budget, throughput"), found.budget, columns, gain, BUDGET_ROWS)
+    held = Table("Figure 4 budget, most slots held")
+    yield from method_rows(held, found.budget, {"slots": most_slots}, rows=BUDGET_ROWS)
+    over = Table("Figure 4 budget, throughput over the best split's", "%")
+    for row, slots in product((paper.SADDLE, paper.EUCLIDEAN), BUDGETS):
+        best = served(JOB, best_split(JOB, paper.HIGH, slots), paper.HIGH)
+        yield over.mean(row, f"{slots} slots", [100 * settled(JOB, run) / best for run in found.splits[slots][row]])
 
 
 def most_slots(run: Run) -> float:
@@ -152,36 +134,27 @@ def most_slots(run: Run) -> float:
     return float(max(slot.tasks.slots for slot in run))
 
 
-def _at_end(run: Run) -> list[float]:
-    return [float(count) for count in run[-1].tasks.tasks.values()]
+def _tasks(operator: str, slot: int, run: Run) -> float:
+    return float(run[slot].tasks.tasks[operator])
 
 
 def figure_5(found: Found) -> Iterator[Cell]:
     """Yield Figure 5: minutes to converge by the number of operators, and how much faster than Dhalion that is."""
-    groups: Mapping[str, Sequence[str]] = {
-        "1 operator": tuple(paper.ONE),
-        "2 operators": ("Window", "WordCount"),
-        "6 operators": ("YSB",),
-    }
     for rule in ("", RULE):
+        table = Table(f"Figure 5{rule}", "min")
         means: dict[tuple[str, str], float] = {}
-        name = f"Figure 5{rule}"
         for row in paper.ROWS:
-            for k, (column, members) in enumerate(groups.items()):
+            for k, (column, members) in enumerate(GROUPS.items()):
                 values = [_first_phase(found, member, row, bool(rule)) for member in members]
-                ours, low, high = mean_with_interval(list(np.mean(values, axis=0)))
-                means[row, column] = ours
                 known = None if rule or row not in paper.BY_OPERATORS else paper.BY_OPERATORS[row][k]
-                fitted = k in paper.FITTED.get(name, {}).get(row, ())
-                yield Cell(SUITE, name, row, column, known, ours, "min", fitted, low, high)
+                cell = table.mean(row, column, list(np.mean(values, axis=0)), known, _fitted(table, row, k))
+                means[row, column] = cell.ours
+                yield cell
+        faster = Table(f"Figure 5{rule}, speed-up over Dhalion", "times")
         for row in (paper.SADDLE, paper.GRADIENT, paper.OURS):
-            for k, column in enumerate(groups):
-                printed = paper.BY_OPERATORS.get(row)
-                known = None
-                if printed and not rule:
-                    known = (paper.BY_OPERATORS[paper.DHALION][k] or 0.0) / (printed[k] or 1.0)
-                faster = means[paper.DHALION, column] / means[row, column]
-                yield Cell(SUITE, f"{name}, speed-up over Dhalion", row, column, known, faster, "times", False)
+            for k, column in enumerate(GROUPS):
+                known = None if rule else paper.speed_up(row, k)
+                yield faster.cell(row, column, means[paper.DHALION, column] / means[row, column], known)
 
 
 def _first_phase(found: Found, name: str, row: str, near: bool) -> list[float]:
@@ -193,24 +166,21 @@ def _first_phase(found: Found, name: str, row: str, near: bool) -> list[float]:
 
 def regrets(found: Found) -> Iterator[Cell]:
     """Yield exponents and tail slopes of regret (Eq 10) and fit (Eq 12) over 400 slots."""
-    rows = (*paper.ROWS, paper.LETTER)
     for kind, runs in found.long.items():
         job = LONG[kind].job
-        yield from _growth(f"Regret (Eq 10), {kind}", runs, rows, partial(regret, job))
-        yield from _growth(f"Fit (Eq 12), violations only, {kind}", runs, rows, partial(fit, job, violations=True))
-        totals = {row: [fit(job, run, False)[-1] for run in runs[row]] for row in rows}
-        for row, values in totals.items():
-            ours, low, high = mean_with_interval(values)
-            name = f"Fit (Eq 12), {kind}, after 400 slots"
-            yield Cell(SUITE, name, row, "slots of load", None, ours, "", False, low, high)
+        yield from _growth(f"Regret (Eq 10), {kind}", runs, partial(measures.regret, job))
+        yield from _growth(f"Fit (Eq 12), violations only, {kind}", runs, partial(measures.fit, job, violations=True))
+        total = Table(f"Fit (Eq 12), {kind}, after 400 slots")
+        for row in LONG_ROWS:
+            yield total.mean(row, "slots of load", [measures.fit(job, run, False)[-1] for run in runs[row]])
 
 
-def _growth(name: str, runs: Runs, rows: Sequence[str], total: Callable[[Run], Floats]) -> Iterator[Cell]:
-    columns = [f"slots {start}-{end}" for start, end in TAILS]
-    yield from table(f"{name}, exponent", runs, ["exponent"], lambda run: [exponent(total(run))], "", rows=rows)
+def _growth(name: str, runs: Runs, total: Callable[[Run], Floats]) -> Iterator[Cell]:
+    columns: dict[str, Metric] = {"exponent": lambda run: measures.exponent(total(run))}
+    yield from method_rows(Table(f"{name}, exponent"), runs, columns, rows=LONG_ROWS)
+    columns = {f"slots {a}-{b}": partial(_slope, total, a, b) for a, b in TAILS}
+    yield from method_rows(Table(f"{name}, growth per slot", "% of a slot"), runs, columns, rows=LONG_ROWS)
 
-    def tails(run: Run) -> list[float]:
-        sums = total(run)
-        return [tail(sums, *span) for span in TAILS]
 
-    yield from table(f"{name}, growth per slot", runs, columns, tails, "% of a slot", rows=rows)
+def _slope(total: Callable[[Run], Floats], start: int, end: int, run: Run) -> float:
+    return measures.tail(total(run), start, end)

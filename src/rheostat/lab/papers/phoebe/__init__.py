@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-from rheostat.lab.papers.parallel import Progress
+from functools import partial
+
+from rheostat.lab.papers.conclusion import far_cells
 from rheostat.lab.papers.phoebe import paper
-from rheostat.lab.papers.phoebe.conclusions import checks, findings
-from rheostat.lab.papers.phoebe.figures import drawings
-from rheostat.lab.papers.phoebe.runs import FULL, PROMISE, QUICK, Found, run_all
-from rheostat.lab.papers.phoebe.tables import (
-    SUITE,
-    latencies,
-    prediction,
-    resources,
-    sensitivity,
-    simulator,
-    table_2,
-    targets,
-)
-from rheostat.lab.papers.result import Cell, Result
+from rheostat.lab.papers.phoebe.conclusions import CONCLUSIONS, cause
+from rheostat.lab.papers.phoebe.figures import figures
+from rheostat.lab.papers.phoebe.runs import PROMISE, Found, Size, gather, parts
+from rheostat.lab.papers.phoebe.tables import experiments, simulator
+from rheostat.lab.papers.suite import Suite
 
 
-def reproduce(quick: bool, progress: Progress) -> Result:
-    """Run the comparison and set it beside the paper's."""
-    return result(run_all(QUICK if quick else FULL, progress))
-
-
-def result(found: Found) -> Result:
-    """Make tables, conclusions and figures of the runs."""
-    cells: list[Cell] = [*simulator(found)]
-    for name in paper.EXPERIMENTS:
-        for table in (table_2, targets, prediction, resources, latencies, sensitivity):
-            cells += table(found, name)
-    size = found.size
+def notes(found: Found) -> tuple[str, ...]:
+    """Return what a reader of the tables has to know."""
     ms = max(run.decision_ms for runs in found.experiments.values() for each in runs.values() for run in each)
-    notes = (
-        f"{size.seeds} seeds, their median in every cell; the paper takes the median of five runs. Six hours, eight "
-        "failures at 1200 + 2743 k seconds, as in the recordings.",
+    return (
+        f"{found.size.seeds} seeds, their median in every cell; the paper takes the median of five runs. Six hours, "
+        "eight failures at 1200 + 2743 k seconds, as in the recordings.",
         "The plant is CALIBRATION.md's, fitted on the recorded runs of TSW at fixed sizes: these cells are marked.",
         "Recovery as displayed is the paper's way: from latencies shown about a minute late. By source offsets "
         "it ends when the backlog is back to normal. 360 s stands for 6m+.",
@@ -46,5 +29,18 @@ def result(found: Found) -> Result:
         "all cases at every moment; who is below 1 does not. Changing at every moment is a bound for nobody to run at.",
         f"The slowest policy takes {ms:.1f} ms per decision, on the mean, with its forecast.",
     )
-    title = "Phoebe: anticipating the load, and how long a failure takes"
-    return Result(SUITE, title, tuple(cells), tuple(checks(cells)), tuple(findings(cells)), notes, drawings(found))
+
+
+SUITE = Suite(
+    name="phoebe",
+    title="Phoebe: anticipating the load, and how long a failure takes",
+    quick=Size(1, False),
+    full=Size(5, True),
+    parts=parts,
+    gather=gather,
+    tables=(simulator, experiments),
+    conclusions=CONCLUSIONS,
+    findings=partial(far_cells, cause=cause),
+    figures=figures,
+    notes=notes,
+)

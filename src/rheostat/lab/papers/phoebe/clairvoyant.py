@@ -14,7 +14,8 @@ from statistics import NormalDist
 import numpy as np
 
 from rheostat.lab.papers.phoebe.paper import TARGET_S
-from rheostat.lab.papers.phoebe.play import DURATION_S, Experiment, Floats, experiment
+from rheostat.lab.papers.phoebe.play import Experiment, experiment
+from rheostat.lab.papers.phoebe.recordings import DURATION_S, Floats
 from rheostat.model.recovery import Course, recovery_time_s
 from rheostat.policy.phoebe.ahead import needed_later_per_s
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from rheostat.lab.papers.conclusion import UNKNOWN, Conclusion, at_least, at_most, each, less, pairs
 from rheostat.lab.papers.phoebe import paper
 from rheostat.lab.papers.phoebe.runs import PROMISE
-from rheostat.lab.papers.phoebe.tables import COLUMNS, SHOWN, SUITE
-from rheostat.lab.papers.result import Cell, Check, Finding
+from rheostat.lab.papers.phoebe.tables import COLUMNS, SHOWN
+from rheostat.lab.papers.table import Cell, places
 
-WITHIN = 0.1
 COMPARABLE = 1.25
 """Phoebe's recovery times are comparable with static 24's up to this ratio, on the mean."""
 MOSTLY = 5
 """Of eight failures."""
 OVER_CLAIRVOYANT, PREDICTION = 1.08, 5.0
 """Our own goals: slot-seconds over the clairvoyant with as many changes, and per cent of error."""
-
-At = Mapping[tuple[str, str, str], Cell]
 
 DISPLAY = "a shown recovery time contains a display lag of a minute, and when a job resumes is random (sd 8 s)"
 UNSTUCK = (
@@ -46,90 +44,103 @@ CAUSES: Mapping[tuple[str, str], str] = {
         "what the paper's error is of is not said; logged decisions of its recorded runs are 10 to 43 % off one by one"
     ),
 }
-UNKNOWN = "not explained"
 
 
-def checks(cells: Sequence[Cell]) -> Iterator[Check]:
-    """Yield the paper's conclusions, and our own goals, experiment by experiment."""
-    at: At = {(cell.table, cell.row, cell.column): cell for cell in cells}
-    for name in paper.EXPERIMENTS:
-        title = paper.TITLES[name]
-        yield from _recovery(at, name, title)
-        yield from _cost(at, name, title)
-        yield from _ours(at, title, name)
-
-
-def _row(at: At, table: str, row: str) -> list[float]:
-    return [at[table, row, column].ours for column in COLUMNS]
-
-
-def _recovery(at: At, name: str, title: str) -> Iterator[Check]:
+def _recovery(title: str) -> Iterator[Conclusion]:
     table = f"II {title}, {SHOWN}"
-    ours, all24 = _row(at, table, paper.PHOEBE), _row(at, table, paper.S24)
-    ratio = sum(ours) / sum(all24)
-    told = f"{ratio:.2f} times static 24's on the mean"
-    sentence = "Phoebe recovers at any load, comparably with 24 fixed workers"
-    cause = "an evaluation just before a rise, at a small D, leaves it short once"
-    yield Check(table, sentence, ratio <= COMPARABLE and max(ours) < paper.LONG_S, told, cause)
+    yield Conclusion(
+        table, "Phoebe recovers at any load, comparably with 24 fixed workers",
+        places(table, (paper.PHOEBE, paper.S24), COLUMNS),
+        lambda *cells: _ratio(cells) <= COMPARABLE and max(ours.ours for ours, _ in pairs(cells)) < paper.LONG_S,
+        lambda *cells: f"{_ratio(cells):.2f} times static 24's on the mean",
+        "an evaluation just before a rise, at a small D, leaves it short once",
+    )  # fmt: skip
     for row in (paper.S4, paper.REACTIVE, paper.TWRES):
-        late = sum(value >= paper.LONG_S for value in _row(at, table, row))
-        told = f"{late} of 8 failures take six minutes or more"
-        yield Check(table, f"{row} is short of resources and recovers poorly", late >= MOSTLY, told, UNSTUCK)
-    late = sum(value >= paper.LONG_S for value in _row(at, table, paper.S12))
-    yield Check(table, f"{paper.S12} fails above a certain load only", 0 < late < MOSTLY, f"{late} of 8")
-    table = f"{title}, latency"
-    shares = {row: at[table, row, "% near the best"].ours for row in paper.ROWS}
-    best = sorted((row for row in shares if row != paper.OURS), key=lambda row: -shares[row])
-    told = ", ".join(f"{row} {shares[row]:.0f} %" for row in best[:3])
-    holds = best[:2] == [paper.S24, paper.PHOEBE]
-    yield Check(table, "static 24 has the best latencies, Phoebe the second best", holds, told)
+        yield Conclusion(
+            table, f"{row} is short of resources and recovers poorly", places(table, [row], COLUMNS),
+            lambda *cells: _late(cells) >= MOSTLY,
+            lambda *cells: f"{_late(cells)} of 8 failures take six minutes or more", UNSTUCK,
+        )  # fmt: skip
+    yield Conclusion(
+        table, f"{paper.S12} fails above a certain load only", places(table, [paper.S12], COLUMNS),
+        lambda *cells: 0 < _late(cells) < MOSTLY, lambda *cells: f"{_late(cells)} of 8",
+    )  # fmt: skip
+    table, others = f"{title}, latency", (row for row in paper.ROWS if row != paper.OURS)
+    yield Conclusion(
+        table, "static 24 has the best latencies, Phoebe the second best", places(table, others, ["% near the best"]),
+        lambda *shares: [cell.row for cell in _best(shares)[:2]] == [paper.S24, paper.PHOEBE],
+        lambda *shares: each("{0.row} {0:.0f} %")(*_best(shares)[:3]),
+    )  # fmt: skip
 
 
-def _cost(at: At, name: str, title: str) -> Iterator[Check]:
-    table = f"{title}, resources saved against static 24"
+def _ratio(cells: Sequence[Cell]) -> float:
+    """Return the recovery times of one row over those of another."""
+    return sum(ours.ours for ours, _ in pairs(cells)) / sum(theirs.ours for _, theirs in pairs(cells))
+
+
+def _late(cells: Sequence[Cell]) -> int:
+    return sum(cell.ours >= paper.LONG_S for cell in cells)
+
+
+def _best(shares: Sequence[Cell]) -> list[Cell]:
+    return sorted(shares, key=lambda cell: -cell.ours)
+
+
+def _cost(name: str, title: str) -> Iterator[Conclusion]:
+    table, printed = f"{title}, resources saved against static 24", paper.SAVING[name]
     for row in (paper.PHOEBE, paper.OURS):
-        saved, printed = at[table, row, "saved"].ours, paper.SAVING[name]
-        told = f"{saved:.1f} %, paper {printed:g} %"
-        yield Check(table, f"{row} saves at least what the paper's Phoebe does", saved >= printed, told, D_DIFFERS)
-    profiled = at[table, paper.PHOEBE, "with profiling"].ours
-    told = f"{profiled:.0f} %, paper {paper.SAVING_PROFILED[name]:g} %"
-    yield Check(table, "profiling is bought back within six hours", profiled > 0, told, PROFILE_COST)
+        yield Conclusion(
+            table, f"{row} saves at least what the paper's Phoebe does", places(table, [row], ["saved"]),
+            at_least(printed), f"{{:.1f}} %, paper {printed:g} %", D_DIFFERS,
+        )  # fmt: skip
+    yield Conclusion(
+        table, "profiling is bought back within six hours", places(table, [paper.PHOEBE], ["with profiling"]),
+        lambda saved: saved.ours > 0, f"{{:.0f}} %, paper {paper.SAVING_PROFILED[name]:g} %", PROFILE_COST,
+    )  # fmt: skip
 
 
-def _ours(at: At, title: str, name: str) -> Iterator[Check]:
-    table = f"{title}, prediction error of recovery"
-    off = at[table, f"{paper.OURS}, by offsets", "median run"].ours
-    nobody, best = (at[table, "All known but the downtime drawn", c].ours for c in ("single failures", "median run"))
-    single = at[table, f"{paper.OURS}, by offsets", "single failures"].ours
-    told = (
-        f"{off:.1f} %, who knows all but the downtimes {best:.1f} %; failure by failure {single:.1f} and {nobody:.1f} %"
-    )
-    sentence = f"{paper.OURS}: predictions before a failure are within {PREDICTION:g} %, in the run in the middle"
-    yield Check(table, sentence, off <= PREDICTION, told, "downtimes scatter by an eighth, and few seeds show it")
+def _ours(name: str, title: str) -> Iterator[Conclusion]:
+    table, ours = f"{title}, prediction error of recovery", f"{paper.OURS}, by offsets"
+    yield Conclusion(
+        table, f"{paper.OURS}: predictions before a failure are within {PREDICTION:g} %, in the run in the middle",
+        places(table, (ours, "All known but the downtime drawn"), ("median run", "single failures")),
+        lambda off, *others: off.ours <= PREDICTION,
+        "{0:.1f} %, who knows all but the downtimes {2:.1f} %; failure by failure {1:.1f} and {3:.1f} %",
+        "downtimes scatter by an eighth, and few seeds show it",
+    )  # fmt: skip
     table = f"{title}, targets of {paper.TARGET_S:g} s"
-    share = at[table, paper.OURS, "missed"].ours
-    told = f"{share:.1f} % of all failures that 24 workers would have been done with in time"
-    sentence = f"{paper.OURS} misses at most the {100 * (1 - PROMISE):.0f} % that are not promised"
-    yield Check(table, sentence, share <= 100 * (1 - PROMISE) + 1e-9, told, "failures that fall into a change")
+    yield Conclusion(
+        table, f"{paper.OURS} misses at most the {100 * (1 - PROMISE):.0f} % that are not promised",
+        places(table, [paper.OURS], ["missed"]), at_most(100 * (1 - PROMISE) + 1e-9),
+        "{:.1f} % of all failures that 24 workers would have been done with in time",
+        "failures that fall into a change",
+    )  # fmt: skip
     table = f"{title}, slot-seconds over the clairvoyant's"
-    over = at[table, paper.OURS, "no more changes than the method"].ours
-    free = at[table, paper.OURS, "changes at every moment"].ours
-    told = f"{over:.3f}; {free:.2f} of one that may change at every moment"
-    sentence = (
-        f"{paper.OURS} uses at most {OVER_CLAIRVOYANT:g} times the clairvoyant's slot-seconds for as many changes"
-    )
-    yield Check(table, sentence, over <= OVER_CLAIRVOYANT, told, "it learns downtimes and does not know turning points")
-    mine, theirs = (at[f"II {title}, changes", row, "changes"].ours for row in (paper.OURS, paper.PHOEBE))
-    told = f"{mine:g}, {paper.PHOEBE} {theirs:g} (printed: {paper.CHANGES[name][paper.PHOEBE]:g})"
-    cause = "on a steep wave Phoebe's uptime rule skips changes that keeping the promise needs"
-    yield Check(f"II {title}, changes", f"{paper.OURS} changes less often than Phoebe", mine < theirs, told, cause)
+    yield Conclusion(
+        table,
+        f"{paper.OURS} uses at most {OVER_CLAIRVOYANT:g} times the clairvoyant's slot-seconds for as many changes",
+        places(table, [paper.OURS], ("no more changes than the method", "changes at every moment")),
+        lambda over, free: over.ours <= OVER_CLAIRVOYANT, "{:.3f}; {:.2f} of one that may change at every moment",
+        "it learns downtimes and does not know turning points",
+    )  # fmt: skip
+    table = f"II {title}, changes"
+    yield Conclusion(
+        table, f"{paper.OURS} changes less often than Phoebe",
+        places(table, (paper.OURS, paper.PHOEBE), ["changes"]), less,
+        f"{{:g}}, {paper.PHOEBE} {{:g}} (printed: {paper.CHANGES[name][paper.PHOEBE]:g})",
+        "on a steep wave Phoebe's uptime rule skips changes that keeping the promise needs",
+    )  # fmt: skip
 
 
-def findings(cells: Sequence[Cell]) -> Iterator[Finding]:
-    """Yield every cell that is more than 10 % off, with its cause."""
-    for cell in cells:
-        assert cell.suite == SUITE
-        if cell.off(WITHIN):
-            what = cell.table.split(", ", 1)[1]
-            cause = "within what the seeds differ by" if cell.inside else CAUSES.get((what, cell.row), UNKNOWN)
-            yield Finding(cell.table, cell.beside(), cause)
+CONCLUSIONS = tuple(
+    conclusion
+    for name, title in paper.TITLES.items()
+    for conclusion in (*_recovery(title), *_cost(name, title), *_ours(name, title))
+)
+"""The paper's, and our own goals, experiment by experiment."""
+
+
+def cause(cell: Cell) -> str:
+    """Return why a cell is far from the paper's."""
+    what = cell.table.split(", ", 1)[1]
+    return "within what the seeds differ by" if cell.inside else CAUSES.get((what, cell.row), UNKNOWN)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
 
-from rheostat.lab.papers.bars import LEGEND
+from rheostat.lab.papers.charts import chart, curve
 from rheostat.lab.papers.phoebe import paper
-from rheostat.lab.papers.phoebe.play import DURATION_S, Run, experiment
-from rheostat.lab.papers.phoebe.recorded import RECORDED_EVERY_S
+from rheostat.lab.papers.phoebe.play import Run, experiment
+from rheostat.lab.papers.phoebe.recordings import DURATION_S, RECORDED_EVERY_S
 from rheostat.lab.papers.phoebe.runs import Found
 from rheostat.lab.papers.result import Drawing
-from rheostat.report.drawing import GREY, MARGIN, Figure, Panel, TimeAxis, Trace, base, grid, line, pens, stack
+from rheostat.lab.papers.table import Cell
+from rheostat.report.drawing import GREY, Figure, Panel, TimeAxis, line, pens, stack
 
 POINTS = 200
 """Of a distribution."""
@@ -20,7 +21,7 @@ THIN = 12
 """Every so many-th of the points five seconds apart is drawn: one per minute."""
 
 
-def drawings(found: Found) -> tuple[Drawing, ...]:
+def figures(found: Found, cells: Sequence[Cell]) -> list[Drawing]:
     """Return all figures."""
     drawn = []
     for name, letters in ((paper.TSW, "ace"), (paper.YSB, "bdf")):
@@ -33,7 +34,7 @@ def drawings(found: Found) -> tuple[Drawing, ...]:
             ),
             Drawing(f"{used}: resources used", sums(found, name), "The first seed, without profiling."),
         ]
-    return tuple(drawn)
+    return drawn
 
 
 def workers(found: Found, name: str) -> Figure:
@@ -57,33 +58,22 @@ def distributions(found: Found, name: str) -> Figure:
         values = np.quantile(np.concatenate([run.latency_s for run in runs]), shares)
         return [round(float(v), 3) for v in values], [round(float(v), 4) for v in shares]
 
-    data = []
-    for row, (x, y) in ((row, points(found.experiments[name][row])) for row in paper.ROWS):
-        data.append(_curve(row, x, y, "%{x:.3~g} s: %{y:.0%}"))
-    axis = {"title": {"text": "latency in seconds"}, "type": "log"}
-    return _chart(data, axis, {"title": {"text": "share below"}, "tickformat": ".0%"})
+    data = [
+        curve(row, *points(found.experiments[name][row]), pen, "%{x:.3~g} s: %{y:.0%}")
+        for row, pen in pens(paper.ROWS).items()
+    ]
+    x = {"title": {"text": "latency in seconds"}, "type": "log", "linecolor": GREY}
+    return chart(data, x, {"title": {"text": "share below"}, "tickformat": ".0%"})
 
 
 def sums(found: Found, name: str) -> Figure:
     """Return the slot-seconds used so far, as a share of static 24's whole run."""
     whole = 24.0 * DURATION_S
     data = []
-    for row in paper.ROWS:
+    for row, pen in pens(paper.ROWS).items():
         used = np.cumsum(found.experiments[name][row][0].workers) * RECORDED_EVERY_S / whole
         hours = np.arange(len(used)) * RECORDED_EVERY_S / 3600.0
         x, y = ([round(float(v), 4) for v in each[:: 5 * THIN]] for each in (hours, used))
-        data.append(_curve(row, x, y, "%{y:.0%}"))
-    return _chart(data, {"title": {"text": "hours"}}, {"title": {"text": "of static 24"}, "tickformat": ".0%"})
-
-
-def _curve(row: str, x: list[float], y: list[float], hover: str) -> Trace:
-    pen = pens(paper.ROWS)[row]
-    style = {"color": pen.colour, "dash": pen.dash, "width": pen.width}
-    return {"type": "scatter", "mode": "lines", "name": row, "x": x, "y": y, "line": style, "hovertemplate": hover}
-
-
-def _chart(data: list[Trace], x: Mapping[str, object], y: Mapping[str, object]) -> Figure:
-    layout = base(380)
-    layout |= {"xaxis": {**grid(), **x, "linecolor": GREY}, "yaxis": {**grid(), **y}, "legend": LEGEND}
-    layout["margin"] = {**MARGIN, "t": 70}
-    return {"data": data, "layout": layout}
+        data.append(curve(row, x, y, pen, "%{y:.0%}"))
+    axis = {"title": {"text": "hours"}, "linecolor": GREY}
+    return chart(data, axis, {"title": {"text": "of static 24"}, "tickformat": ".0%"})

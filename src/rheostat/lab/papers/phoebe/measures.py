@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from statistics import median
 
 import numpy as np
@@ -16,6 +17,8 @@ from rheostat.lab.papers.phoebe.runs import PROMISE, Found, Runs
 
 NEAR_OPTIMAL_S = 1.5
 """A displayed latency up to here is near the best, which is one second."""
+took, shown, said = attrgetter("took_s"), attrgetter("shown_s"), attrgetter("predicted_s")
+"""Of a failure: recovery by source offsets, recovery as displayed, and what the method predicted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +47,6 @@ def errors(runs: Sequence[Run], what: Callable[[Failure], float], said: Callable
             per.append(abs(median(ratios) - 1.0))
     means = [sum(column) / len(known) for column in zip(*known, strict=True)]
     return Errors(median(per), median([abs(p / m - 1.0) for p, m in known]), abs(means[0] / means[1] - 1.0))
-
-
-def took(failure: Failure) -> float:
-    """Return recovery by source offsets."""
-    return failure.took_s
-
-
-def shown(failure: Failure) -> float:
-    """Return recovery as displayed."""
-    return failure.shown_s
-
-
-def said(failure: Failure) -> float | None:
-    """Return what the method predicted."""
-    return failure.predicted_s
 
 
 def unpredictable(found: Found, name: str, row: str) -> Errors:

@@ -7,30 +7,26 @@ paper. The testbed of Top Speed is the profile-only plant: the recorded profile 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rheostat.control.controller import IMMEDIATE, Controller
-from rheostat.engine.simulated import Fleet, FleetClock, Plant
-from rheostat.engine.testbed.loads import Load, Sine, Trace
+from rheostat.engine.simulated import Fleet, Plant
+from rheostat.engine.testbed.loads import Load, Sine
 from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement
 from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.jobs.phoebe import FAILURES_S, top_speed, ysb
-from rheostat.lab.papers.phoebe.recorded import RECORDED_EVERY_S, recovery_s, shown
+from rheostat.lab.papers.phoebe.recordings import DURATION_S, RECORDED_EVERY_S, Floats, displayed, recovery_s, vehicles
+from rheostat.lab.papers.play import Player, by_method, look_after
 from rheostat.planner.profiling import Profiling, profiled
 from rheostat.policy.phoebe.outage import PREDICTED
 from rheostat.ports import Policy
 
-Floats = NDArray[np.float64]
-
-DURATION_S = 21_600
 STEP_S = 30
 """Seconds between two looks of a controller."""
 CAUGHT_UP_S = 1.0
@@ -52,8 +48,7 @@ class Experiment:
 def experiment(name: str, folder: Path) -> Experiment:
     """Return TSW on the vehicles' trace, or YSB on the noisy sine."""
     if name == "tsw":
-        vehicles = Trace(file=str(folder / "traces" / "vehicles_6h.csv"), scale=5.0, delay_s=10.0)
-        return Experiment(name, top_speed(), top_speed(1.0), vehicles)
+        return Experiment(name, top_speed(), top_speed(1.0), vehicles(folder))
     return Experiment(name, ysb(), ysb(), Sine(100e3, 100e3, 7200.0, noise=0.1))
 
 
@@ -111,25 +106,20 @@ def play(name: str, folder: Path, methods: Sequence[Method], seeds: Sequence[int
     """Run methods x seeds for six hours."""
     chosen = experiment(name, folder)
     runs = [(method, seed) for method in methods for seed in seeds]
-    start = [Allocation({"job": method.workers}) for method, _ in runs]
-    fleet = Fleet(
-        chosen.plant,
-        [chosen.load] * len(runs),
-        [seed for _, seed in runs],
-        start=start,
-        failures_s=FAILURES_S,
-        trace=True,
-    )
-    players = [_Player(fleet, r, method, seed, profile(name, folder)) for r, (method, seed) in enumerate(runs)]
+    loads, start = [chosen.load] * len(runs), [Allocation({"job": method.workers}) for method, _ in runs]
+    seeded = [seed for _, seed in runs]
+    fleet = Fleet(chosen.plant, loads, seeded, start=start, failures_s=FAILURES_S, trace=True)
+    players = {
+        r: _Predictor(fleet, r, method.make(), seed, profile(name, folder))
+        for r, (method, seed) in enumerate(runs)
+        if method.make is not None
+    }
     while fleet.now < DURATION_S:
-        fleet.advance(STEP_S)
-        for player in players:
-            player.look()
+        look_after(fleet, players.values(), STEP_S)
     trace = fleet.trace()
-    found: dict[str, list[Run]] = {method.name: [] for method in methods}
-    for r, (method, _) in enumerate(runs):
-        found[method.name].append(players[r].result({key: rows[:, r] for key, rows in trace.items()}))
-    return found
+    traces = ({key: rows[:, [r]] for key, rows in trace.items()} for r in range(len(runs)))
+    results = (_result(fleet.plant, players.get(r), rows) for r, rows in enumerate(traces))
+    return by_method((method.name for method, _ in runs), results)
 
 
 def away_s(up: Floats, failure_s: float) -> float:
@@ -153,31 +143,24 @@ def caught_up_s(lag_s: Floats, failure_s: float, noticed_s: float, limit_s: floa
     return float(noticed + behind[0] + back[0]) if len(back) else limit_s
 
 
-class _Player:
-    """One replica with its controller, if it has one."""
+class _Predictor(Player):
+    """One replica with its controller, and what it said last before each failure."""
 
-    def __init__(self, fleet: Fleet, replica: int, method: Method, seed: int, known: Sequence[Measurement]) -> None:
-        self.fleet, self.replica, self.method = fleet, replica, method
-        self.controller: Controller[Any] | None = None
-        self.changes = 0
-        self.predicted: float | None = None
-        self.at_failure: list[float | None] = []
-        self.ms: list[float] = []
-        if method.make is None:
-            return
-        policy, journal = method.make(), MemoryJournal()
+    def __init__(
+        self, fleet: Fleet, replica: int, policy: Policy[Any], seed: int, known: Sequence[Measurement]
+    ) -> None:
+        journal = MemoryJournal()
         if "profile" in policy.options():
             lease = journal.acquire(fleet.spec.name, "profiling", 60.0)
             journal.append(lease, 0, list(known))
             journal.release(lease)
-        pace = replace(IMMEDIATE, snapshot_every=10**6)
-        self.controller = Controller(fleet.engine(replica), policy, journal, FleetClock(fleet), seed=seed, pace=pace)
-        self.controller.start()
+        super().__init__(fleet, replica, policy, seed, journal=journal)
+        self.changes = 0
+        self.predicted: float | None = None
+        self.at_failure: list[float | None] = []
+        self.ms: list[float] = []
 
     def look(self) -> None:
-        """Take one step, and note what it said last before each failure."""
-        if self.controller is None:
-            return
         due = [at for at in FAILURES_S if at <= self.fleet.now]
         while len(self.at_failure) < len(due):
             self.at_failure.append(self.predicted)
@@ -187,28 +170,25 @@ class _Player:
         if PREDICTED in step.decision.evidence:
             self.predicted = step.decision.evidence[PREDICTED]
 
-    def result(self, trace: Mapping[str, Floats]) -> Run:
-        """Read the run's failures off what really happened."""
-        displayed = shown(trace["latency_s"][:, None], 60, 5)[:, 0]
-        failures = []
-        for k, at in enumerate(FAILURES_S):
-            failures.append(
-                Failure(
-                    at,
-                    float(trace["load_per_s"][int(at) - 30 : int(at) + 30].mean()),
-                    caught_up_s(trace["lag_s"], at, self.fleet.plant.failure.detected_after_s),
-                    away_s(trace["up"], at),
-                    recovery_s(displayed, 1.0, at),
-                    int(trace["slots"][int(at)]),
-                    self.at_failure[k] if k < len(self.at_failure) else None,
-                )
-            )
-        return Run(
-            self.changes,
-            float(trace["slots"].sum()),
-            tuple(failures),
-            displayed[::RECORDED_EVERY_S],
-            shown(shown(trace["throughput_per_s"][:, None], 30, 0), 60, 5)[::RECORDED_EVERY_S, 0],
-            trace["slots"][::RECORDED_EVERY_S],
-            float(np.mean(self.ms)) if self.ms else 0.0,
+
+def _result(plant: Plant, player: _Predictor | None, trace: Mapping[str, Floats]) -> Run:
+    """Read a run's failures off what really happened."""
+    metrics = {name: rows[:, 0] for name, rows in displayed(trace).items()}
+    load, lag, up, slots = (trace[name][:, 0] for name in ("load_per_s", "lag_s", "up", "slots"))
+    said = player.at_failure if player is not None else []
+    failures = tuple(
+        Failure(
+            at,
+            float(load[int(at) - 30 : int(at) + 30].mean()),
+            caught_up_s(lag, at, plant.failure.detected_after_s),
+            away_s(up, at),
+            recovery_s(metrics["latency"], 1.0, at),
+            int(slots[int(at)]),
+            said[k] if k < len(said) else None,
         )
+        for k, at in enumerate(FAILURES_S)
+    )
+    every_5_s = (rows[::RECORDED_EVERY_S] for rows in (metrics["latency"], metrics["throughput"], slots))
+    latency_s, throughput_per_s, workers = every_5_s
+    changes, ms = (0, 0.0) if player is None else (player.changes, float(np.mean(player.ms)))
+    return Run(changes, float(slots.sum()), failures, latency_s, throughput_per_s, workers, ms)

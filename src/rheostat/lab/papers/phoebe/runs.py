@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from rheostat.lab.data import data_folder
-from rheostat.lab.papers.parallel import Progress, Task, run_tasks
+from rheostat.lab.papers.parallel import Task
 from rheostat.lab.papers.phoebe import paper
 from rheostat.lab.papers.phoebe.play import Method, Run, play, profile
 from rheostat.policy.hpa import HPA
@@ -29,9 +29,6 @@ class Size:
     seeds: int
     unrefreshed: bool
     """Whether Phoebe is also run with a profile that is never corrected."""
-
-
-FULL, QUICK = Size(5, True), Size(1, False)
 
 
 @dataclass(frozen=True)
@@ -75,17 +72,21 @@ def run_group(name: str, group: int, size: Size, folder: Path) -> tuple[Runs, fl
     return play(name, folder, methods(size)[group], range(size.seeds)), cost
 
 
-def run_all(size: Size, progress: Progress, workers: int | None = None) -> Found:
-    """Run everything; one experiment after the other in turn, so that a process that has a profile uses it again."""
+def parts(size: Size) -> list[Task]:
+    """Return what is run; experiments take turns, so that a process that has a profile uses it again."""
     folder = data_folder()
     groups = range(len(methods(size)))
-    tasks: list[Task] = [
+    return [
         (f"{name} {group}", run_group, (name, group, size, folder)) for group in groups for name in paper.EXPERIMENTS
     ]
-    done: dict[str, tuple[Runs, float]] = run_tasks(tasks, progress, workers)
+
+
+def gather(size: Size, done: Mapping[str, tuple[Runs, float]]) -> Found:
+    """Return the runs by experiment and method."""
+    groups = range(len(methods(size)))
     return Found(
         size,
-        folder,
+        data_folder(),
         {name: {k: v for g in groups for k, v in done[f"{name} {g}"][0].items()} for name in paper.EXPERIMENTS},
         {name: done[f"{name} 0"][1] for name in paper.EXPERIMENTS},
     )

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from rheostat.lab.papers.parallel import Progress
-from rheostat.lab.papers.result import Result
-from rheostat.lab.papers.streambed.conclusions import checks, findings
-from rheostat.lab.papers.streambed.figures import drawings
-from rheostat.lab.papers.streambed.runs import FULL, QUICK, Found, run_all
-from rheostat.lab.papers.streambed.tables import SUITE, extrapolation, figure_9, figure_10, figure_11, table_3, table_4
+from functools import partial
+
+from rheostat.lab.papers.conclusion import far_cells
+from rheostat.lab.papers.streambed.conclusions import CONCLUSIONS, cause, describe
+from rheostat.lab.papers.streambed.figures import figures
+from rheostat.lab.papers.streambed.runs import Found, Size, gather, parts
+from rheostat.lab.papers.streambed.tables import extrapolation, figure_9, figure_10, figure_11, table_3, table_4
+from rheostat.lab.papers.suite import Suite
 
 
-def reproduce(quick: bool, progress: Progress) -> Result:
-    """Run the comparison and set it beside the paper's."""
-    return result(run_all(QUICK if quick else FULL, progress))
-
-
-def result(found: Found) -> Result:
-    """Make tables, conclusions and figures of the runs."""
-    cells = (
-        *table_3(found), *table_4(found), *extrapolation(found),
-        *figure_9(found), *figure_10(found), *figure_11(found),
-    )  # fmt: skip
+def notes(found: Found) -> tuple[str, ...]:
+    """Return what a reader of the tables has to know."""
     size = found.size
     here = any(measured.estimates for measured in found.recorded.values())
-    notes = (
+    return (
         f"{size.seeds} explorations per query and way, {size.budgets} of Figure 9's sixteen budgets; the paper shows "
         "one exploration.",
         "The simulated queries' curves were fitted on the small recorded runs (CALIBRATION.md), not on any cell here. "
@@ -35,12 +28,18 @@ def result(found: Found) -> Result:
         "Recorded measurements: read in place from shared/data/streambed." if here else "The recorded measurements are "
         "not here ($RHEOSTAT_DATA): tables from them are missing.",
     )  # fmt: skip
-    return Result(
-        SUITE,
-        "StreamBed: capacity planning from a small testbed",
-        cells,
-        tuple(checks(cells)),
-        tuple(findings(cells)),
-        notes,
-        drawings(found, cells),
-    )
+
+
+SUITE = Suite(
+    name="streambed",
+    title="StreamBed: capacity planning from a small testbed",
+    quick=Size(1, 3),
+    full=Size(6, 16),
+    parts=parts,
+    gather=gather,
+    tables=(table_3, table_4, extrapolation, figure_9, figure_10, figure_11),
+    conclusions=CONCLUSIONS,
+    findings=partial(far_cells, cause=cause, describe=describe),
+    figures=figures,
+    notes=notes,
+)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from itertools import product
 
-from rheostat.lab.papers.result import Cell, Check, Finding
+from rheostat.lab.papers.conclusion import UNKNOWN, Conclusion, at_least, each, less
 from rheostat.lab.papers.streambed import paper
 from rheostat.lab.papers.streambed.paper import QUERIES, SIMPLE_QUERIES
-from rheostat.lab.papers.streambed.tables import NEVER, RECORDED, SIMULATED
+from rheostat.lab.papers.streambed.tables import CHOOSES, NEVER, RECORDED, SIMULATED
+from rheostat.lab.papers.table import Cell, places
 
-WITHIN = 0.1
-At = Mapping[tuple[str, str, str], Cell]
-
+BOTH = (paper.OURS, paper.RULE)
 CHANCE = (
     "noise, failed runs and the budgets that expected improvement happens to pick decide which family tests best: over "
     "seeds the rule takes all three of them"
@@ -40,104 +40,81 @@ CAUSES: Mapping[str, str] = {
 }
 
 
-def checks(cells: Sequence[Cell]) -> Iterator[Check]:
-    """Yield the paper's conclusions, and those of our own way beside it."""
-    at = {(cell.table, cell.row, cell.column): cell for cell in cells}
-    yield from _recorded(at)
-    yield from _estimates(at)
-    yield from _plans(at)
-    yield from _verified(at)
-
-
-def _recorded(at: At) -> Iterator[Check]:
+def _recorded() -> Iterator[Conclusion]:
     for query, asked in QUERIES.items():
-        gb = max(asked.gb)
-        cell = at.get((f"IV, {gb:g} GB{RECORDED}", paper.FAMILY, query))
-        if cell is None or cell.paper is None:
-            continue
-        told = f"{cell.ours:.0f} slots, paper {cell.paper:.0f}"
-        sentence = (
-            f"{query}: the paper's family, fitted to its recorded measurements, gives Table IV's slots within 2 %"
-        )
-        cause = "the artifact's rows of q5 give another intercept than Table III"
-        yield Check("IV", sentence, abs(cell.ours / cell.paper - 1) <= 0.02, told, cause)
-    rule = [at[f"III{RECORDED}", "the rule chooses the paper's family", q].ours for q in QUERIES if _has(at, q)]
-    if rule:
-        told = f"{sum(rule):.0f} of {len(rule)} queries"
-        yield Check("III", "on the recorded runs the rule chooses the paper's families", sum(rule) == 5, told, CHANCE)
+        yield Conclusion(
+            "IV",
+            f"{query}: the paper's family, fitted to its recorded measurements, gives Table IV's slots within 2 %",
+            places(f"IV, {max(asked.gb):g} GB{RECORDED}", [paper.FAMILY], [query]),
+            lambda cell: abs(cell.ours / cell.paper - 1) <= 0.02, "{0:.0f} slots, paper {0.paper:.0f}",
+            "the artifact's rows of q5 give another intercept than Table III", optional=True,
+        )  # fmt: skip
+    yield Conclusion(
+        "III", "on the recorded runs the rule chooses the paper's families",
+        places(f"III{RECORDED}", [CHOOSES], QUERIES), at_least(1.0),
+        lambda *same: f"{sum(cell.ours for cell in same):.0f} of {len(same)} queries", CHANCE, optional=True,
+    )  # fmt: skip
 
 
-def _has(at: At, query: str) -> bool:
-    return (f"III{RECORDED}", "the rule chooses the paper's family", query) in at
-
-
-def _estimates(at: At) -> Iterator[Check]:
-    for what in ("sustained at 100 %", "failing at 150 %"):
-        for way in (paper.DICHOTOMIC, paper.SEQUENTIAL):
-            shares = {q: at[f"Figure 9, {what}", way, q].ours for q in SIMPLE_QUERIES}
-            told = ", ".join(f"{q} {share:.0%}" for q, share in shares.items())
-            sentence = f"{way}: estimates of q1, q2 and q11 are {what}, nine in ten at least"
-            yield Check("Figure 9", sentence, min(shares.values()) >= 0.9, told, NOISE)
+def _estimates() -> Iterator[Conclusion]:
+    for what, way in product(("sustained at 100 %", "failing at 150 %"), (paper.DICHOTOMIC, paper.SEQUENTIAL)):
+        yield Conclusion(
+            "Figure 9", f"{way}: estimates of q1, q2 and q11 are {what}, nine in ten at least",
+            places(f"Figure 9, {what}", [way], SIMPLE_QUERIES), at_least(0.9), each("{0.column} {0:.0%}"), NOISE,
+        )  # fmt: skip
     for query in QUERIES:
-        slow, fast = (at["Figure 9, minutes per estimate", way, query].ours for way in ("StreamBed", "auto"))
-        told = f"{fast:.1f} against {slow:.1f} minutes"
-        sentence = f"{query}: our estimator takes at least 30 % less time"
-        yield Check("Figure 9", sentence, fast <= 0.7 * slow, told, GULPS)
+        yield Conclusion(
+            "Figure 9", f"{query}: our estimator takes at least 30 % less time",
+            places("Figure 9, minutes per estimate", BOTH, [query]), lambda fast, slow: fast.ours <= 0.7 * slow.ours,
+            "{:.1f} against {:.1f} minutes", GULPS,
+        )  # fmt: skip
 
 
-def _plans(at: At) -> Iterator[Check]:
-    name = "IV, distance from the slots really needed"
+def _plans() -> Iterator[Conclusion]:
     for query in SIMPLE_QUERIES:
-        theirs, ours = at.get((name, paper.RULE, query)), at.get((name, paper.OURS, query))
-        if theirs is None or ours is None:
-            continue
-        told = f"{ours.ours:.0f} % off against {theirs.ours:.0f} %"
-        yield Check("IV", f"{query}: our plan is nearer to what is needed", ours.ours < theirs.ours, told)
-        yield Check("IV", f"{query}: our plan is within 8 %", ours.ours <= 8.0, told, "few seeds, and their noise")
+        both = places("IV, distance from the slots really needed", BOTH, [query])
+        numbers, cause = "{:.0f} % off against {:.0f} %", "few seeds, and their noise"
+        sentence = f"{query}: our plan is nearer to what is needed"
+        yield Conclusion("IV", sentence, both, less, numbers, optional=True)
+        sentence = f"{query}: our plan is within 8 %"
+        yield Conclusion("IV", sentence, both, lambda ours, theirs: ours.ours <= 8.0, numbers, cause, optional=True)
     for query in ("q5", "q8"):
-        cell = at["IV, share of our intervals that hold the slots really needed", paper.OURS, query]
-        sentence = f"{query}: our interval holds the slots really needed in most runs"
-        yield Check("IV", sentence, cell.ours >= 0.5, f"{cell.ours:.0%} of the runs", UNTOLD)
+        yield Conclusion(
+            "IV", f"{query}: our interval holds the slots really needed in most runs",
+            places("IV, share of our intervals that hold the slots really needed", [paper.OURS], [query]),
+            at_least(0.5), "{:.0%} of the runs", UNTOLD,
+        )  # fmt: skip
     for query in QUERIES:
-        slow, fast = (at["III, minutes", way, query].ours for way in (paper.RULE, paper.OURS))
-        yield Check(
-            "III", f"{query}: our exploration is shorter", fast < slow, f"{fast:.0f} against {slow:.0f} minutes"
-        )
+        both, sentence = places("III, minutes", BOTH, [query]), f"{query}: our exploration is shorter"
+        yield Conclusion("III", sentence, both, less, "{:.0f} against {:.0f} minutes")
 
 
-def _verified(at: At) -> Iterator[Check]:
-    for plan in ("Table IV's slots", f"{paper.OURS}'s plan"):
-        for query in QUERIES:
-            shares = {s: at.get((f"Figure 11, {plan}", s, query)) for s in ("100 %", "120 %", "150 %")}
-            known = {share: cell.ours for share, cell in shares.items() if cell is not None}
-            if len(known) < 3:
-                continue
-            told = ", ".join(f"{share}: {processed:.2f}" for share, processed in known.items())
-            holds = known["100 %"] >= 0.99 and known["150 %"] < 0.99
-            sentence = f"{query}: {plan} sustain 100 % of the request and fail at 150 %"
-            cause = UNTOLD if query in ("q5", "q8") else CURVE
-            yield Check("Figure 11", sentence, holds, told, cause)
+def _verified() -> Iterator[Conclusion]:
+    for plan, query in product(("Table IV's slots", f"{paper.OURS}'s plan"), QUERIES):
+        yield Conclusion(
+            "Figure 11", f"{query}: {plan} sustain 100 % of the request and fail at 150 %",
+            places(f"Figure 11, {plan}", ("100 %", "120 %", "150 %"), [query]),
+            lambda all_, more, half_more: all_.ours >= 0.99 and half_more.ours < 0.99, each("{0.row}: {0:.2f}"),
+            UNTOLD if query in ("q5", "q8") else CURVE, optional=True,
+        )  # fmt: skip
 
 
-def findings(cells: Sequence[Cell]) -> Iterator[Finding]:
-    """Yield every cell that is more than 10 % off, with its cause."""
-    for cell in cells:
-        if not cell.off(WITHIN):
-            continue
-        ours = "never enough" if cell.ours == NEVER else f"{cell.ours:,.4g}"
-        what = f"{cell.row}, {cell.column}: {ours}, paper {cell.paper:,.4g}"
-        cause = CAUSES.get(cell.table, "")
-        if cell.table.startswith("IV") and cell.table.endswith(SIMULATED):
-            cause = UNTOLD if cell.column in ("q5", "q8") else CHANCE
-        elif cell.table.startswith("IV"):
-            bent = cell.row == paper.OURS and cell.column in SIMPLE_QUERIES
-            cause = (
-                BENT
-                if bent
-                else UNTOLD
-                if cell.row == paper.OURS
-                else CHANCE
-                if cell.row == paper.RULE
-                else CAUSES[f"III{RECORDED}"]
-            )
-        yield Finding(cell.table, what, cause or "not explained")
+CONCLUSIONS = (*_recorded(), *_estimates(), *_plans(), *_verified())
+"""The paper's, and those of our own way beside it."""
+
+
+def describe(cell: Cell) -> str:
+    """Say what is ours and what is the paper's."""
+    ours = "never enough" if cell.ours == NEVER else f"{cell:,.4g}"
+    return f"{cell.row}, {cell.column}: {ours}, paper {cell.paper:,.4g}"
+
+
+def cause(cell: Cell) -> str:
+    """Return why a cell is far from the paper's."""
+    if not cell.table.startswith("IV"):
+        return CAUSES.get(cell.table, UNKNOWN)
+    if cell.table.endswith(SIMULATED):
+        return UNTOLD if cell.column in ("q5", "q8") else CHANCE
+    if cell.row == paper.OURS:
+        return BENT if cell.column in SIMPLE_QUERIES else UNTOLD
+    return CHANCE if cell.row == paper.RULE else CAUSES[f"III{RECORDED}"]

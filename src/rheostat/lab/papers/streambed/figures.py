@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from rheostat.lab.papers.bars import bars
-from rheostat.lab.papers.result import Cell, Drawing
+from collections.abc import Sequence
+
+from rheostat.lab.papers.charts import bars
+from rheostat.lab.papers.result import Drawing
 from rheostat.lab.papers.streambed import paper
 from rheostat.lab.papers.streambed.paper import QUERIES
 from rheostat.lab.papers.streambed.runs import Found
+from rheostat.lab.papers.table import Cell
 from rheostat.report.drawing import Pen, pens
 from rheostat.report.plan_page import scaling_figure
 
 
-def drawings(found: Found, cells: tuple[Cell, ...]) -> tuple[Drawing, ...]:
+def figures(found: Found, cells: Sequence[Cell]) -> list[Drawing]:
     """Return all figures."""
     drawn = []
     for query, asked in QUERIES.items():
@@ -32,4 +35,4 @@ def drawings(found: Found, cells: tuple[Cell, ...]) -> tuple[Drawing, ...]:
     shares = {share: Pen(pen.colour) for share, pen in pens(["100 %", "120 %", "150 %"]).items()}
     name = f"Figure 11, {paper.OURS}'s plan"
     drawn.append(Drawing("Figure 11: processed over requested, our plan", bars(cells, name, shares, "share")))
-    return tuple(drawn)
+    return drawn

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +13,13 @@ from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Trial
+from rheostat.job.observation import Observation
 from rheostat.job.plan import Estimate, Plan
 from rheostat.lab.jobs import job
-from rheostat.lab.papers.parallel import Progress, Task, run_tasks
+from rheostat.lab.papers.parallel import Task
 from rheostat.lab.papers.streambed import paper
 from rheostat.lab.papers.streambed.paper import GB, QUERIES
-from rheostat.lab.papers.streambed.recorded import Recorded, recorded
+from rheostat.lab.papers.streambed.recordings import Recorded, recorded
 from rheostat.lab.papers.streambed.truth import Truth
 from rheostat.planner.campaign import OnTestbed, explore
 from rheostat.planner.capacity_estimator import dichotomic, estimate
@@ -31,6 +33,7 @@ from rheostat.planner.sequential_estimator import sequential
 HELD = 0.95
 """q1, q2 and q11 reach at worst 95 % of the expected rate in the paper's replays of ten minutes."""
 REPLAY_S, WARM_S = 600.0, 120.0
+WAYS = (paper.RULE, paper.OURS)
 ESTIMATORS = {paper.DICHOTOMIC: dichotomic, paper.SEQUENTIAL: sequential}
 
 
@@ -41,9 +44,6 @@ class Size:
     seeds: int
     budgets: int
     """Of Figure 9's sixteen per query."""
-
-
-QUICK, FULL = Size(1, 3), Size(6, 16)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,6 @@ class Replayed:
 
     slots: int
     gb: float
-    estimated_per_s: float
     minutes: float
     share: float
     share_150: float
@@ -94,15 +93,19 @@ class Found:
     recorded: Mapping[str, Recorded]
 
 
-def run_all(size: Size, progress: Progress, workers: int | None = None) -> Found:
-    """Run everything."""
+def parts(size: Size) -> list[Task]:
+    """Return what is run, query by query."""
     tasks: list[Task] = []
     for query in QUERIES:
         tasks += [(f"{query} {way} {k}", exploration, (query, way, k)) for way in WAYS for k in range(size.seeds)]
         tasks += [(f"{query} replay {way}", replays, (query, way, size.budgets)) for way in ESTIMATORS]
-    found = run_tasks(tasks, progress, workers)
-    explored = {q: {way: [found[f"{q} {way} {k}"] for k in range(size.seeds)] for way in WAYS} for q in QUERIES}
-    replayed = {q: {way: found[f"{q} replay {way}"] for way in ESTIMATORS} for q in QUERIES}
+    return tasks
+
+
+def gather(size: Size, done: Mapping[str, Any]) -> Found:
+    """Return the runs by query, beside what is really needed and what was recorded."""
+    explored = {q: {way: [done[f"{q} {way} {k}"] for k in range(size.seeds)] for way in WAYS} for q in QUERIES}
+    replayed = {q: {way: done[f"{q} replay {way}"] for way in ESTIMATORS} for q in QUERIES}
     verified = {q: explored[q][paper.OURS][0].verified for q in QUERIES}
     needed = {
         q: {gb: Truth(job(p.job)).slots_for(1.1 * p.rate_per_s, round(1024 * gb)) for gb in p.gb}
@@ -117,9 +120,6 @@ def recorded_or_none(query: str) -> Recorded:
         return recorded(query)
     except InvalidValue:
         return Recorded(job(QUERIES[query].job).spec(), (), ())
-
-
-WAYS = (paper.RULE, paper.OURS)
 
 
 def exploration(query: str, way: str, seed: int) -> Explored:
@@ -160,18 +160,19 @@ def replays(query: str, way: str, count: int) -> list[Replayed]:
         mst = estimate(bed, tasks, feed, asked.phases, ESTIMATORS[way])
         if not mst.usable:
             continue
-        shares = []
-        useful: dict[str, tuple[int, float]] = {}
-        for share in (1.0, 1.5):
-            rate = mst.middle_per_s * share
-            trial = Trial("replay", tasks, (feed.phase(WARM_S, rate), feed.phase(REPLAY_S, rate, True)))
-            window = bed.measure(trial).observation
-            assert window is not None
-            shares.append((window.throughput_per_s or 0.0) / rate)
-            if share == 1.0:
-                useful = {n: (c, window.operator(n).useful_share or 0.0) for n, c in tasks.tasks.items()}
-        found.append(Replayed(slots, gb, mst.middle_per_s, mst.seconds / 60, shares[0], shares[1], useful))
+        share, window = replay(bed, tasks, feed, mst.middle_per_s)
+        share_150, _ = replay(bed, tasks, feed, 1.5 * mst.middle_per_s)
+        useful = {n: (c, window.operator(n).useful_share or 0.0) for n, c in tasks.tasks.items()}
+        found.append(Replayed(slots, gb, mst.seconds / 60, share, share_150, useful))
     return found
+
+
+def replay(bed: SimulatedTestbed, tasks: Allocation, feed: Feed, rate_per_s: float) -> tuple[float, Observation]:
+    """Run an allocation at a rate for ten minutes; return the share that it processes, and the window."""
+    phases = (feed.phase(WARM_S, rate_per_s), feed.phase(REPLAY_S, rate_per_s, True))
+    window = bed.measure(Trial("replay", tasks, phases)).observation
+    assert window is not None
+    return (window.throughput_per_s or 0.0) / rate_per_s, window
 
 
 def verifications(query: str, plan: Plan) -> dict[str, dict[str, float]]:
@@ -184,13 +185,9 @@ def verifications(query: str, plan: Plan) -> dict[str, dict[str, float]]:
     for name, slots in sizes.items():
         tasks = Allocation(dict(bids2(truth.abilities(memory), slots).tasks), memory)
         bed = SimulatedTestbed(plant, 77)
-        found[name] = {}
-        for share in (1.0, 1.2, 1.5):
-            rate = asked.rate_per_s * share
-            phases = (feed.phase(WARM_S, rate), feed.phase(REPLAY_S, rate, True))
-            window = bed.measure(Trial("verify", tasks, phases)).observation
-            assert window is not None
-            found[name][f"{100 * share:.0f} %"] = (window.throughput_per_s or 0.0) / rate
+        found[name] = {
+            f"{100 * share:.0f} %": replay(bed, tasks, feed, asked.rate_per_s * share)[0] for share in (1.0, 1.2, 1.5)
+        }
     return found
 
 

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from rheostat.lab.papers.result import Cell, mean_with_interval
+import numpy as np
+
 from rheostat.lab.papers.streambed import paper
 from rheostat.lab.papers.streambed.paper import QUERIES, SLOTS_PER_MANAGER
-from rheostat.lab.papers.streambed.recorded import table_iv_points
+from rheostat.lab.papers.streambed.recordings import table_iv_points
 from rheostat.lab.papers.streambed.runs import ESTIMATORS, HELD, WAYS, Found, median
+from rheostat.lab.papers.table import Cell, Table
 from rheostat.planner.extrapolation import Points, fitted, selected
 from rheostat.planner.plan import make_plan
 
-SUITE = "streambed"
 NEVER = -1.0
 """Printed where no number of slots is enough."""
 SIMULATED, RECORDED = ", simulated", ", recorded measurements"
+CHOOSES = "the rule chooses the paper's family"
+
+
+def share(of: Iterable[bool]) -> float:
+    """Return the share that is true."""
+    each = [float(one) for one in of]
+    return sum(each) / len(each)
 
 
 def _shown(value: float) -> float:
@@ -28,26 +37,25 @@ def table_3(found: Found) -> Iterator[Cell]:
     for way in WAYS:
         for query, asked in QUERIES.items():
             runs = found.explored[query][way]
-            theirs = way == paper.RULE
-            for name, values, printed, unit in (
-                ("III, calls of the optimizer", [float(r.calls_co) for r in runs], asked.calls_co, ""),
-                ("III, calls of the estimator", [float(len(r.estimates)) for r in runs], asked.calls_ce, ""),
-                ("III, minutes", [r.minutes for r in runs], asked.minutes, "min"),
+            for table, values, printed in (
+                (Table("III, calls of the optimizer"), [float(r.calls_co) for r in runs], asked.calls_co),
+                (Table("III, calls of the estimator"), [float(len(r.estimates)) for r in runs], asked.calls_ce),
+                (Table("III, minutes", "min"), [r.minutes for r in runs], asked.minutes),
             ):
-                ours, low, high = mean_with_interval(values)
-                yield Cell(SUITE, name, way, query, float(printed) if theirs else None, ours, unit, False, low, high)
+                yield table.mean(way, query, values, float(printed) if way == paper.RULE else None)
+    table = Table("III, share of runs that choose the paper's family")
     for query, asked in QUERIES.items():
-        chosen = [float(r.family == asked.family) for r in found.explored[query][paper.RULE]]
-        name = "III, share of runs that choose the paper's family"
-        yield Cell(SUITE, name, paper.RULE, query, 1.0, sum(chosen) / len(chosen), "", False)
+        yield table.cell(
+            paper.RULE, query, share(r.family == asked.family for r in found.explored[query][paper.RULE]), 1.0
+        )
+    table = Table(f"III{RECORDED}")
     for query, asked in QUERIES.items():
         if found.recorded[query].estimates:
             points = Points.of(table_iv_points(query, found.recorded[query]))
             fit = fitted(points, asked.family)
-            yield Cell(SUITE, f"III{RECORDED}", "b", query, asked.b, fit.b, "", False)
-            yield Cell(SUITE, f"III{RECORDED}", "c", query, asked.c, fit.c, "", False)
-            same = float(selected(points).family == asked.family)
-            yield Cell(SUITE, f"III{RECORDED}", "the rule chooses the paper's family", query, 1.0, same, "", False)
+            yield table.cell("b", query, fit.b, asked.b)
+            yield table.cell("c", query, fit.c, asked.c)
+            yield table.cell(CHOOSES, query, float(selected(points).family == asked.family), 1.0)
 
 
 def table_4(found: Found) -> Iterator[Cell]:
@@ -57,47 +65,45 @@ def table_4(found: Found) -> Iterator[Cell]:
             if gb not in asked.slots:
                 continue
             yield from _recorded(found, query, gb)
-            name = f"IV, {gb:g} GB{SIMULATED}"
+            table = Table(f"IV, {gb:g} GB{SIMULATED}", "slots")
             for way in WAYS:
                 values = [run.slots[gb] for run in found.explored[query][way] if gb in run.slots]
                 if values:
                     printed = float(asked.slots[gb]) if way == paper.RULE else None
-                    yield Cell(SUITE, name, way, query, printed, _shown(median(values)), "slots", False)
-            yield Cell(SUITE, name, paper.TRUTH, query, None, _shown(found.needed[query][gb]), "slots", False)
+                    yield table.cell(way, query, _shown(median(values)), printed)
+            yield table.cell(paper.TRUTH, query, _shown(found.needed[query][gb]))
 
 
 def _recorded(found: Found, query: str, gb: float) -> Iterator[Cell]:
     asked, measured = QUERIES[query], found.recorded[query]
     if not measured.estimates:
         return
-    name, memory = f"IV, {gb:g} GB{RECORDED}", round(1024 * gb * SLOTS_PER_MANAGER)
+    table, memory = Table(f"IV, {gb:g} GB{RECORDED}", "slots"), round(1024 * gb * SLOTS_PER_MANAGER)
     points = Points.of(table_iv_points(query, measured))
     printed = float(asked.slots[gb])
     for row, fit in ((paper.FAMILY, fitted(points, asked.family)), (paper.RULE, selected(points))):
         slots = fit.slots_for(asked.rate_per_s, memory)
-        yield Cell(SUITE, name, row, query, printed, _shown(float(slots or math.inf)), "slots", False)
+        yield table.cell(row, query, _shown(float(slots or math.inf)), printed)
     if gb == max(asked.gb):
-        plan = make_plan(measured.spec, measured.estimates, asked.rate_per_s, memories_mb=(memory,))
-        low, high = plan.slots.low, plan.slots.high
-        middle = _shown(plan.slots.middle)
-        yield Cell(SUITE, name, paper.OURS, query, printed, middle, "slots", False, low, high if high < 1e6 else None)
+        slots_90 = make_plan(measured.spec, measured.estimates, asked.rate_per_s, memories_mb=(memory,)).slots
+        cell = table.cell(paper.OURS, query, _shown(slots_90.middle), printed)
+        yield replace(cell, low=slots_90.low, high=slots_90.high if slots_90.high < 1e6 else None)
 
 
 def extrapolation(found: Found) -> Iterator[Cell]:
     """Yield how far the simulated plans are from what is really needed, at 4 GB."""
+    table = Table("IV, distance from the slots really needed", "%")
     for way in WAYS:
         for query in QUERIES:
             needed = found.needed[query][4.0]
             off = [abs(run.slots[4.0] / needed - 1) for run in found.explored[query][way] if math.isfinite(needed)]
             if off and math.isfinite(median(off)):
-                name = "IV, distance from the slots really needed"
-                yield Cell(SUITE, name, way, query, None, 100 * median(off), "%", False)
+                yield table.cell(way, query, 100 * median(off))
+    table = Table("IV, share of our intervals that hold the slots really needed")
     for query in QUERIES:
         plans = [run.plan for run in found.explored[query][paper.OURS] if run.plan is not None]
         needed = found.needed[query][4.0]
-        inside = [float(plan.slots.low <= needed <= plan.slots.high) for plan in plans]
-        name = "IV, share of our intervals that hold the slots really needed"
-        yield Cell(SUITE, name, paper.OURS, query, None, sum(inside) / len(inside), "", False)
+        yield table.cell(paper.OURS, query, share(plan.slots.low <= needed <= plan.slots.high for plan in plans))
 
 
 def figure_9(found: Found) -> Iterator[Cell]:
@@ -106,17 +112,14 @@ def figure_9(found: Found) -> Iterator[Cell]:
         for query in QUERIES:
             runs = found.replayed[query][way]
             printed = 1.0 if query in paper.SIMPLE_QUERIES and way == paper.DICHOTOMIC else None
-            held = [float(run.share >= HELD) for run in runs]
-            failed = [float(run.share_150 < HELD) for run in runs]
-            least = min((run.share for run in runs), default=math.nan)
-            minutes, _, _ = mean_with_interval([run.minutes for run in runs])
             for what, value, theirs in (
-                ("sustained at 100 %", sum(held) / len(held), printed),
-                ("failing at 150 %", sum(failed) / len(failed), printed),
-                ("least processed at 100 %", least, 0.95 if printed else None),
+                ("sustained at 100 %", share(run.share >= HELD for run in runs), printed),
+                ("failing at 150 %", share(run.share_150 < HELD for run in runs), printed),
+                ("least processed at 100 %", min(run.share for run in runs), 0.95 if printed else None),
             ):
-                yield Cell(SUITE, f"Figure 9, {what}", way, query, theirs, value, "", False)
-            yield Cell(SUITE, "Figure 9, minutes per estimate", way, query, None, minutes, "min", False)
+                yield Table(f"Figure 9, {what}").cell(way, query, value, theirs)
+            minutes = float(np.mean([run.minutes for run in runs]))
+            yield Table("Figure 9, minutes per estimate", "min").cell(way, query, minutes)
 
 
 def figure_10(found: Found) -> Iterator[Cell]:
@@ -125,16 +128,15 @@ def figure_10(found: Found) -> Iterator[Cell]:
         runs = found.replayed[query][paper.DICHOTOMIC]
         largest = max(runs, key=lambda run: (run.slots, run.gb))
         for operator, (tasks, useful) in largest.useful.items():
-            printed = 0.6 if (query, operator) == ("q8", "join") else None
-            name = f"Figure 10, {query}"
-            yield Cell(SUITE, name, operator, "tasks", None, float(tasks), "", False)
-            yield Cell(SUITE, name, operator, "useful share", printed, useful, "", False)
+            printed, table = 0.6 if (query, operator) == ("q8", "join") else None, Table(f"Figure 10, {query}")
+            yield table.cell(operator, "tasks", float(tasks))
+            yield table.cell(operator, "useful share", useful, printed)
 
 
 def figure_11(found: Found) -> Iterator[Cell]:
     """Yield Figure 11: what the planned size processes of 100, 120 and 150 % of the request."""
     for query in QUERIES:
         for name, shares in found.verified[query].items():
-            for share, processed in shares.items():
-                printed = 1.0 if share == "100 %" and name.startswith("Table IV") else None
-                yield Cell(SUITE, f"Figure 11, {name}", share, query, printed, processed, "", False)
+            for of, processed in shares.items():
+                printed = 1.0 if of == "100 %" and name.startswith("Table IV") else None
+                yield Table(f"Figure 11, {name}").cell(of, query, processed, printed)

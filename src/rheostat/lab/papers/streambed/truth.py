@@ -125,13 +125,5 @@ class Drawn:
         sources = tuple(SourceReading(name, rate) for name in plant.graph.sources)
         window = Observation(0.0, 0.0, 0.0, tasks, tasks, sources=sources, operators=tuple(operators))
         seconds = 60 * self.minutes
-        return Estimate(
-            0.0,
-            tasks,
-            Interval(rate, rate, rate),
-            seconds,
-            seconds * tasks.slots,
-            window,
-            split.rate_per_s,
-            why=ask.why,
-        )
+        measured, cost = Interval(rate, rate, rate), seconds * tasks.slots
+        return Estimate(0.0, tasks, measured, seconds, cost, window, split.rate_per_s, why=ask.why)

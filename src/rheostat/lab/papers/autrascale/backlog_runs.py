@@ -7,24 +7,23 @@ restarts take no time, and the end is exact to a second.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from rheostat.control.controller import IMMEDIATE, Controller
-from rheostat.engine.simulated import Fleet, FleetClock, Plant
-from rheostat.engine.simulated.plant import Metrics, Restart
+from rheostat.engine.simulated import Fleet, Plant
 from rheostat.engine.testbed.loads import Constant
 from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement, Trial
 from rheostat.job.guards import Guards
-from rheostat.journal.memory import MemoryJournal
-from rheostat.lab.papers.autrascale.solving import Method
+from rheostat.job.slo import Slo
 from rheostat.lab.papers.autrascale.truth import bounded, fewest
+from rheostat.lab.papers.play import Method, Player, by_method, look_after, with_windows
 from rheostat.policy.autrascale.space import Stage
+from rheostat.ports import Testbed
 
 LOOK_S = 60
 WARM_S = 180
@@ -35,12 +34,17 @@ LATE = 1.02
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class Case:
     """One cell of the grid."""
 
     backlog: float
     target_s: float
     limit_s: float
+
+    def needed_per_s(self, load_per_s: float, processing_s: float) -> float:
+        """Return V_t (Eq 12)."""
+        spare = load_per_s * max(self.target_s - processing_s, 0.0)
+        return load_per_s + max(self.backlog - spare, 0.0) / self.limit_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,84 +76,63 @@ class ProfilingTestbed:
         return self.known[key]
 
 
-def needed_per_s(cell: Cell, load_per_s: float, processing_s: float) -> float:
-    """Return V_t of a cell (Eq 12)."""
-    return load_per_s + max(cell.backlog - load_per_s * max(cell.target_s - processing_s, 0.0), 0.0) / cell.limit_s
-
-
 def catch_up(
     plant: Plant,
-    methods: Mapping[str, Method],
+    methods: Sequence[Method],
     start: Allocation,
     level: float,
-    cells: Sequence[Cell],
+    cases: Sequence[Case],
     seeds: int,
     most: int,
 ) -> dict[str, list[list[Caught]]]:
-    """Return what every method came to in every cell, by method, cell and seed."""
-    metrics = Metrics(window_s=LOOK_S - 6, min_window_s=20, settle_s=2, noise=plant.metrics.noise)
-    ready = replace(plant, metrics=metrics, restart=Restart(1, 0), buffer_s=0.1, noise_period_s=20)
-    runs = [(name, k, seed) for name in methods for k in range(len(cells)) for seed in range(seeds)]
+    """Return what every method came to in every case, by method, case and seed."""
+    ready = with_windows(plant, LOOK_S - 6, 20, 2, 20)
+    runs = [(method, case, seed) for method in methods for case in cases for seed in range(seeds)]
     fleet = Fleet(ready, [Constant(level)] * len(runs), [s for _, _, s in runs], start=[start] * len(runs))
     fleet.advance(WARM_S)
     load = level * sum(plant.unit_per_s.values())
-    base = fewest(plant, load, most)
+    # Throughput and latency have been solved before: what runs is π^p. Methods without stages ignore it.
+    demand = plant.graph.demand_per_s(dict.fromkeys(plant.graph.sources, load))
+    solved = {"load_per_s": load, "tasks": dict(fewest(plant, load, most).tasks)}
+    steady = Stage(demand, phase="steady", solved=solved)
+    slo = bounded(plant, most)
     beds = [ProfilingTestbed(ready, seed) for seed in range(seeds)]
-    replicas = [
-        _Replica(fleet, r, methods[name], cells[k], seed, base, beds[seed], load, most)
-        for r, (name, k, seed) in enumerate(runs)
+    players = [
+        _Catcher(fleet, r, method, case, seed, steady, slo=slo, testbed=beds[seed])
+        for r, (method, case, seed) in enumerate(runs)
     ]
-    for replica in replicas:
-        replica.controller.step()  # one look at the steady job, then the backlog is there
+    for player in players:
+        player.controller.step()  # one look at the steady job, then the backlog is there
     fleet.advance(LOOK_S)
-    for replica in replicas:
-        replica.refill()
+    for player in players:
+        player.refill()
     for _ in range(MOST_LOOKS):
-        if all(replica.done for replica in replicas):
+        if all(player.done for player in players):
             break
-        fleet.advance(LOOK_S)
-        for replica in replicas:
-            replica.look()
-    found: dict[str, list[list[Caught]]] = {name: [[] for _ in cells] for name in methods}
-    for replica, (name, k, _) in zip(replicas, runs, strict=True):
-        found[name][k].append(replica.result())
-    return found
+        look_after(fleet, players, LOOK_S)
+    found = by_method((method.name for method, _, _ in runs), (player.result() for player in players))
+    return {name: [each[k : k + seeds] for k in range(0, len(each), seeds)] for name, each in found.items()}
 
 
-class _Replica:
-    """One method in one cell with one seed."""
+class _Catcher(Player):
+    """One method in one case with one seed."""
 
     def __init__(
         self,
         fleet: Fleet,
         replica: int,
         method: Method,
-        cell: Cell,
+        case: Case,
         seed: int,
-        base: Allocation,
-        bed: ProfilingTestbed,
-        load: float,
-        most: int,
+        stage: Stage,
+        slo: Slo,
+        testbed: Testbed,
     ) -> None:
-        self.fleet, self.replica, self.cell = fleet, replica, cell
-        self.steady = fleet.running[replica]
-        slo = replace(bounded(fleet.plant, most), max_latency_s=cell.target_s, max_recovery_s=cell.limit_s)
-        self.controller = Controller(
-            fleet.engine(replica),
-            method.make(),
-            MemoryJournal(),
-            FleetClock(fleet),
-            slo=slo,
-            guards=Guards(recovery_floor=False),  # here it is the paper's T_limit, and nothing fails
-            testbed=bed,
-            seed=seed,
-            pace=IMMEDIATE,
-        )
-        self.controller.start()
-        # Throughput and latency have been solved before: what runs is π^p. Methods without stages ignore it.
-        demand = fleet.plant.graph.demand_per_s(dict.fromkeys(fleet.plant.graph.sources, load))
-        solved = {"load_per_s": load, "tasks": dict(base.tasks)}
-        stage = Stage(demand, phase="steady", solved=solved)
+        slo = replace(slo, max_latency_s=case.target_s, max_recovery_s=case.limit_s)
+        # Here the recovery time is the paper's T_limit, and nothing fails.
+        guards = Guards(recovery_floor=False)
+        super().__init__(fleet, replica, method.make(), seed, slo=slo, guards=guards, testbed=testbed)
+        self.case, self.steady = case, fleet.running[replica]
         self.controller.state = replace(self.controller.state, memo=stage.memo())
         self.begun_s: float | None = None
         self.since_s, self.profiling = 0.0, True
@@ -159,7 +142,7 @@ class _Replica:
     def refill(self) -> None:
         """Let as much wait as the cell says, as if it had never been taken."""
         fleet, r = self.fleet, self.replica
-        fleet.taken[:, r] = fleet.arrived[:, r] - self.cell.backlog
+        fleet.taken[:, r] = fleet.arrived[:, r] - self.case.backlog
         fleet.history[(fleet.now - 1) % len(fleet.history), :, r] = fleet.now_rows[:, r]
         self.since_s = float(fleet.now)
 
@@ -181,7 +164,7 @@ class _Replica:
                 self.begun_s = float(self.fleet.now)
         returned = self.begun_s is not None and self.fleet.running[self.replica] == self.steady and step.intent is None
         self.idle += step.intent is None and not step.decision.trials
-        over = self.begun_s is not None and self.fleet.now - self.begun_s > 3 * self.cell.limit_s
+        over = self.begun_s is not None and self.fleet.now - self.begun_s > 3 * self.case.limit_s
         self.done = (
             (returned and self.fleet.up[self.replica] > 0 and self.right_s is not None) or over or self.idle > 20
         )
@@ -190,10 +173,9 @@ class _Replica:
         """Note the first second since the last look at which event-time latency was right again."""
         if self.right_s is not None:
             return
-        rows = self.fleet.span(self.fleet.now - LOOK_S, self.fleet.now, self.replica)
-        waiting = (rows[:, self.fleet.rows["arrived"]] - rows[:, self.fleet.rows["taken"]]).sum(axis=1)
+        passed = self.last(LOOK_S)
         load = float(self.fleet._arrival_rate[:, self.replica].sum())
-        right = np.flatnonzero(waiting / max(load, 1e-9) + rows[:, -2] <= self.cell.target_s)
+        right = np.flatnonzero(passed.waiting / max(load, 1e-9) + passed.latency_s <= self.case.target_s)
         if len(right):
             self.right_s = float(self.fleet.now - LOOK_S + right[0])
 
@@ -202,6 +184,6 @@ class _Replica:
         if self.right_s is not None:
             # A steady allocation that is in time by itself began when the backlog came.
             seconds = self.right_s - (self.since_s if self.begun_s is None else self.begun_s)
-        met = seconds <= LATE * self.cell.limit_s
-        returned = self.fleet.wanted[self.replica] == self.steady
+        met = seconds <= LATE * self.case.limit_s
+        returned = self.wanted == self.steady
         return Caught(seconds, self.tasks or self.steady.slots, self.trials, met, self.says, returned)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,12 @@ def shown(series: Floats, mean_s: int, late_s: int) -> Floats:
     return mean
 
 
+def displayed(trace: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return throughput and latency as the paper's metrics show them, every second."""
+    rates = shown(trace["throughput_per_s"], 30, 0)
+    return {"throughput": shown(rates, 60, 5), "latency": shown(trace["latency_s"], 60, 5)}
+
+
 def recorded(folder: Path, workers: int) -> dict[str, Floats]:
     """Read one recorded run; empty cells are NaN."""
     with (folder / "phoebe" / "runs" / f"topspeed_baseline{workers}.csv").open(newline="") as lines:
@@ -42,19 +49,19 @@ def recorded(folder: Path, workers: int) -> dict[str, Floats]:
     return {name: np.array([float(row[name]) if row[name] else np.nan for row in kept]) for name in names}
 
 
+def vehicles(folder: Path) -> Trace:
+    """Return the load of the recorded runs: 5 x the vehicles trace, 10 s later."""
+    return Trace(file=str(folder / "traces" / "vehicles_6h.csv"), scale=5.0, delay_s=10.0)
+
+
 def simulated(folder: Path, workers: int, kappa: float, seeds: int) -> dict[str, Floats]:
-    """Simulate the same run: 5 x the vehicles trace, 10 s later, with the recorded failures."""
+    """Simulate the same run, with the recorded failures."""
     plant = top_speed(kappa)
-    load = Trace(file=str(folder / "traces" / "vehicles_6h.csv"), scale=5.0, delay_s=10.0)
     start = [Allocation({"job": workers})] * seeds
-    fleet = Fleet(plant, [load] * seeds, range(seeds), start=start, failures_s=FAILURES_S, trace=True)
+    fleet = Fleet(plant, [vehicles(folder)] * seeds, range(seeds), start=start, failures_s=FAILURES_S, trace=True)
     fleet.advance(DURATION_S)
     trace = fleet.trace()
-    return {
-        "throughput": shown(shown(trace["throughput_per_s"], 30, 0), 60, 5)[::RECORDED_EVERY_S],
-        "latency": shown(trace["latency_s"], 60, 5)[::RECORDED_EVERY_S],
-        "lag": trace["lag_s"],
-    }
+    return {name: rows[::RECORDED_EVERY_S] for name, rows in displayed(trace).items()} | {"lag": trace["lag_s"]}
 
 
 def throughput_errors(run: dict[str, Floats], simulation: dict[str, Floats], before_s: float, after_s: float) -> float:

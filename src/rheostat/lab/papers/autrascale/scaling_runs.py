@@ -6,38 +6,24 @@ what waited, with the noise drawn anew every 20 s, and a restart takes no time. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from rheostat.control.controller import IMMEDIATE, Controller
-from rheostat.engine.simulated import Fleet, FleetClock, Plant
+from rheostat.engine.simulated import Fleet, Plant
 from rheostat.engine.simulated.fleet import BLOCK_S, Floats
-from rheostat.engine.simulated.plant import Metrics, Restart
 from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Reason
 from rheostat.job.slo import Slo
-from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.papers.autrascale.truth import bounded
-from rheostat.ports import Policy
+from rheostat.lab.papers.play import CONTENT, Method, Player, by_method, look_after, with_windows
 
 SETTLE_S, LOOK_S, NOISE_S = 18, 102, 20
 MOST_LOOKS = 40
 AFTER_S = 300
 """What came of it is measured for so long once all are done."""
-CONTENT = (Reason.STEADY, Reason.UNDER_PROVISIONED)
-"""Reasons with which a method says that it is done, or has nothing left to give."""
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """A policy under a name."""
-
-    name: str
-    make: Callable[[], Policy[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +37,9 @@ class Solved:
     """Changes after the throughput was right; all of them for a method that knows no such moment."""
     trials: int
     """Allocations that were measured on the testbed."""
-    trial_slot_s: float
     end: Allocation
     latency_s: float
     throughput_per_s: float
-    says_unreachable: bool
-    decision_ms: float
-    """Mean time of the decisions that proposed a change."""
 
 
 class Dial:
@@ -68,10 +50,6 @@ class Dial:
     def __init__(self, level: float) -> None:
         self.value = float(level)
 
-    def turn(self, level: float) -> None:
-        """Change the level."""
-        self.value = float(level)
-
     def level(self, t_s: Floats) -> Floats:
         """Return the present level for all these seconds."""
         return np.full(len(t_s), self.value)
@@ -79,9 +57,7 @@ class Dial:
 
 def prepared(plant: Plant) -> Plant:
     """Return the plant as the protocol needs it."""
-    window = LOOK_S - 2
-    metrics = Metrics(window_s=window, min_window_s=window / 2, settle_s=1, noise=plant.metrics.noise)
-    return replace(plant, metrics=metrics, restart=Restart(1, 0), noise_period_s=NOISE_S, buffer_s=0.1)
+    return with_windows(plant, LOOK_S - 2, LOOK_S / 2 - 1, 1, NOISE_S)
 
 
 def solve(
@@ -89,60 +65,42 @@ def solve(
 ) -> dict[str, list[list[Solved]]]:
     """Return what every method came to at every level, one level after the other, by method and seed."""
     ready = prepared(plant)
-    names = ready.spec().tunable_names
-    begin = Allocation(dict(zip(names, start, strict=True)))
+    begin = Allocation(dict(zip(ready.spec().tunable_names, start, strict=True)))
     runs = [(method, seed) for method in methods for seed in range(seeds)]
     load = Dial(levels[0])
     fleet = Fleet(ready, [load] * len(runs), [seed for _, seed in runs], start=[begin] * len(runs))
     slo = bounded(plant, most)
-    replicas = [_Replica(fleet, r, method, seed, slo) for r, (method, seed) in enumerate(runs)]
+    players = [_Solver(fleet, r, method, seed, slo) for r, (method, seed) in enumerate(runs)]
     for at, level in enumerate(levels):
         if at:
-            load.turn(level)
+            load.value = float(level)
             fleet.advance(-fleet.now % BLOCK_S)
             fleet.finish_backlog()
-        for replica in replicas:
-            replica.begin()
+        for player in players:
+            player.begin()
         for _ in range(MOST_LOOKS):
-            if not any(replica.open for replica in replicas):
+            if not any(player.open for player in players):
                 break
             fleet.advance(SETTLE_S)
             fleet.finish_backlog()
-            fleet.advance(LOOK_S)
-            for replica in replicas:
-                replica.look()
+            look_after(fleet, players, LOOK_S)
         fleet.finish_backlog()
         fleet.advance(AFTER_S)
-        for replica in replicas:
-            replica.end()
-    found: dict[str, list[list[Solved]]] = {method.name: [] for method in methods}
-    for replica, (method, _) in zip(replicas, runs, strict=True):
-        found[method.name].append(replica.levels)
-    return found
+        for player in players:
+            player.end()
+    return by_method((method.name for method, _ in runs), (player.levels for player in players))
 
 
-class _Replica:
+class _Solver(Player):
     """One method with one seed."""
 
     def __init__(self, fleet: Fleet, replica: int, method: Method, seed: int, slo: Slo) -> None:
-        self.fleet, self.replica = fleet, replica
-        self.controller = Controller(
-            fleet.engine(replica),
-            method.make(),
-            MemoryJournal(),
-            FleetClock(fleet),
-            slo=slo,
-            testbed=SimulatedTestbed(fleet.plant, seed),
-            seed=seed,
-            pace=IMMEDIATE,
-        )
-        self.controller.start()
+        super().__init__(fleet, replica, method.make(), seed, slo=slo, testbed=SimulatedTestbed(fleet.plant, seed))
         self.levels: list[Solved] = []
 
     def begin(self) -> None:
-        self.open, self.looks, self.changes, self.trials, self.trial_slot_s = True, 0, 0, 0, 0.0
-        self.says_unreachable, self.iterations = False, 0
-        self.spent_ms: list[float] = []
+        self.open = True
+        self.looks = self.changes = self.iterations = self.trials = 0
 
     def look(self) -> None:
         if not self.open:
@@ -150,32 +108,17 @@ class _Replica:
         step = self.controller.step()
         self.looks += 1
         self.trials += len(step.measurements)
-        self.trial_slot_s += sum(m.slot_seconds for m in step.measurements)
         stage: Mapping[str, Any] = step.decision.memo.get("stage", {})
         if step.intent is not None:
             self.changes += 1
-            self.spent_ms.append(step.decision_ms)
             # A change of the throughput solver, or back to the best seen, is no iteration of the latency solver.
             evidence = step.decision.evidence
             self.iterations += not stage or ("score" in evidence and "best_seen" not in evidence)
-        self.says_unreachable |= bool(step.decision.evidence.get("unreachable"))
         self.open = step.intent is not None or step.decision.reason not in CONTENT
 
     def end(self) -> None:
-        fleet, r = self.fleet, self.replica
-        tail = fleet.span(fleet.now - LOOK_S, fleet.now, r)
-        taken = tail[:, fleet.rows["taken"]].sum(axis=1)
-        self.levels.append(
-            Solved(
-                self.looks,
-                self.changes,
-                self.iterations,
-                self.trials,
-                self.trial_slot_s,
-                fleet.wanted[r],
-                float(np.median(tail[:, -2])),
-                float((taken[-1] - taken[0]) / (len(tail) - 1)),
-                self.says_unreachable,
-                float(np.mean(self.spent_ms or [0.0])),
-            )
-        )
+        tail = self.last(LOOK_S)
+        latency_s = float(np.median(tail.latency_s))
+        rate_per_s = float((tail.taken[-1] - tail.taken[0]) / (len(tail.taken) - 1))
+        counts = (self.looks, self.changes, self.iterations, self.trials)
+        self.levels.append(Solved(*counts, self.wanted, latency_s, rate_per_s))

@@ -1,0 +1,112 @@
+"""Controllers on the replicas of one simulated fleet: time passes, each looks once, and what happened is read off.
+
+In the papers' protocols a change takes no time here (its downtime is counted apart), and a window covers what has
+passed since the last look.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from rheostat.control.controller import IMMEDIATE, Controller
+from rheostat.engine.simulated import Fleet, FleetClock, Plant
+from rheostat.engine.simulated.fleet import Floats
+from rheostat.engine.simulated.plant import Metrics, Restart
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Reason
+from rheostat.journal.memory import MemoryJournal
+from rheostat.ports import Journal, Policy
+
+PACE = replace(IMMEDIATE, snapshot_every=10**6)
+"""No controller is restarted: snapshots would be for nothing."""
+CONTENT = (Reason.STEADY, Reason.UNDER_PROVISIONED)
+"""Reasons with which a method says that it is content, or has nothing left to give."""
+BUFFER_S = 0.1
+"""Buffers in front of an operator, in seconds: small, so that a lack of one per cent shows within a look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A policy under the name of its row."""
+
+    name: str
+    make: Callable[[], Policy[Any]]
+
+
+def with_windows(plant: Plant, window_s: float, min_window_s: float, settle_s: float, noise_period_s: int) -> Plant:
+    """Return the plant with windows of this length and restarts that take no time."""
+    metrics = Metrics(window_s=window_s, min_window_s=min_window_s, settle_s=settle_s, noise=plant.metrics.noise)
+    restart = Restart(1, 0)
+    return replace(plant, metrics=metrics, restart=restart, noise_period_s=noise_period_s, buffer_s=BUFFER_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """What happened on one replica, second by second."""
+
+    waiting: Floats
+    """Records at the sources that no task has taken; buffers hold next to nothing."""
+    taken: Floats
+    """Records taken from the sources since the start."""
+    latency_s: Floats
+    """Through the job."""
+
+
+class Player(ABC):
+    """One controller on one replica of a fleet, and what is noted of its steps."""
+
+    def __init__(
+        self, fleet: Fleet, replica: int, policy: Policy[Any], seed: int, journal: Journal | None = None, **more: Any
+    ) -> None:
+        """`more` goes to the controller: slo, guards, testbed."""
+        self.fleet, self.replica = fleet, replica
+        engine, journal, clock = fleet.engine(replica), journal or MemoryJournal(), FleetClock(fleet)
+        self.controller = Controller(engine, policy, journal, clock, seed=seed, pace=PACE, **more)
+        self.controller.start()
+
+    @abstractmethod
+    def look(self) -> None:
+        """Let the controller take a step, and note what came of it."""
+
+    @property
+    def wanted(self) -> Allocation:
+        """What runs, or will as soon as a change is done."""
+        return self.fleet.wanted[self.replica]
+
+    @property
+    def arrived(self) -> float:
+        """Records that have come to the sources."""
+        return float(self.fleet.arrived[:, self.replica].sum())
+
+    @property
+    def waiting(self) -> float:
+        """Records that wait at the sources."""
+        return float((self.fleet.arrived - self.fleet.taken)[:, self.replica].sum())
+
+    def last(self, seconds: int) -> Seconds:
+        """Return the last seconds."""
+        fleet = self.fleet
+        rows = fleet.span(fleet.now - seconds, fleet.now, self.replica)
+        arrived, taken, latency_s = (rows[:, fleet.rows[name]] for name in ("arrived", "taken", "latency"))
+        return Seconds((arrived - taken).sum(axis=1), taken.sum(axis=1), latency_s[:, 0].copy())
+
+
+R = TypeVar("R")
+
+
+def look_after(fleet: Fleet, players: Iterable[Player], seconds: int) -> None:
+    """Let time pass, then let every player look once."""
+    fleet.advance(seconds)
+    for player in players:
+        player.look()
+
+
+def by_method(names: Iterable[str], results: Iterable[R]) -> dict[str, list[R]]:
+    """Group results by the method that each is of."""
+    found: dict[str, list[R]] = {}
+    for name, result in zip(names, results, strict=True):
+        found.setdefault(name, []).append(result)
+    return found

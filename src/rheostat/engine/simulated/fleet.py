@@ -122,7 +122,7 @@ class Fleet:
         self.up = np.ones(r)
         self.running = list(start) if start is not None else [plant.start()] * r
         self.wanted = list(self.running)
-        self.arrival_rate = self._arrival_rate = np.zeros((s, r))
+        self.arrival_rate = np.zeros((s, r))
         """Records/s at every source, smoothed over a minute."""
         self.replicas = make_replicas(plant.discipline, self)
         self._failures: list[tuple[float, int]] = []

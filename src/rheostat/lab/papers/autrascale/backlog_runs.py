@@ -174,7 +174,7 @@ class _Catcher(Player):
         if self.right_s is not None:
             return
         passed = self.last(LOOK_S)
-        load = float(self.fleet._arrival_rate[:, self.replica].sum())
+        load = float(self.fleet.arrival_rate[:, self.replica].sum())
         right = np.flatnonzero(passed.waiting / max(load, 1e-9) + passed.latency_s <= self.case.target_s)
         if len(right):
             self.right_s = float(self.fleet.now - LOOK_S + right[0])

@@ -33,9 +33,10 @@ from rheostat.kafka import client as kafka_client
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.broker import Broker
 from rheostat.kafka.load import start_load
-from rheostat.lab.bench.measure import Measure, Progress
+from rheostat.lab.bench.measure import Measure
 from rheostat.lab.experiment.processes import Child, in_own_process
-from rheostat.lab.experiment.realtime_trial import SINK, SOURCE, drained, keys_wrong, local_session, open_topics
+from rheostat.lab.experiment.realtime_run import SINK, SOURCE, drained, keys_wrong, local_session, open_topics
+from rheostat.lab.experiment.trial import Progress
 from rheostat.lab.workload.realtime import numbers, record
 from rheostat.policy.base import BasePolicy
 from rheostat.ports import Situation
@@ -57,9 +58,9 @@ STORM_KEYS = 1000
 STORM_S = 900.0
 
 
-def rescale(quick: bool, progress: Progress) -> list[Measure]:
-    """Measure downtimes, then let the storm loose."""
-    changes = 3 if quick else 6
+def downtime(quick: bool, progress: Progress) -> list[Measure]:
+    """Measure the downtime of changes, by the keys in the state."""
+    changes = 2 if quick else 6
     found, wrong = [], 0
     for keys in KEYS[: 1 if quick else None]:
         progress(f"{keys:,} keys: {changes} changes of the state's partitions")
@@ -69,17 +70,24 @@ def rescale(quick: bool, progress: Progress) -> list[Measure]:
             found.append(_downtime("downtime_s_stateless", told.stateless_s, "<= 1.5"))
         goal = "<= 10" if keys == KEYS[-1] else ""
         found.append(_downtime(f"downtime_s_stateful_{keys}", told.stateful_s, goal))
-    progress(f"a storm: {STORM_CHANGES} changes, {STORM_KILLS} kills")
-    storm = run_storm(6 if quick else STORM_CHANGES, 1 if quick else STORM_KILLS)
+    return [*found, _keys_wrong(wrong)]
+
+
+def storm(quick: bool, progress: Progress) -> list[Measure]:
+    """Let random changes and kills loose on a job."""
+    changes, kills = (4, 1) if quick else (STORM_CHANGES, STORM_KILLS)
+    progress(f"a storm: {changes} changes, {kills} kills")
+    told = run_storm(changes, kills)
     return [
-        *found,
-        Measure(
-            "rescale", "kills_tried", storm.kills, "", "", "higher", "SIGKILL of driver and JVM, at random moments"
-        ),
-        Measure("rescale", "kills_survived", storm.survived, "", f">= {storm.kills}", "higher", storm.note),
-        Measure("rescale", "keys_wrong", wrong + storm.keys_wrong, "", "<= 0", "lower", "against what was sent"),
-        Measure("rescale", "results_twice", storm.repeated, "", "", "lower", "Kafka as a sink is at-least-once"),
+        Measure("rescale", "kills_tried", told.kills, "", "", "higher", "SIGKILL of driver and JVM, at random moments"),
+        Measure("rescale", "kills_survived", told.survived, "", f">= {told.kills}", "higher", told.note),
+        _keys_wrong(told.keys_wrong),
+        Measure("rescale", "results_twice", told.repeated, "", "", "lower", "Kafka as a sink is at-least-once"),
     ]
+
+
+def _keys_wrong(count: int) -> Measure:
+    return Measure("rescale", "keys_wrong", count, "", "<= 0", "lower", "against what was sent")
 
 
 def _downtime(name: str, seconds: tuple[float, ...], goal: str) -> Measure:

@@ -54,6 +54,9 @@ EVIL = "</script><img src=x onerror=alert(1)>%{y}&amp;<a href='https://evil.exam
 VOID = {"meta", "img", "br", "link", "hr", "input"}
 
 
+Compared = Comparison[Plant]
+
+
 class Page(HTMLParser):
     """A page taken apart: its elements, its text, its tables and its figures."""
 
@@ -331,7 +334,7 @@ def test_a_long_journal_gives_a_page_of_the_same_size_with_its_extremes() -> Non
 # -- the comparison's page -------------------------------------------------------------------------------------
 
 
-def compared(*labels: str, seeds: Sequence[int] = (3, 4), slo: Slo | None = None) -> Comparison[Plant]:
+def compared(*labels: str, seeds: Sequence[int] = (3, 4), slo: Slo | None = None) -> Compared:
     known = {"clairvoyant": make_clairvoyant, "ds2": lambda _: DS2()}
     trial = Trial(
         job("wordcount"),
@@ -346,12 +349,12 @@ def compared(*labels: str, seeds: Sequence[int] = (3, 4), slo: Slo | None = None
 
 
 @pytest.fixture(scope="module")
-def comparison() -> Comparison[Plant]:
+def comparison() -> Compared:
     return compared("ds2", "static", EVIL)
 
 
 @pytest.fixture(scope="module")
-def compared_page(comparison: Comparison[Plant]) -> Page:
+def compared_page(comparison: Compared) -> Page:
     return Page(comparison_page(comparison))
 
 
@@ -370,9 +373,7 @@ def test_the_comparison_page_tells_the_scenario(compared_page: Page) -> None:
         assert fact in compared_page.text
 
 
-def test_the_comparison_page_has_every_row_with_the_best_marked(
-    comparison: Comparison[Plant], compared_page: Page
-) -> None:
+def test_the_comparison_page_has_every_row_with_the_best_marked(comparison: Compared, compared_page: Page) -> None:
     every = comparison.as_dicts()
     for row, written in zip(comparison.rows, every, strict=True):
         told = compared_page.row(row.policy)
@@ -415,9 +416,7 @@ def test_a_policy_has_one_colour_everywhere(compared_page: Page) -> None:
     assert len(set().union(*policies.values())) == 4
 
 
-def test_the_cost_figure_has_a_point_per_policy_and_one_per_seed(
-    comparison: Comparison[Plant], compared_page: Page
-) -> None:
+def test_the_cost_figure_has_a_point_per_policy_and_one_per_seed(comparison: Compared, compared_page: Page) -> None:
     figure = compared_page.figures["plot-cost"]
     (row,) = [row for row in comparison.rows if row.policy == "static"]
     seeds, mean = traces(figure, "static")
@@ -426,7 +425,7 @@ def test_the_cost_figure_has_a_point_per_policy_and_one_per_seed(
     assert mean["y"] == [pytest.approx(row.slo_seconds_over)]
 
 
-def test_the_timeline_shows_the_first_seed(comparison: Comparison[Plant], compared_page: Page) -> None:
+def test_the_timeline_shows_the_first_seed(comparison: Compared, compared_page: Page) -> None:
     figure = compared_page.figures["plot-timeline"]
     (load,) = traces(figure, "load")
     assert load["y"][0] == pytest.approx(comparison.run("ds2", 3).trace["load_per_s"][0] / 100e3)
@@ -438,7 +437,7 @@ def test_the_timeline_shows_the_first_seed(comparison: Comparison[Plant], compar
 
 
 @pytest.fixture(scope="module", params=["journal", "comparison"])
-def hostile(request: pytest.FixtureRequest, comparison: Comparison[Plant]) -> Page:
+def hostile(request: pytest.FixtureRequest, comparison: Compared) -> Page:
     if request.param == "comparison":
         return Page(comparison_page(comparison))
     return Page(journal_page(eventful(EVIL, EVIL, EVIL), EVIL))

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from rheostat.lab.bench import registry
-from rheostat.lab.bench.measure import Measure, Progress
+from rheostat.lab.bench.measure import Measure
+from rheostat.lab.bench.registry import Part
+from rheostat.lab.experiment.trial import Progress
 
 from .conftest import Command
 
@@ -20,7 +22,11 @@ def _two_benches(monkeypatch: pytest.MonkeyPatch) -> None:
     def two(quick: bool, progress: Progress) -> list[Measure]:
         return [Measure("two", "ms", 2.5, "ms", "<= 10", "lower")]
 
-    monkeypatch.setattr(registry, "BENCHES", {"one": one, "two": two})
+    monkeypatch.setattr(
+        registry,
+        "BENCHES",
+        {"one": {"count": Part(one, "one of two")}, "two": {"ms": Part(two), "wait": Part(one, slow=True)}},
+    )
 
 
 def test_a_bench_prints_a_table_and_writes_a_list(rheostat: Command, tmp_path: Path) -> None:
@@ -35,8 +41,31 @@ def test_a_bench_prints_a_table_and_writes_a_list(rheostat: Command, tmp_path: P
 
 
 def test_all_benches_run(rheostat: Command) -> None:
-    ended = rheostat("bench", "all", "--json", "-")
+    ended = rheostat("bench", "all", "--quick", "--json", "-")
     assert [row["bench"] for row in json.loads(ended.out)] == ["one", "two"]
+
+
+def test_parts_are_asked_for_by_name_and_what_quick_leaves_out_is_said(rheostat: Command) -> None:
+    assert "two wait: left out; ask for it with --only wait" in rheostat("bench", "two", "--quick").out
+    assert "one count, quick: one of two" in rheostat("bench", "one", "--quick").out
+    asked = rheostat("bench", "two", "--quick", "--only", "wait", "--json", "-")
+    assert [row["measure"] for row in json.loads(asked.out)] == ["quick"]
+    everything = rheostat("bench", "two", "--json", "-")
+    assert [row["measure"] for row in json.loads(everything.out)] == ["ms", "quick"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["two", "--only", "weight"], "bench two has no part 'weight'"),
+        (["two", "--only", "weight"], "its parts: ms, wait"),
+        (["all", "--only", "ms"], "--only names parts of one bench"),
+    ],
+)
+def test_an_unknown_part_is_named(rheostat: Command, arguments: list[str], says: str) -> None:
+    ended = rheostat("bench", *arguments)
+    assert ended.code == 2
+    assert says in ended.err
 
 
 def test_an_unknown_bench_is_named(rheostat: Command) -> None:

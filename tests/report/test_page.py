@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from rheostat.engine.simulated import Plant
 from rheostat.engine.testbed.loads import Permutation
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
@@ -22,8 +23,11 @@ from rheostat.job.observation import Latency, Observation, OperatorReading, Sour
 from rheostat.job.record import Ending, Intent, IntentEnd, IntentStep, Record, Run
 from rheostat.job.slo import Bounds, Slo
 from rheostat.journal.memory import MemoryJournal
+from rheostat.lab.experiment.clairvoyant import make_clairvoyant
+from rheostat.lab.experiment.comparison import Comparison, compare
 from rheostat.lab.experiment.page import comparison_page
-from rheostat.lab.experiment.simulated import Comparison, Scenario, compare, make_clairvoyant
+from rheostat.lab.experiment.simulated import Simulated
+from rheostat.lab.experiment.trial import Trial
 from rheostat.lab.jobs import job
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.static import Static
@@ -31,6 +35,9 @@ from rheostat.report.journal_page import journal_page
 
 EVIL = "</script><img src=x onerror=alert(1)>%{y}&amp;<a href='https://evil.example'>"
 VOID = {"meta", "img", "br", "link", "hr", "input"}
+
+
+Compared = Comparison[Plant]
 
 
 class Page(HTMLParser):
@@ -310,9 +317,9 @@ def test_a_long_journal_gives_a_page_of_the_same_size_with_its_extremes() -> Non
 # -- the comparison's page -------------------------------------------------------------------------------------
 
 
-def compared(*labels: str, seeds: Sequence[int] = (3, 4), slo: Slo | None = None) -> Comparison:
-    known = {"clairvoyant": make_clairvoyant, "ds2": lambda s, k: DS2()}
-    scenario = Scenario(
+def compared(*labels: str, seeds: Sequence[int] = (3, 4), slo: Slo | None = None) -> Compared:
+    known = {"clairvoyant": make_clairvoyant, "ds2": lambda _: DS2()}
+    trial = Trial(
         job("wordcount"),
         Permutation(hold_s=120.0),
         900.0,
@@ -320,16 +327,17 @@ def compared(*labels: str, seeds: Sequence[int] = (3, 4), slo: Slo | None = None
         failures_s=(300.0,),
         settings={"written by": EVIL},
     )
-    return compare(scenario, {label: known.get(label, lambda s, k: Static()) for label in labels}, seeds)
+    makers = {label: known.get(label, lambda _: Static()) for label in labels}
+    return compare(Simulated(makers), trial, labels, seeds)
 
 
 @pytest.fixture(scope="module")
-def comparison() -> Comparison:
+def comparison() -> Compared:
     return compared("ds2", "static", EVIL)
 
 
 @pytest.fixture(scope="module")
-def compared_page(comparison: Comparison) -> Page:
+def compared_page(comparison: Compared) -> Page:
     return Page(comparison_page(comparison))
 
 
@@ -348,16 +356,17 @@ def test_the_comparison_page_tells_the_scenario(compared_page: Page) -> None:
         assert fact in compared_page.text
 
 
-def test_the_comparison_page_has_every_row_with_the_best_marked(comparison: Comparison, compared_page: Page) -> None:
-    for row in comparison.rows:
+def test_the_comparison_page_has_every_row_with_the_best_marked(comparison: Compared, compared_page: Page) -> None:
+    every = comparison.as_dicts()
+    for row, written in zip(comparison.rows, every, strict=True):
         told = compared_page.row(row.policy)
         assert told[1] == "2"
         assert told[2] == f"{row.reconfigurations:.4g}"
         assert told[4] == f"{row.slot_seconds_over_clairvoyant:.3f}"
         assert told[5] == f"{row.slo_seconds_over:.5g}"
         marked = [k for k, look in enumerate(compared_page.looks[compared_page.rows.index(told)]) if "best" in look]
-        values = list(row.as_dict().values())
-        rivals = [list(other.as_dict().values()) for other in comparison.rows]
+        values = list(written.values())
+        rivals = [list(other.values()) for other in every]
         assert marked == [k for k in range(2, 9) if values[k] == min(other[k] for other in rivals)]
 
 
@@ -390,7 +399,7 @@ def test_a_policy_has_one_colour_everywhere(compared_page: Page) -> None:
     assert len(set().union(*policies.values())) == 4
 
 
-def test_the_cost_figure_has_a_point_per_policy_and_one_per_seed(comparison: Comparison, compared_page: Page) -> None:
+def test_the_cost_figure_has_a_point_per_policy_and_one_per_seed(comparison: Compared, compared_page: Page) -> None:
     figure = compared_page.figures["plot-cost"]
     (row,) = [row for row in comparison.rows if row.policy == "static"]
     seeds, mean = traces(figure, "static")
@@ -399,7 +408,7 @@ def test_the_cost_figure_has_a_point_per_policy_and_one_per_seed(comparison: Com
     assert mean["y"] == [pytest.approx(row.slo_seconds_over)]
 
 
-def test_the_timeline_shows_the_first_seed(comparison: Comparison, compared_page: Page) -> None:
+def test_the_timeline_shows_the_first_seed(comparison: Compared, compared_page: Page) -> None:
     figure = compared_page.figures["plot-timeline"]
     (load,) = traces(figure, "load")
     assert load["y"][0] == pytest.approx(comparison.run("ds2", 3).trace["load_per_s"][0] / 100e3)
@@ -411,7 +420,7 @@ def test_the_timeline_shows_the_first_seed(comparison: Comparison, compared_page
 
 
 @pytest.fixture(scope="module", params=["journal", "comparison"])
-def hostile(request: pytest.FixtureRequest, comparison: Comparison) -> Page:
+def hostile(request: pytest.FixtureRequest, comparison: Compared) -> Page:
     if request.param == "comparison":
         return Page(comparison_page(comparison))
     return Page(journal_page(eventful(EVIL, EVIL, EVIL), EVIL))

@@ -34,7 +34,7 @@ from rheostat.journal.sql import SqlJournal
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.jars import connector_jars
 from rheostat.lab.experiment.processes import kill_an_executor
-from rheostat.lab.experiment.realtime_trial import counted, expected, local_session
+from rheostat.lab.experiment.realtime_run import counted, expected, local_session
 from rheostat.lab.workload.realtime import realtime_pipeline
 from rheostat.policy.static import Static
 from rheostat.ports import Lease

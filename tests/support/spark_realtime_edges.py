@@ -29,7 +29,7 @@ from rheostat.errors import RheostatError
 from rheostat.job.allocation import Allocation
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.client import producer
-from rheostat.lab.experiment.realtime_trial import counted, expected, local_session
+from rheostat.lab.experiment.realtime_run import counted, expected, local_session
 from rheostat.lab.workload.realtime import realtime_pipeline
 from rheostat.policy.static import Static
 

@@ -16,43 +16,50 @@ if TYPE_CHECKING:
 
 def bench(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A bench, or `all`.")],
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer repeats, smaller sizes.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer repeats, smaller sizes: at most about five minutes.")
+    ] = False,
+    only: Annotated[str | None, typer.Option(metavar="PART,...", help="Only these parts of the bench.")] = None,
     json_file: options.JsonFile = None,
     verbose: options.Verbose = False,
 ) -> None:
     """Measure speed and fidelity, each beside its goal."""
     from rheostat.cli.display import logs
+    from rheostat.cli.display.live import status
     from rheostat.cli.display.output import check_writable, console, write_json
     from rheostat.errors import InvalidValue, nearest
-    from rheostat.lab.bench.registry import BENCHES
+    from rheostat.lab.bench.registry import BENCHES, chosen_parts, left_out, run_bench
 
     logs.configure(verbose)
     check_writable(json=json_file)
     if name != "all" and name not in BENCHES:
         raise InvalidValue(f"unknown bench {name!r}, {nearest(name, [*BENCHES, 'all'])}")
+    if name == "all" and only is not None:
+        raise InvalidValue("--only names parts of one bench, not of all")
+    parts = [] if only is None else only.split(",")
+    asked = list(BENCHES) if name == "all" else [name]
+    for each in asked:
+        chosen_parts(each, quick, parts)
     out = console(json_file)
     measures: list[Measure] = []
-    for each in BENCHES if name == "all" else (name,):
-        with out.status(each) as status:
-
-            def tell(what: str, each: str = each) -> None:
-                status.update(f"{each}: {what}")
-                if not out.is_terminal:
-                    out.print(f"{each}: {what}", style="dim", markup=False, soft_wrap=True)
-
-            measures += BENCHES[each](quick, tell)
+    for each in asked:
+        with status(out, each) as progress:
+            measures += run_bench(each, quick, progress, parts)
     for each in dict.fromkeys(measure.bench for measure in measures):
         out.print(_table(each, [measure for measure in measures if measure.bench == each]))
+    for each in asked:
+        for line in left_out(each, quick, parts):
+            out.print(line, style="dim", markup=False, soft_wrap=True)
     if json_file is not None:
         write_json(json_file, [measure.as_dict() for measure in measures])
 
 
 def _table(title: str, measures: list[Measure]) -> Table:
-    from rich import box
     from rich.markup import escape
-    from rich.table import Table
 
-    table = Table(title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    from rheostat.cli.display.tables import plain_table
+
+    table = plain_table(title)
     for heading in ("measure", "value", "goal", ""):
         table.add_column(heading, justify="right" if heading == "value" else "left", no_wrap=True)
     table.add_column("note", style="dim")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from rheostat.cli import options
 
+ENGINES = ("simulated", "spark", "spark-realtime")
 POLICIES = "static,hpa,dhalion,ds2,clairvoyant"
 
 
@@ -43,47 +45,117 @@ def compare(
     trigger-interval, hpa and ds2; in real-time mode, whose jobs are wordcount and ysb: conttune, ds2 and dhalion, each
     with the simulator's prediction beside it. A journal holds the first policy's first seed.
     """
-    from rheostat.cli.display import logs, tables
-    from rheostat.cli.display.output import check_writable, console, write_json
-    from rheostat.cli.display.progress import bar
-    from rheostat.cli.scenario import run_policies, write_page
-    from rheostat.config.reader import scalar
+    from rheostat.cli.display import logs
+    from rheostat.cli.display.output import check_writable, write_json
     from rheostat.errors import InvalidValue, nearest
-    from rheostat.job.frozen import check_whole
 
     logs.configure(verbose)
     check_writable(json=json_file, html=html_file)
     promises = {"headroom": headroom, "max_latency_s": max_latency, "max_lag_s": max_lag}
     promises["max_recovery_s"] = max_recovery
-    if engine in ("spark", "spark-realtime"):
-        only = {"a file": file, "--seeds": seeds, "--seed": seed, "--start": start, "--journal": journal}
-        only["--failures"] = failures
-        if given := [name for name, value in only.items() if value is not None]:
-            raise InvalidValue(f"{given[0]} is for the simulated engine: on Spark a run is what it is")
-        if engine == "spark-realtime":
-            from rheostat.cli.compare_realtime import compare_realtime
+    if engine not in ENGINES:
+        raise InvalidValue(f"unknown engine {engine!r}, {nearest(engine, ENGINES)}")
+    only = {"--seeds": seeds, "--seed": seed, "--start": start, "--journal": journal, "--failures": failures}
+    if engine == "simulated":
+        values = {"job": job, "load": load, "seed": seed, "duration_s": duration, "interval_s": interval}
+        values |= {"start": start, "journal": journal, "failures_s": failures}
+        chosen = options.choose(file, policy, values, promises, beside=POLICIES)
+        rows = _simulated(chosen, seeds or "4", json_file, html_file)
+    elif given := [name for name, value in {"a file": file, **only}.items() if value is not None]:
+        raise InvalidValue(f"{given[0]} is for the simulated engine: on Spark a run is what it is")
+    else:
+        rows = _on_spark(engine, job, policy, load, duration, interval, promises, json_file, html_file)
+    if json_file is not None:
+        write_json(json_file, rows)
 
-            compare_realtime(job or "wordcount", policy, load, duration, interval, promises, json_file, html_file)
-            return
-        from rheostat.cli.compare_spark import compare_spark
 
-        compare_spark(job or "ysb", policy, load, duration, interval, promises, json_file, html_file)
-        return
-    if engine != "simulated":
-        raise InvalidValue(f"unknown engine {engine!r}, {nearest(engine, ['simulated', 'spark', 'spark-realtime'])}")
-    values = {"job": job, "load": load, "seed": seed, "duration_s": duration, "interval_s": interval}
-    values |= {"start": start, "journal": journal, "failures_s": failures}
-    chosen = options.choose(file, policy, values, promises, beside=POLICIES)
-    count = scalar(seeds or "4")
+def _simulated(
+    chosen: options.Chosen, seeds: str, json_file: str | None, html_file: str | None
+) -> list[dict[str, Any]]:
+    """Run all policies on all seeds at once."""
+    from rheostat.cli.display import tables
+    from rheostat.cli.display.live import bar
+    from rheostat.cli.display.output import console
+    from rheostat.cli.simulate import run_policies, write_page
+    from rheostat.config.reader import scalar
+    from rheostat.job.frozen import check_whole
+
+    count = scalar(seeds)
     check_whole("--seeds", count, least=1)
     every = [chosen.config.seed + k for k in range(count)]
     out = console(json_file)
-    with bar(out, f"{len(chosen.policies)} policies, {count} seeds") as progress:
-        comparison = run_policies(chosen, every, progress)
-    out.print(tables.comparison_table(comparison.rows))
+    with bar(out, f"{len(chosen.policies)} policies, {count} seeds") as watch:
+        comparison = run_policies(chosen, every, watch)
+    out.print(tables.comparison_table(comparison))
     for line in tables.recoveries(comparison):
         out.print(line, markup=False)
-    out.print(tables.conditions(comparison.scenario, every, chosen.notes), style="dim", markup=False)
-    if json_file is not None:
-        write_json(json_file, [row.as_dict() for row in comparison.rows])
+    out.print(tables.conditions(comparison, every, chosen.notes), style="dim", markup=False)
     write_page(comparison, html_file)
+    return comparison.as_dicts()
+
+
+def _on_spark(
+    engine: str,
+    job: str | None,
+    policies: str | None,
+    load: str | None,
+    duration: str | None,
+    interval: str | None,
+    promises: Mapping[str, str | None],
+    json_file: str | None,
+    html_file: str | None,
+) -> list[dict[str, Any]]:
+    """Run the policies one after the other, job by job, each on a Spark of its own."""
+    from dataclasses import replace
+
+    from rheostat.cli.display import tables
+    from rheostat.cli.display.live import status
+    from rheostat.cli.display.output import console
+    from rheostat.cli.simulate import write_page
+    from rheostat.config.build import build
+    from rheostat.config.reader import scalar
+    from rheostat.errors import EngineError
+    from rheostat.job.frozen import check_number, check_whole
+    from rheostat.job.slo import Slo
+    from rheostat.lab.experiment.comparison import compare as compare_on
+    from rheostat.lab.experiment.described import read_load
+
+    extras, jobs = ("spark", "ysb") if engine == "spark" else ("spark,kafka", "wordcount")
+    try:
+        ground = _ground(engine)
+    except ImportError as error:
+        raise EngineError(f"{error}: needs pip install 'rheostat[{extras}]'") from error
+    asked = {}
+    for name in (job or jobs).split(","):
+        asked[name] = policies.split(",") if policies else list(ground.ways(name))
+        ground.check(name, asked[name])
+    shape = None if load is None else read_load(load)
+    given = {key: scalar(value) for key, value in promises.items() if value is not None}
+    checked = build(Slo, given, "slo")
+    slo = replace(ground.slo, **{key: getattr(checked, key) for key in given})
+    seconds = None if duration is None else scalar(duration)
+    if seconds is not None:
+        check_whole("--duration", seconds, least=30)
+    every_s = scalar(interval or "5")
+    check_number("--interval", every_s, least=1.0)
+    out, rows = console(json_file), []
+    for name, ways in asked.items():
+        with status(out, name) as progress:
+            trial = ground.trial(name, shape, seconds, slo, every_s, progress)
+            comparison = compare_on(ground, trial, ways, progress=progress)
+        out.print(tables.comparison_table(comparison))
+        level = f"level 1 of the load is {trial.level_per_s:,.0f} records/s"
+        out.print(tables.conditions(comparison, [0], [level]), style="dim", markup=False, soft_wrap=True)
+        rows += [{"job": name, **row} for row in comparison.as_dicts()]
+        write_page(comparison, html_file, "" if len(asked) == 1 else f"-{name}")
+    return rows
+
+
+def _ground(engine: str) -> Any:
+    if engine == "spark":
+        from rheostat.lab.experiment.microbatch import MicroBatches
+
+        return MicroBatches()
+    from rheostat.lab.experiment.realtime import RealTime
+
+    return RealTime()

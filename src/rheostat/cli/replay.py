@@ -50,6 +50,8 @@ def replay(journal: JournalArgument, job: JobInJournal = None, json_file: option
 
 def policy_of(run: Run) -> Policy[Any]:
     """Make a run's policy again: by name, from its file, or, for the clairvoyant, with all that the run knew."""
+    from dataclasses import replace
+
     from rheostat.config.named import named
     from rheostat.errors import InvalidValue
     from rheostat.lab.experiment.config import make_config
@@ -60,7 +62,7 @@ def policy_of(run: Run) -> Policy[Any]:
     if run.policy == "clairvoyant":
         if not settings:
             raise InvalidValue(f"the run of {run.job!r} has no settings, so what its clairvoyant knew is lost")
-        return policy_maker("clairvoyant", run.options)(make_config(settings).scenario(), run.seed)
+        return policy_maker("clairvoyant", run.options)(replace(make_config(settings).trial(), seed=run.seed))
     written = named(settings["policy"], "name", "policy")[0] if "policy" in settings else run.policy
     return make_policy(written if written.endswith(".py") else run.policy, run.options)
 

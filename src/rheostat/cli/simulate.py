@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from rheostat.cli import options
+
+if TYPE_CHECKING:
+    from rheostat.engine.simulated import Plant
+    from rheostat.lab.experiment.comparison import Comparison
+    from rheostat.lab.experiment.simulated import Watch
 
 
 def simulate(
@@ -26,9 +34,8 @@ def simulate(
 ) -> None:
     """Run one policy on a simulated job and show what it decides."""
     from rheostat.cli.display import logs, tables
+    from rheostat.cli.display.live import live_simulation
     from rheostat.cli.display.output import check_writable, console, write_json
-    from rheostat.cli.display.progress import live_steps
-    from rheostat.cli.scenario import run_policies, write_page
     from rheostat.errors import InvalidValue
 
     logs.configure(verbose)
@@ -42,20 +49,50 @@ def simulate(
     chosen = options.choose(file, policy, values, promises)
     out = console(json_file)
     seeds = [chosen.config.seed]
-    with live_steps(out) as progress:
-        comparison = run_policies(chosen, seeds, progress)
+    with live_simulation(out) as watch:
+        comparison = run_policies(chosen, seeds, watch)
     row, run = comparison.rows[0], comparison.runs[0]
     counts = tables.counts(run)
     out.print(tables.changes_table(run))
-    out.print(f"[bold]{row.policy}[/]", tables.summary_table(row))
+    out.print(f"[bold]{row.policy}[/]", tables.summary_table(comparison))
     for what, found in counts.items():
         out.print(f"{what}: {tables.counted(found)}", markup=False)
     out.print(tables.plots(run))
     for line in tables.recoveries(comparison):
         out.print(line, markup=False)
-    out.print(tables.conditions(comparison.scenario, seeds, chosen.notes), style="dim", markup=False)
+    out.print(tables.conditions(comparison, seeds, chosen.notes), style="dim", markup=False)
     if json_file is not None:
-        caught_up = run.recoveries_s(comparison.scenario.failures_s)
-        result = {"scenario": comparison.scenario.settings, "row": row.as_dict(), "recoveries_s": caught_up, **counts}
-        write_json(json_file, result)
+        trial, [told] = comparison.trial, comparison.as_dicts()
+        caught_up = run.recoveries_s(trial.failures_s)
+        write_json(json_file, {"scenario": trial.settings, "row": told, "recoveries_s": caught_up, **counts})
     write_page(comparison, html_file)
+
+
+def run_policies(chosen: options.Chosen, seeds: Sequence[int], watch: Watch) -> Comparison[Plant]:
+    """Run all chosen policies; everything that can be wrong is found out before the first simulated second."""
+    from rheostat.cli.journals import new_journal
+    from rheostat.lab.experiment.comparison import compare
+    from rheostat.lab.experiment.described import policy_maker
+    from rheostat.lab.experiment.simulated import Simulated
+
+    makers = {label: policy_maker(*named) for label, named in chosen.policies.items()}
+    trial = chosen.config.trial(seeds)
+    journal = None if chosen.config.journal is None else new_journal(chosen.config.journal, trial.job.name)
+    try:
+        return compare(Simulated(makers, journal, watch), trial, list(makers), seeds)
+    finally:
+        if journal is not None:
+            journal.close()
+
+
+def write_page(comparison: Comparison[Any], html_file: str | None, ending: str = "") -> None:
+    """Write the page, where one is wanted; where there are several jobs, each has its name in the file's."""
+    from pathlib import Path
+
+    from rheostat.cli.display.output import write_text
+
+    if html_file is not None:
+        from rheostat.lab.experiment.page import comparison_page
+
+        path = Path(html_file)
+        write_text(str(path.with_stem(path.stem + ending)) if ending else html_file, comparison_page(comparison))

@@ -21,11 +21,12 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.graph import Edge, Graph, JobSpec
 from rheostat.job.observation import Change, Observation, Status
 from rheostat.job.slo import Slo
+from rheostat.lab.experiment.clairvoyant import peak_allocation
+from rheostat.lab.experiment.comparison import compare
 from rheostat.lab.experiment.config import make_config
-from rheostat.lab.experiment.simulated import Scenario, compare, peak_allocation
+from rheostat.lab.experiment.simulated import Simulated
+from rheostat.lab.experiment.trial import Trial
 from rheostat.lab.jobs import job
-from rheostat.policy.ds2 import DS2
-from rheostat.policy.static import Static
 from rheostat.ports import Clock, Engine
 from rheostat.testing.engine import EngineConformance, intent_to, silent
 from rheostat.testing.testbed import TestbedConformance
@@ -476,7 +477,7 @@ def test_noise_interference_and_limits_change_what_slots_can_do() -> None:
 def test_ds2_finds_the_size_of_every_level_of_the_demo() -> None:
     """With 30 % headroom: 100 records/s x level x 1.3 / 400 per slot; a single slot less is not worth a change."""
     levels = (2.0, 4.0, 6.0, 10.0, 6.0, 3.0, 2.0, 2.0)
-    scenario = Scenario(
+    trial = Trial(
         job("spark-ysb"),
         Steps(levels, 120),
         960,
@@ -484,7 +485,7 @@ def test_ds2_finds_the_size_of_every_level_of_the_demo() -> None:
         slo=Slo(max_latency_s=15.0, headroom=0.3),
         start=Allocation({"job": 1}),
     )
-    found = compare(scenario, {"ds2": lambda s, seed: DS2(), "static": lambda s, seed: Static()}, [1])
+    found = compare(Simulated(), trial, ["ds2", "static"], [1])
     slots = found.run("ds2", 1).trace["slots"]
     assert [slots[120 * k + 115] for k in range(8)] == [1, 2, 2, 4, 2, 2, 2, 2]
     ds2, static = found.rows
@@ -510,7 +511,7 @@ def test_the_clairvoyant_knows_waves() -> None:
     """1300/s need 3.25 slots; 1700/s need 4.25, which twelve tasks only do on six."""
     made = job("spark-ysb")
     for level, slots in ((13.0, 4), (17.0, 6)):
-        assert peak_allocation(Scenario(made, Constant(level), 600)).slots == slots
+        assert peak_allocation(Trial(made, Constant(level), 600)).slots == slots
 
 
 def test_executors_are_whole_and_never_more_than_tasks() -> None:
@@ -552,9 +553,9 @@ def test_a_file_can_describe_a_micro_batch_job() -> None:
         "operators": {"all": {"curve": {"kind": "linear", "rate_per_s": 400}, "max_tasks": 6}},
         "microbatch": {"trigger_s": 2, "partitions": 12, "quantum": 2},
     }
-    made = make_config({"job": values, "load": "constant"}).scenario().plant
+    made = make_config({"job": values, "load": "constant"}).trial().job
     assert made.discipline == MicroBatch(trigger_s=2, partitions=12, quantum=2)
     with pytest.raises(InvalidValue, match=r"job\.microbatch\.triger_s.*'trigger_s'"):
-        make_config({"job": {**values, "microbatch": {"triger_s": 2}}, "load": "constant"}).scenario()
+        make_config({"job": {**values, "microbatch": {"triger_s": 2}}, "load": "constant"}).trial()
     with pytest.raises(InvalidValue, match=r"job.*restart means nothing"):
-        make_config({"job": {**values, "restart": {"mean_s": 5}}, "load": "constant"}).scenario()
+        make_config({"job": {**values, "restart": {"mean_s": 5}}, "load": "constant"}).trial()

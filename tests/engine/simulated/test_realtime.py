@@ -20,10 +20,11 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.graph import Edge, Graph, JobSpec
 from rheostat.job.observation import Change, Observation, Status
 from rheostat.job.slo import Slo
+from rheostat.lab.experiment.comparison import compare
 from rheostat.lab.experiment.config import make_config
-from rheostat.lab.experiment.simulated import Scenario, compare
+from rheostat.lab.experiment.simulated import Simulated
+from rheostat.lab.experiment.trial import Trial
 from rheostat.lab.jobs import job
-from rheostat.policy.ds2 import DS2
 from rheostat.ports import Clock, Engine
 from rheostat.testing.engine import EngineConformance, intent_to, silent
 from rheostat.testing.testbed import TestbedConformance
@@ -400,7 +401,7 @@ def test_a_replica_does_not_depend_on_its_neighbours() -> None:
 
 def test_ds2_finds_the_size_of_every_level() -> None:
     levels = (50.0, 150.0, 300.0, 100.0)
-    scenario = Scenario(
+    trial = Trial(
         plant(),
         Steps(levels, 300),
         1200,
@@ -408,7 +409,7 @@ def test_ds2_finds_the_size_of_every_level() -> None:
         slo=Slo(headroom=0.2),
         start=Allocation({"map": 1, "count": 1}),
     )
-    found = compare(scenario, {"ds2": lambda s, seed: DS2()}, [1])
+    found = compare(Simulated(), trial, ["ds2"], [1])
     run = found.run("ds2", 1)
     ended = {step.observation.at_s: step.observation.running for step in run.steps}
     sizes = [ended[300.0 * (k + 1) - 15.0] for k in range(4)]
@@ -467,9 +468,9 @@ def test_a_file_can_describe_a_real_time_job() -> None:
         "edges": [{"upstream": "in", "downstream": "map"}],
         "realtime": {"batch_s": 10, "gap_s": [0.1, 0.2], "keys": 1000},
     }
-    read = make_config({"job": values, "load": "constant"}).scenario().plant
+    read = make_config({"job": values, "load": "constant"}).trial().job
     assert read.discipline == RealTime(batch_s=10, gap_s=(0.1, 0.2), keys=1000)
     with pytest.raises(InvalidValue, match=r"job\.realtime\.batch.*'batch_s'"):
-        make_config({"job": {**values, "realtime": {"batch": 2}}, "load": "constant"}).scenario()
+        make_config({"job": {**values, "realtime": {"batch": 2}}, "load": "constant"}).trial()
     with pytest.raises(InvalidValue, match="job has microbatch and realtime: keep one of them"):
-        make_config({"job": {**values, "microbatch": {}}, "load": "constant"}).scenario()
+        make_config({"job": {**values, "microbatch": {}}, "load": "constant"}).trial()

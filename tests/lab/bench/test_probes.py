@@ -5,10 +5,11 @@ from typing import Any, cast
 
 import pytest
 
+from rheostat.engine.simulated import Plant
 from rheostat.engine.testbed.loads import Steps
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.lab.bench.probes import HOLD_S, SETTLE_S, TASKS, readings
-from rheostat.lab.experiment.realtime_trial import RealTimeRun
+from rheostat.lab.experiment.run import Run
 from rheostat.lab.jobs.realtime import word_count
 
 ABLE = {op.name: op.curve.ability_per_s(TASKS[op.name]) for op in word_count().operators if op.name in TASKS}
@@ -31,7 +32,7 @@ def test_only_windows_within_one_level_are_read_and_each_stage_by_its_own_load()
         window(HOLD_S + SETTLE_S, HOLD_S + 20, 3.0, usable=False),
     )
     run = SimpleNamespace(trial=SimpleNamespace(schedule=schedule), start_s=1000.0, steps=steps)
-    found = list(readings(cast(RealTimeRun, run)))
+    found = list(readings(cast(Run[Plant], run)))
     assert [(r.stage, round(r.ratio, 3)) for r in found] == [
         ("split", 1.02), ("count", 1.02), ("split", 0.9), ("count", 0.9),
     ]  # fmt: skip

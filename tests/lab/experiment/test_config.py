@@ -15,8 +15,8 @@ from rheostat.job.forecast import Foresight
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.graph import Edge
 from rheostat.job.slo import Bounds, Slo
+from rheostat.lab.experiment.clairvoyant import make_clairvoyant
 from rheostat.lab.experiment.config import load_config, make_config
-from rheostat.lab.experiment.simulated import make_clairvoyant
 
 JOB = """
 job:
@@ -47,15 +47,15 @@ def write(tmp_path: Path) -> Write:
 
 
 def test_an_empty_file_is_a_run_with_defaults(write: Write) -> None:
-    scenario = load_config(write("")).scenario()
-    assert scenario.plant.name == "wordcount"
-    assert scenario.duration_s == 12_000  # ten levels, twice, ten minutes each
-    assert scenario.slo == Slo(max_latency_s=10, headroom=0.2)
-    assert scenario.start == Allocation({"splitter": 17, "count": 8})
+    trial = load_config(write("")).trial()
+    assert trial.job.name == "wordcount"
+    assert trial.duration_s == 12_000  # ten levels, twice, ten minutes each
+    assert trial.slo == Slo(max_latency_s=10, headroom=0.2)
+    assert trial.start == Allocation({"splitter": 17, "count": 8})
 
 
 def test_a_described_job_becomes_a_plant(write: Write) -> None:
-    plant = load_config(write(JOB)).scenario().plant
+    plant = load_config(write(JOB)).trial().job
     assert plant.graph.operators == ("a", "b", "x", "y")
     assert plant.graph.edges[-1] == Edge("x", "y", 0.5)
     assert plant.operator("a").pinned_tasks == 1
@@ -71,7 +71,7 @@ def test_a_source_may_be_described_and_tuned() -> None:
         "sources": {"all": 2},
         "operators": {"all": {"curve": {"kind": "linear", "rate_per_s": 3}}},
     }
-    plant = make_config({"job": values, "load": "constant"}).scenario().plant
+    plant = make_config({"job": values, "load": "constant"}).trial().job
     assert plant.operator("all").curve == Linear(3.0)
     assert plant.spec().tunable_names == ("all",)
 
@@ -165,7 +165,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 def test_numbers_are_read_as_in_yaml_1_2(write: Write) -> None:
     config = load_config(write("duration_s: 1e3\nseed: 010\nload: {shape: steps, levels: [1_0, .5]}"))
     assert (config.duration_s, config.seed) == (1000.0, 10)
-    assert config.scenario().load == Steps((10.0, 0.5))
+    assert config.trial().load == Steps((10.0, 0.5))
 
 
 def test_the_default_headroom_yields_to_a_policys_own_factor(write: Write) -> None:
@@ -181,13 +181,13 @@ def test_a_run_starts_where_it_is_told(start: Any, tasks: dict[str, int]) -> Non
     values = {"start": start, "slo": {"operators": {"splitter": {"min": 2}}}}
     if isinstance(start, dict):
         values["start"] = {"splitter": 2, **start}
-    assert make_config(values).scenario().start == Allocation(tasks)
+    assert make_config(values).trial().start == Allocation(tasks)
 
 
 def test_the_peak_start_is_enough_for_every_seeds_load() -> None:
     config = make_config({"load": "permutation:hold_s=600", "duration_s": 600})
-    starts = [config.scenario([seed]).start for seed in range(4)]
-    together = config.scenario(range(4)).start
+    starts = [config.trial([seed]).start for seed in range(4)]
+    together = config.trial(range(4)).start
     assert None not in starts
     assert together is not None
     assert together.slots == max(start.slots for start in starts if start)
@@ -195,20 +195,20 @@ def test_the_peak_start_is_enough_for_every_seeds_load() -> None:
 
 
 def test_the_peak_start_keeps_within_the_budget() -> None:
-    start = make_config({"slo": {"budget": {"slots": 10}, "job": {"min": 2}}}).scenario().start
+    start = make_config({"slo": {"budget": {"slots": 10}, "job": {"min": 2}}}).trial().start
     assert start is not None
     assert start.slots == 10
 
 
 def test_the_settings_rebuild_the_run_after_a_round_trip_through_json(write: Write) -> None:
-    scenario = load_config(write(JOB + "duration_s: 600\nfailures_s: [100]\n")).scenario()
-    settings = json.loads(to_json(scenario.settings))
+    trial = load_config(write(JOB + "duration_s: 600\nfailures_s: [100]\n")).trial()
+    settings = json.loads(to_json(trial.settings))
     assert settings.pop("engine") == "simulated"
-    again = make_config(settings).scenario()
-    assert again.plant == scenario.plant
-    assert again.load == scenario.load == Constant(2.0)
+    again = make_config(settings).trial()
+    assert again.job == trial.job
+    assert again.load == trial.load == Constant(2.0)
     assert again.failures_s == (100.0,)
-    assert make_clairvoyant(again, 0).options() == make_clairvoyant(scenario, 0).options()
+    assert make_clairvoyant(again).options() == make_clairvoyant(trial).options()
 
 
 def test_guards_and_promises_come_out_as_the_loop_knows_them() -> None:
@@ -219,7 +219,7 @@ def test_guards_and_promises_come_out_as_the_loop_knows_them() -> None:
 
 def test_how_the_load_is_forecast_can_be_told(write: Write) -> None:
     config = load_config(write("forecast: {horizon_s: 1200, candidates: [profile], choose_every_s: 600}\n"))
-    assert config.scenario().foresight == Foresight(1200.0, ("profile",), 600.0)
+    assert config.trial().foresight == Foresight(1200.0, ("profile",), 600.0)
 
 
 @pytest.mark.parametrize(

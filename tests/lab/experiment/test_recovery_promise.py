@@ -10,21 +10,24 @@ import numpy as np
 import pytest
 
 from rheostat.cli.display.tables import recoveries
+from rheostat.engine.simulated import Plant
 from rheostat.engine.testbed.loads import Constant, Sine
 from rheostat.job.slo import Bounds, Slo
-from rheostat.lab.experiment.simulated import Comparison, Scenario, caught_up_s, compare
+from rheostat.lab.experiment.comparison import Comparison, compare
+from rheostat.lab.experiment.run import caught_up_s
+from rheostat.lab.experiment.simulated import Simulated
+from rheostat.lab.experiment.trial import Trial
 from rheostat.lab.jobs.phoebe import top_speed
-from rheostat.policy.registry import make_policy
 
 FAILURES_S = (1500.0, 3300.0, 5100.0)
 LOAD = Sine(mean=70e3, amplitude=40e3, period_s=3600.0)
 
 
 @cache
-def run(policy: str, promised: bool, noise: float = 0.0) -> Comparison:
+def run(policy: str, promised: bool, noise: float = 0.0) -> Comparison[Plant]:
     slo = Slo(headroom=0.2, max_recovery_s=180.0 if promised else None)
-    scenario = Scenario(top_speed(), replace(LOAD, noise=noise), 6000.0, 60.0, slo, failures_s=FAILURES_S)
-    return compare(scenario, {policy: lambda scenario, seed: make_policy(policy, {})}, [0])
+    trial = Trial(top_speed(), replace(LOAD, noise=noise), 6000.0, 60.0, slo, failures_s=FAILURES_S)
+    return compare(Simulated(), trial, [policy])
 
 
 @pytest.mark.parametrize("policy", ["ds2", "conttune"])
@@ -62,8 +65,8 @@ def test_what_was_expected_is_about_what_came() -> None:
 
 def test_a_load_beyond_every_size_takes_the_largest_and_says_so() -> None:
     slo = Slo(max_recovery_s=180.0, job=Bounds(1, 6))
-    scenario = Scenario(top_speed(), Constant(70e3), 1800.0, 60.0, slo)
-    told = compare(scenario, {"ds2": lambda scenario, seed: make_policy("ds2", {})}, [0]).run("ds2", 0)
+    trial = Trial(top_speed(), Constant(70e3), 1800.0, 60.0, slo)
+    told = compare(Simulated(), trial, ["ds2"]).run("ds2", 0)
     assert told.trace["slots"][-1] == 6
     notes = [note.why for step in told.steps for note in step.decision.guards if note.guard == "recovery"]
     assert notes
@@ -92,8 +95,8 @@ def test_catching_up_is_measured_from_the_failure() -> None:
 def test_failures_in_the_first_minute_and_during_a_recovery_are_survived() -> None:
     slo = Slo(headroom=0.2, max_recovery_s=180.0)
     failures = (20.0, 1200.0, 1290.0)
-    scenario = Scenario(top_speed(), Constant(60e3), 2400.0, 60.0, slo, failures_s=failures)
-    told = compare(scenario, {"ds2": lambda scenario, seed: make_policy("ds2", {})}, [0]).run("ds2", 0)
+    trial = Trial(top_speed(), Constant(60e3), 2400.0, 60.0, slo, failures_s=failures)
+    told = compare(Simulated(), trial, ["ds2"]).run("ds2", 0)
     numbers = [value for step in told.steps for value in step.decision.evidence.values()]
     assert not any(math.isnan(value) for value in numbers)
     assert not any("failed" in step.decision.sentence for step in told.steps)
@@ -104,8 +107,8 @@ def test_failures_in_the_first_minute_and_during_a_recovery_are_survived() -> No
 @pytest.mark.parametrize("value", [0.0, 1e9])
 def test_no_load_and_far_too_much_of_it_are_survived(value: float) -> None:
     slo = Slo(max_recovery_s=180.0)
-    scenario = Scenario(top_speed(), Constant(value), 1200.0, 60.0, slo, failures_s=(500.0,))
-    told = compare(scenario, {"ds2": lambda scenario, seed: make_policy("ds2", {})}, [0]).run("ds2", 0)
+    trial = Trial(top_speed(), Constant(value), 1200.0, 60.0, slo, failures_s=(500.0,))
+    told = compare(Simulated(), trial, ["ds2"]).run("ds2", 0)
     assert not any("failed" in step.decision.sentence for step in told.steps)
     if value:
         assert told.trace["slots"][-1] == 24

@@ -1,7 +1,8 @@
-"""What a person sees while a real query is scaled: a table that moves along on a terminal, plain lines elsewhere."""
+"""What a person sees while something runs: a table, a bar or a line that changes; plain lines without a terminal."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -11,13 +12,15 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from rheostat.control.controller import Step
+    from rheostat.lab.experiment.simulated import Watch
+    from rheostat.lab.experiment.trial import Progress
 
 Show = Callable[[Sequence["Step"], float], None]
-"""Told all steps so far, and the seconds since the start."""
+"""Takes all steps so far, and the seconds since the start."""
 Line = Callable[["Step"], str]
 """What is printed about a step, "" for nothing."""
 
-SHOWN = 8
+SHOWN = 10
 """Steps that the table shows."""
 
 
@@ -29,7 +32,7 @@ def live_view(out: Console, title: str, line: Line, lasting: bool = False) -> It
     """
     from rich.live import Live
 
-    with Live(console=out, refresh_per_second=2, transient=True) as live:
+    with Live(console=out, refresh_per_second=4, transient=True) as live:
         printed, before = 0, ""
 
         def show(steps: Sequence[Step], gone_s: float) -> None:
@@ -46,6 +49,49 @@ def live_view(out: Console, title: str, line: Line, lasting: bool = False) -> It
         yield show
 
 
+@contextmanager
+def live_simulation(out: Console) -> Iterator[Watch]:
+    """Show the first policy's latest steps while it is simulated."""
+    if not out.is_terminal:
+        yield _plain_lines(10, lambda step: f"{step.observation.at_s:.0f} s  {status_line(step)}")
+        return
+    steps: list[Step] = []
+    with live_view(out, "simulated", status_line) as show:
+
+        def watch(_: float, latest: Sequence[Step]) -> None:
+            steps.append(latest[0])
+            show(steps, latest[0].observation.at_s)
+
+        yield watch
+
+
+@contextmanager
+def bar(out: Console, what: str) -> Iterator[Watch]:
+    """Show how far a simulated comparison is."""
+    if not out.is_terminal:
+        yield _plain_lines(4, lambda _: what)
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn())
+    with Progress(*columns, console=out, transient=True) as shown:
+        task = shown.add_task(what, total=1.0)
+        yield lambda done, _: shown.update(task, completed=done)
+
+
+@contextmanager
+def status(out: Console, what: str) -> Iterator[Progress]:
+    """Say what is being done now: in a line that changes on a terminal, line by line elsewhere."""
+    with out.status(what) as shown:
+
+        def tell(now: str) -> None:
+            shown.update(f"{what}: {now}")
+            if not out.is_terminal:
+                out.print(f"{what}: {now}", style="dim", markup=False, soft_wrap=True)
+
+        yield tell
+
+
 def status_line(step: Step) -> str:
     """Return all cells of a step in one line."""
     return "  ".join(_cells(step))
@@ -60,6 +106,19 @@ def change_line(step: Step) -> str:
         return ""
     text = f"{was.slots if was else '?'} -> {wish.slots} slots  {decision.reason}: {decision.sentence}"
     return text if step.intent else f"{text} (not applied)"
+
+
+def _plain_lines(parts: int, text: Line) -> Watch:
+    """Write a line to stderr each time another part of the whole is done."""
+    told = 0
+
+    def watch(done: float, steps: Sequence[Step]) -> None:
+        nonlocal told
+        if int(done * parts) > told:
+            told = int(done * parts)
+            print(f"{done:4.0%}  {text(steps[0])}", file=sys.stderr)
+
+    return watch
 
 
 def _cells(step: Step) -> tuple[str, ...]:
@@ -83,5 +142,6 @@ def _table(title: str, steps: Sequence[Step], gone_s: float) -> Table:
         table.add_column(heading, justify="right")
     table.add_column("decision", no_wrap=True)
     for place, step in enumerate(reversed(steps)):
-        table.add_row("" if place else f"{gone_s:.0f} s", *map(escape, _cells(step)))
+        style = "bold" if step.intent else ""
+        table.add_row("" if place else f"{gone_s:.0f} s", *map(escape, _cells(step)), style=style)
     return table

@@ -6,8 +6,9 @@ import time
 
 import numpy as np
 
-from rheostat.lab.bench.measure import Measure, Progress
+from rheostat.lab.bench.measure import Measure
 from rheostat.lab.bench.side_constraints import solve
+from rheostat.lab.experiment.trial import Progress
 from rheostat.planner.configuration_optimizer import Ability
 from rheostat.planner.configuration_optimizer import bids2 as by_bisection
 

@@ -9,8 +9,9 @@ in the paper, from the shown latency: from the failure until it is below 2 s aga
 
 from __future__ import annotations
 
-from rheostat.lab.bench.measure import Measure, Progress
+from rheostat.lab.bench.measure import Measure
 from rheostat.lab.data import data_folder
+from rheostat.lab.experiment.trial import Progress
 from rheostat.lab.papers.phoebe.recordings import (
     AFTER_S,
     BEFORE_S,

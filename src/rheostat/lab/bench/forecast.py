@@ -22,8 +22,9 @@ from rheostat.forecast.choose import MOST_HISTORY, UPPER, choose, pinball, predi
 from rheostat.forecast.registry import NAMES, OWN, STATISTICAL, make_forecaster
 from rheostat.forecast.series import Cleaned, Floats, clean
 from rheostat.job.forecast import ForecastChoice
-from rheostat.lab.bench.measure import Measure, Progress
+from rheostat.lab.bench.measure import Measure
 from rheostat.lab.data import data_folder
+from rheostat.lab.experiment.trial import Progress
 
 QUANTILES = (0.1, 0.5, 0.9)
 

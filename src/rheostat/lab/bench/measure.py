@@ -12,8 +12,6 @@ COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
 }
-Progress = Callable[[str], None]
-"""Told what is being measured now."""
 
 
 @dataclass(frozen=True, slots=True)

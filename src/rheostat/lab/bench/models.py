@@ -18,8 +18,9 @@ from rheostat.engine.simulated import Fleet
 from rheostat.engine.simulated.plant import PlantOperator
 from rheostat.engine.testbed.loads import Sine
 from rheostat.job.slo import Slo
-from rheostat.lab.bench.measure import Measure, Progress
+from rheostat.lab.bench.measure import Measure
 from rheostat.lab.bench.speed import example, slope
+from rheostat.lab.experiment.trial import Progress
 from rheostat.lab.jobs.streambed import JOBS
 from rheostat.model.ability import AbilityModel, Floats, Sample
 from rheostat.model.history import History

@@ -20,10 +20,13 @@ from typing import TYPE_CHECKING
 
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.testbed.loads import Constant
-from rheostat.engine.testbed.schedule import Schedule
-from rheostat.lab.bench.measure import Measure, Progress
+from rheostat.lab.bench.measure import Measure
+from rheostat.lab.experiment.by_second import BatchRun, records_of, size_by_second
+from rheostat.lab.experiment.microbatch_job import STATIC_MIN, MicroBatchJob
+from rheostat.lab.experiment.microbatch_run import run_microbatches
 from rheostat.lab.experiment.processes import in_own_process
-from rheostat.lab.experiment.spark_trial import Trial, TrialRun, run_trials
+from rheostat.lab.experiment.run import run_apart
+from rheostat.lab.experiment.trial import Progress, Trial
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +61,7 @@ class Pairs:
 
 def overhead(quick: bool, progress: Progress) -> list[Measure]:
     """Compare throughput with and without probes and scaler, on Nexmark q1 and q5 at full load."""
-    batches = 20 if quick else 60
+    batches = 12 if quick else 60
     found: list[Measure] = []
     steps_ms: list[float] = []
     for pipeline, rows in ROWS.items():
@@ -142,20 +145,19 @@ def _endless(spark: SparkSession, pipeline: str, rows: int, around: Around, fold
 
 def resize(quick: bool, progress: Progress) -> list[Measure]:
     """Resize a stateful query under load, and count rows lost and repeated, and seconds until it is done."""
-    count = 6 if quick else 22
+    count = 4 if quick else 22
     script = tuple((HOLD_S * (k + 1.0), LARGE if k % 2 == 0 else SMALL) for k in range(count))
     seconds = HOLD_S * (count + 2)
     # 2.5 slots' worth: too much for two executors, so that every shrink happens under overload, and little for six.
-    schedule = Schedule(Constant(1.0), 1000.0, seconds)
-    trial = Trial("ysb", schedule, seconds, executors=(SMALL, LARGE), resizes=script, trigger_s=1.0)
-    [run] = run_trials([trial], progress)
+    job = MicroBatchJob("ysb", "ysb", (SMALL, LARGE), trigger_s=1.0, level_per_s=1000.0, resizes=script)
+    [run] = run_apart(run_microbatches, [Trial(job, Constant(1.0), seconds, way=STATIC_MIN)], progress)
     grows, shrinks = run.resize_s[::2], run.resize_s[1::2]
     apart, near = batch_pace(run, script)
     done = len(run.resize_s)
-    note = f"{run.rows_checked} rows of output checked after {done} resizes{': ' + run.failed if run.failed else ''}"
+    note = f"{run.checked} rows of output checked after {done} resizes{': ' + run.failed if run.failed else ''}"
     return [
-        Measure("resize", "rows_lost", run.rows_lost, "rows", "<= 0", "lower", note),
-        Measure("resize", "rows_repeated", run.rows_repeated, "rows", "<= 0", "lower", note),
+        Measure("resize", "rows_lost", run.wrong, "rows", "<= 0", "lower", note),
+        Measure("resize", "rows_repeated", run.repeated, "rows", "<= 0", "lower", note),
         Measure("resize", "resizes", done, "", f">= {count}", "higher", f"{SMALL} <-> {LARGE} executors under load"),
         Measure(
             "resize", "grow_s", median(grows), "s", "", "lower", f"until all {LARGE} run; slowest {max(grows):.1f}"
@@ -175,17 +177,14 @@ def resize(quick: bool, progress: Progress) -> list[Measure]:
     ]
 
 
-def batch_pace(run: TrialRun, script: Sequence[tuple[float, int]]) -> tuple[float, float]:
+def batch_pace(run: BatchRun, script: Sequence[tuple[float, int]]) -> tuple[float, float]:
     """Return the middle slot-seconds per record of batches away from any shrink, and of those that one fell into."""
-    from rheostat.lab.experiment.spark_score import size_by_second
-
-    sizes, due = size_by_second(run), run.trial.schedule.due
+    sizes = size_by_second(run)
     apart: list[float] = []
     near: list[float] = []
     for batch in run.batches:
         start, end = batch.start_s - run.start_s, batch.end_s - run.start_s
-        source = batch.sources[0]
-        records = due(int(source.end_offset)) - due(int(source.start_offset or 0))
+        records = records_of(run, batch)
         held = sizes[int(start) : int(end) + 1]
         if not records or not len(held):
             continue

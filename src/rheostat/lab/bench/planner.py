@@ -17,7 +17,8 @@ import numpy as np
 from rheostat.engine.simulated.plant import Plant
 from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
-from rheostat.lab.bench.measure import Measure, Progress
+from rheostat.lab.bench.measure import Measure
+from rheostat.lab.experiment.trial import Progress
 from rheostat.lab.jobs import job
 from rheostat.lab.papers.parallel import Task, run_tasks
 from rheostat.lab.papers.streambed.paper import QUERIES, SIMPLE_QUERIES

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from rheostat.lab.bench.measure import Measure, Progress
+from rheostat.lab.bench.measure import Measure
 from rheostat.lab.data import data_folder
+from rheostat.lab.experiment.trial import Progress
 from rheostat.policy.phoebe.anticipate import Anticipate
 from rheostat.policy.phoebe.policy import Phoebe
 

@@ -1,47 +1,90 @@
-"""Benches by name."""
+"""Benches by name, each with parts that can be asked for by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from rheostat.errors import InvalidValue, nearest
 from rheostat.lab.bench.bids2 import bids2
-from rheostat.lab.bench.fidelity import fidelity as fidelity_to_phoebe
+from rheostat.lab.bench.fidelity import fidelity
 from rheostat.lab.bench.forecast import forecast
-from rheostat.lab.bench.measure import Measure, Progress
+from rheostat.lab.bench.measure import Measure
 from rheostat.lab.bench.models import models
 from rheostat.lab.bench.overhead import overhead, resize
 from rheostat.lab.bench.planner import planner
-from rheostat.lab.bench.probes import probes
+from rheostat.lab.bench.probes import accuracy, cost
 from rheostat.lab.bench.realtime_fidelity import fidelity_of_realtime
-from rheostat.lab.bench.recovery import recovery as recovery_simulated
-from rheostat.lab.bench.rescale import rescale
+from rheostat.lab.bench.recovery import recovery
+from rheostat.lab.bench.rescale import downtime, storm
 from rheostat.lab.bench.spark_fidelity import fidelity_on_spark
 from rheostat.lab.bench.spark_recovery import recovery_on_spark
 from rheostat.lab.bench.speed import decision, simulator
+from rheostat.lab.experiment.trial import Progress
 
 
-def fidelity(quick: bool, progress: Progress) -> list[Measure]:
-    """Hold the simulator against Phoebe's recorded runs and against Spark on this machine."""
-    parts = (fidelity_to_phoebe, fidelity_on_spark, fidelity_of_realtime)
-    return [measure for part in parts for measure in part(quick, progress)]
+@dataclass(frozen=True)
+class Part:
+    """A part of a bench; every bench with `--quick` ends within about five minutes."""
+
+    measure: Callable[[bool, Progress], list[Measure]]
+    quick: str = ""
+    """What `--quick` measures of it, where that is much less; no mere repeats."""
+    slow: bool = False
+    """Whether `--quick` leaves it out, unless it is asked for by name."""
 
 
-def recovery(quick: bool, progress: Progress) -> list[Measure]:
-    """Hold predicted recovery times against Phoebe's experiments and against kills on Spark."""
-    return [*recovery_simulated(quick, progress), *recovery_on_spark(quick, progress)]
-
-
-BENCHES: Mapping[str, Callable[[bool, Progress], list[Measure]]] = {
-    "simulator": simulator,
-    "decision": decision,
-    "fidelity": fidelity,
-    "forecast": forecast,
-    "models": models,
-    "overhead": overhead,
-    "recovery": recovery,
-    "probes": probes,
-    "rescale": rescale,
-    "resize": resize,
-    "bids2": bids2,
-    "planner": planner,
+BENCHES: Mapping[str, Mapping[str, Part]] = {
+    "simulator": {"simulator": Part(simulator)},
+    "decision": {"decision": Part(decision)},
+    "fidelity": {
+        "phoebe": Part(fidelity),
+        "spark": Part(fidelity_on_spark, "one of two pipelines, one of four runs, four of five levels"),
+        "realtime": Part(fidelity_of_realtime, "one of six runs", slow=True),
+    },
+    "forecast": {"forecast": Part(forecast)},
+    "models": {"models": Part(models)},
+    "overhead": {"overhead": Part(overhead, "12 of 60 batches")},
+    "recovery": {"phoebe": Part(recovery), "spark": Part(recovery_on_spark, "one of two loads, four of ten kills")},
+    "probes": {
+        "accuracy": Part(accuracy, "two of five loads"),
+        "cost": Part(cost, "a quarter of the records"),
+    },
+    "rescale": {
+        "downtime": Part(downtime, "100 keys, not 100,000 and 1,000,000; two of six changes"),
+        "storm": Part(storm, "4 of 20 changes, one of three kills"),
+    },
+    "resize": {"resize": Part(resize, "4 of 22 resizes")},
+    "bids2": {"bids2": Part(bids2)},
+    "planner": {"planner": Part(planner)},
 }
+
+
+def chosen_parts(bench: str, quick: bool, only: Sequence[str] = ()) -> dict[str, Part]:
+    """Return the parts that are measured: those that were asked for, else all that are not too slow."""
+    parts = BENCHES[bench]
+    for name in only:
+        if name not in parts:
+            known = ", ".join(parts)
+            raise InvalidValue(f"bench {bench} has no part {name!r}, {nearest(name, parts)}; its parts: {known}")
+    return {name: part for name, part in parts.items() if (name in only if only else not (quick and part.slow))}
+
+
+def left_out(bench: str, quick: bool, only: Sequence[str] = ()) -> list[str]:
+    """Return in a sentence per part what `--quick` does not measure."""
+    if not quick:
+        return []
+    chosen = chosen_parts(bench, quick, only)
+    told = [f"{bench} {name}, quick: {part.quick}" for name, part in chosen.items() if part.quick]
+    slow = [name for name, part in BENCHES[bench].items() if not only and name not in chosen and part.slow]
+    return told + [f"{bench} {name}: left out; ask for it with --only {name}" for name in slow]
+
+
+def run_bench(bench: str, quick: bool, progress: Progress, only: Sequence[str] = ()) -> list[Measure]:
+    """Measure the parts of a bench; counts that several of them have add up."""
+    found: dict[str, Measure] = {}
+    for part in chosen_parts(bench, quick, only).values():
+        for measure in part.measure(quick, progress):
+            before = found.get(measure.measure)
+            found[measure.measure] = replace(measure, value=measure.value + (before.value if before else 0))
+    return list(found.values())

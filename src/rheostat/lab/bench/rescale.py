@@ -7,16 +7,13 @@ driver goes on from the journal, and in the end every key's count is held agains
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from subprocess import DEVNULL, Popen
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -36,9 +33,10 @@ from rheostat.kafka import client as kafka_client
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.broker import Broker
 from rheostat.kafka.load import start_load
-from rheostat.lab.bench.measure import Measure, Progress
-from rheostat.lab.experiment.processes import in_own_process
-from rheostat.lab.experiment.realtime_trial import SINK, SOURCE, drained, keys_wrong, local_session, open_topics
+from rheostat.lab.bench.measure import Measure
+from rheostat.lab.experiment.processes import Child, in_own_process
+from rheostat.lab.experiment.realtime_run import SINK, SOURCE, drained, keys_wrong, local_session, open_topics
+from rheostat.lab.experiment.trial import Progress
 from rheostat.lab.workload.realtime import numbers, record
 from rheostat.policy.base import BasePolicy
 from rheostat.ports import Situation
@@ -60,9 +58,9 @@ STORM_KEYS = 1000
 STORM_S = 900.0
 
 
-def rescale(quick: bool, progress: Progress) -> list[Measure]:
-    """Measure downtimes, then let the storm loose."""
-    changes = 3 if quick else 6
+def downtime(quick: bool, progress: Progress) -> list[Measure]:
+    """Measure the downtime of changes, by the keys in the state."""
+    changes = 2 if quick else 6
     found, wrong = [], 0
     for keys in KEYS[: 1 if quick else None]:
         progress(f"{keys:,} keys: {changes} changes of the state's partitions")
@@ -72,17 +70,24 @@ def rescale(quick: bool, progress: Progress) -> list[Measure]:
             found.append(_downtime("downtime_s_stateless", told.stateless_s, "<= 1.5"))
         goal = "<= 10" if keys == KEYS[-1] else ""
         found.append(_downtime(f"downtime_s_stateful_{keys}", told.stateful_s, goal))
-    progress(f"a storm: {STORM_CHANGES} changes, {STORM_KILLS} kills")
-    storm = run_storm(6 if quick else STORM_CHANGES, 1 if quick else STORM_KILLS)
+    return [*found, _keys_wrong(wrong)]
+
+
+def storm(quick: bool, progress: Progress) -> list[Measure]:
+    """Let random changes and kills loose on a job."""
+    changes, kills = (4, 1) if quick else (STORM_CHANGES, STORM_KILLS)
+    progress(f"a storm: {changes} changes, {kills} kills")
+    told = run_storm(changes, kills)
     return [
-        *found,
-        Measure(
-            "rescale", "kills_tried", storm.kills, "", "", "higher", "SIGKILL of driver and JVM, at random moments"
-        ),
-        Measure("rescale", "kills_survived", storm.survived, "", f">= {storm.kills}", "higher", storm.note),
-        Measure("rescale", "keys_wrong", wrong + storm.keys_wrong, "", "<= 0", "lower", "against what was sent"),
-        Measure("rescale", "results_twice", storm.repeated, "", "", "lower", "Kafka as a sink is at-least-once"),
+        Measure("rescale", "kills_tried", told.kills, "", "", "higher", "SIGKILL of driver and JVM, at random moments"),
+        Measure("rescale", "kills_survived", told.survived, "", f">= {told.kills}", "higher", told.note),
+        _keys_wrong(told.keys_wrong),
+        Measure("rescale", "results_twice", told.repeated, "", "", "lower", "Kafka as a sink is at-least-once"),
     ]
+
+
+def _keys_wrong(count: int) -> Measure:
+    return Measure("rescale", "keys_wrong", count, "", "<= 0", "lower", "against what was sent")
 
 
 def _downtime(name: str, seconds: tuple[float, ...], goal: str) -> Measure:
@@ -247,39 +252,33 @@ def run_storm(changes: int, kills: int, seed: int = 0) -> Storm:
     with TemporaryDirectory(prefix="rheostat-storm-") as folder, Broker() as broker:
         open_topics(broker, 2)
         fill(broker.bootstrap, STORM_KEYS)
-        told = json.dumps({"servers": broker.bootstrap, "folder": folder})
         deadline_s, tried, survived = clock.now() + STORM_S, 0, 0
         with start_load(broker.bootstrap, SOURCE, Schedule(Constant(1.0), LOAD_PER_S / 2, 3600)) as load:
-            driver = _driver(told)
+            driver = Child(drive, broker.bootstrap, folder)
             # Each kill comes after a share of the changes, at some moment of the next one.
             due_at = sorted(rng.choice(np.arange(1, changes), size=kills, replace=False).tolist())
             while (done := _made(folder)) < changes and clock.now() < deadline_s:
-                if driver.poll() is not None:
-                    raise EngineError(f"the driver of the storm ended with {driver.returncode}: {folder}")
+                if driver.exitcode is not None:
+                    raise EngineError(f"the driver of the storm ended with {driver.exitcode}: {folder}")
                 if due_at and done >= due_at[0]:
                     due_at.pop(0)
                     clock.sleep_until(clock.now() + float(rng.uniform(0.0, 8.0)))
-                    _kill(driver, Path(folder))
+                    driver.kill()
                     tried += 1
                     before = _made(folder)
-                    driver = _driver(told)
-                    while _made(folder) == before and clock.now() < deadline_s and driver.poll() is None:
+                    driver = Child(drive, broker.bootstrap, folder)
+                    while _made(folder) == before and clock.now() < deadline_s and driver.exitcode is None:
                         time.sleep(0.5)
                     survived += _made(folder) > before
                 time.sleep(0.2)
             sent = load.stop()
         wanted = due(STORM_KEYS, {"filled": STORM_KEYS, "load": sent.delivered})
         outputs = drained(broker.bootstrap, wanted, clock, DRAIN_S)
-        driver.terminate()
-        driver.wait()
+        driver.end()
         made = _made(folder)
     wrong = keys_wrong(outputs, wanted)
     note = f"{made} random changes under {LOAD_PER_S / 2:,.0f} records/s, {sent.delivered:,} records"
     return Storm(made, tried, survived, wrong, kafka_output.repetitions(outputs), note)
-
-
-def _driver(told: str) -> Popen[bytes]:
-    return Popen([sys.executable, "-m", "rheostat.lab.bench.rescale", told], stdout=DEVNULL, stderr=DEVNULL)
 
 
 def _made(folder: str) -> int:
@@ -296,26 +295,16 @@ def _made(folder: str) -> int:
         journal.close()
 
 
-def _kill(driver: Popen[bytes], folder: Path) -> None:
-    jvm = folder / "jvm"
-    for pid in (driver.pid, *((int(jvm.read_text()),) if jvm.exists() else ())):
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-    driver.wait()
-    jvm.unlink(missing_ok=True)
-
-
-def drive(told: Mapping[str, str]) -> None:
+def drive(servers: str, folder: str) -> None:
     """Be a driver of the storm, until told to end."""
     from rheostat.api.autoscale import autoscale
 
-    folder = Path(told["folder"])
-    spark = local_session(SLOTS, quiet(folder))
-    jvm: Any = spark._jvm
-    (folder / "jvm").write_text(str(jvm.java.lang.ProcessHandle.current().pid()))
-    staged = counting(told["servers"], str(folder / "checkpoint"), STORM_KEYS)
+    # A driver that is killed, and its JVM, would have much to say.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+    spark = local_session(SLOTS, quiet(Path(folder)))
+    staged = counting(servers, f"{folder}/checkpoint", STORM_KEYS)
     ending: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: ending.append(number))
     with autoscale(
@@ -326,7 +315,3 @@ def drive(told: Mapping[str, str]) -> None:
     for query in scaler.queries:
         query.stop()
     spark.stop()
-
-
-if __name__ == "__main__":
-    drive(json.loads(sys.argv[1]))

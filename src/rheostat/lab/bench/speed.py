@@ -23,7 +23,8 @@ from rheostat.engine.testbed.loads import Sine
 from rheostat.job.slo import Slo
 from rheostat.journal import open_journal
 from rheostat.journal.memory import MemoryJournal
-from rheostat.lab.bench.measure import Measure, Progress
+from rheostat.lab.bench.measure import Measure
+from rheostat.lab.experiment.trial import Progress
 from rheostat.lab.jobs.dragster import chain
 from rheostat.policy.registry import POLICIES, make_policy
 from rheostat.ports import Journal

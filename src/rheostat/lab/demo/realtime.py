@@ -19,8 +19,7 @@ from rheostat.job.slo import Slo
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.broker import Broker
 from rheostat.kafka.load import start_load
-from rheostat.lab.experiment.realtime_compare import realtime_job
-from rheostat.lab.experiment.realtime_trial import (
+from rheostat.lab.experiment.realtime_run import (
     SINK,
     SOURCE,
     drained,
@@ -31,7 +30,8 @@ from rheostat.lab.experiment.realtime_trial import (
     paces_of,
     warm,
 )
-from rheostat.lab.jobs.realtime import PARTITIONS, SLOTS
+from rheostat.lab.experiment.trial import Progress
+from rheostat.lab.jobs.realtime import PARTITIONS, SLOTS, word_count
 from rheostat.lab.workload.realtime import realtime_pipeline
 from rheostat.policy.conttune.policy import ContTune
 from rheostat.ports import Journal
@@ -57,11 +57,9 @@ class RealTimeDemo:
     repeated: int
 
 
-def run(
-    seconds: int, journal: Journal, show: Callable[[Scaler, float], None], tell: Callable[[str], None]
-) -> RealTimeDemo:
+def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None], tell: Progress) -> RealTimeDemo:
     """Run the demo for so long; `show` is called about once a second."""
-    plant = realtime_job("wordcount")
+    plant = word_count()
     hold_s = max(5, seconds // len(LEVELS) // 5 * 5)
     schedule = Schedule(Steps(LEVELS, hold_s), plant.unit_per_s["lines"], hold_s * len(LEVELS))
     clock = WallClock()

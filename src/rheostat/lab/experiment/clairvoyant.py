@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from rheostat.control.limits import limits
+from rheostat.engine.simulated.plant import Plant
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Expectation, Interval, Reason
 from rheostat.job.slo import Bounds, Limits
+from rheostat.lab.experiment.trial import Trial
 from rheostat.policy.base import BasePolicy
 from rheostat.policy.explain import changes, direction
 from rheostat.ports import Situation
@@ -85,3 +88,24 @@ def _tasks(ability: Ability, name: str, demand_per_s: float, allocation: Allocat
         if able > most:
             best, most = tasks, able
     return best
+
+
+def make_clairvoyant(trial: Trial[Plant]) -> Clairvoyant:
+    """Return the policy that knows this trial's plant and load."""
+    load, plant = trial.seeded_load, trial.job
+
+    def peak(start_s: float, end_s: float) -> dict[str, float]:
+        level = load.peak(start_s, end_s)
+        return {name: unit * level for name, unit in plant.unit_per_s.items()}
+
+    return Clairvoyant(plant.ability_per_s, peak, trial.interval_s + plant.restart.mean_s)
+
+
+def peak_allocation(trial: Trial[Plant]) -> Allocation:
+    """Return the smallest allocation for the trial's highest load: what a careful engineer deploys by hand."""
+    spec, plant = trial.job.spec(), trial.job
+    peak = trial.seeded_load.peak(0.0, trial.duration_s)
+    demand = spec.graph.demand_per_s({name: unit * peak for name, unit in plant.unit_per_s.items()})
+    spare = 1.0 + (trial.slo.headroom or 0.0)
+    wanted = {name: rate * spare for name, rate in demand.items()}
+    return smallest(plant.ability_per_s, wanted, plant.start(), limits(spec, trial.slo))

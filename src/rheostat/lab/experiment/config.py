@@ -22,7 +22,7 @@ from rheostat.policy.registry import own_factor
 
 if TYPE_CHECKING:
     from rheostat.engine.simulated.plant import Plant
-    from rheostat.lab.experiment.simulated import Scenario
+    from rheostat.lab.experiment.trial import Trial
 
 
 def _slo(value: Any) -> Slo:
@@ -77,16 +77,16 @@ class Config(BaseModel):
         """Return the policy's name and options."""
         return named(self.policy, "name", "policy")
 
-    def scenario(self, seeds: Sequence[int] = ()) -> Scenario:
-        """Return the run as the benches know it, for its own seed or for several; all of it is checked on the way."""
+    def trial(self, seeds: Sequence[int] = ()) -> Trial[Plant]:
+        """Return the trial without its policy, for its own seed or for several; all of it is checked on the way."""
         from rheostat.forecast.registry import check_candidates
-        from rheostat.lab.experiment.simulated import Scenario
+        from rheostat.lab.experiment.trial import Trial
 
         check_candidates(self.forecast.candidates)
         plant, load = read_plant(self.job), read_load(self.load)
         policy_maker(*self.policy_named())
         duration_s = natural_length_s(load) if self.duration_s is None else self.duration_s
-        bare = Scenario(
+        bare = Trial(
             plant,
             load,
             duration_s,
@@ -104,15 +104,15 @@ class Config(BaseModel):
         keys = ("job", "load", "policy", "seed", "interval_s", "start", "failures_s")
         return {"engine": "simulated", "duration_s": duration_s, **{key: getattr(self, key) for key in keys}}
 
-    def _start(self, scenario: Scenario, plant: Plant, seeds: Sequence[int]) -> Allocation:
+    def _start(self, trial: Trial[Plant], plant: Plant, seeds: Sequence[int]) -> Allocation:
         from rheostat.control.limits import limits
         from rheostat.job.fit import clip
-        from rheostat.lab.experiment.simulated import peak_allocation
+        from rheostat.lab.experiment.clairvoyant import peak_allocation
 
         allowed = limits(plant.spec(), self.slo)
         if self.start == "peak":
             # Every seed may have a load of its own, and all start alike.
-            peaks = [peak_allocation(replace(scenario, load=scenario.load_of(seed))) for seed in seeds]
+            peaks = [peak_allocation(replace(trial, seed=seed)) for seed in seeds]
             most = {name: max(peak.tasks[name] for peak in peaks) for name in allowed.operators}
             return clip(peaks[0].with_tasks(most), allowed)[0]
         if self.start == "min":
@@ -131,7 +131,7 @@ class Config(BaseModel):
 def load_config(file: str | Path) -> Config:
     """Read a YAML file and check all of it: nothing in it is ever silently ignored."""
     config = make_config(read_yaml(file))
-    config.scenario()
+    config.trial()
     return config
 
 

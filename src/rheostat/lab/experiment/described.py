@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, fields, make_dataclass, replace
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any, get_type_hints
 
 from rheostat.config.build import build, path
 from rheostat.config.named import named
@@ -16,11 +16,9 @@ from rheostat.engine.simulated.realtime.discipline import RealTime
 from rheostat.engine.testbed.loads import LOADS, Load, Permutation, Trace
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.graph import Edge, Graph
-from rheostat.lab.experiment.clairvoyant import Clairvoyant
+from rheostat.lab.experiment.clairvoyant import Clairvoyant, make_clairvoyant
+from rheostat.lab.experiment.trial import PolicyMaker, Trial
 from rheostat.lab.jobs import job
-
-if TYPE_CHECKING:
-    from rheostat.lab.experiment.simulated import PolicyMaker
 
 CURVES: Mapping[str, type[Linear | Power | Usl | Table]] = {
     "linear": Linear,
@@ -64,7 +62,7 @@ CLAIRVOYANT: type[Any] = make_dataclass(
     [("horizon_s", float | None, None), *_keys(Clairvoyant, "ability", "peak", "horizon_s")],
     frozen=True,
 )
-"""The clairvoyant's options; what it knows comes from the scenario."""
+"""The clairvoyant's options; what it knows comes from the trial."""
 
 
 def read_plant(value: str | Mapping[str, Any], where: str = "job") -> Plant:
@@ -129,22 +127,20 @@ def natural_length_s(load: Load) -> float:
 
 
 def policy_maker(name: str, options: Mapping[str, Any]) -> PolicyMaker:
-    """Return what makes the policy for a scenario and a seed; wrong options are an error here, not later."""
+    """Return what makes the policy for a trial; wrong options are an error here, not later."""
     if name == "clairvoyant":
         return _clairvoyant_maker(options)
     from rheostat.policy.registry import make_policy
 
     policy = make_policy(name, options)
-    return lambda _scenario, _seed: policy
+    return lambda _: policy
 
 
 def _clairvoyant_maker(options: Mapping[str, Any]) -> PolicyMaker:
-    from rheostat.lab.experiment.simulated import make_clairvoyant
-
     own = build(CLAIRVOYANT, options, "policy clairvoyant")
 
-    def make(scenario: Any, seed: int) -> Any:
+    def make(trial: Trial[Plant]) -> Clairvoyant:
         given = {f.name: value for f in fields(own) if (value := getattr(own, f.name)) is not None}
-        return replace(make_clairvoyant(scenario, seed), **given)
+        return replace(make_clairvoyant(trial), **given)
 
     return make

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rheostat.lab.experiment.score import seconds_over, slot_seconds
 from rheostat.report.drawing import (
     GREY,
     LIMIT,
@@ -25,38 +26,32 @@ from rheostat.report.drawing import (
     pens,
     stack,
 )
-from rheostat.report.words import number
 
 if TYPE_CHECKING:
-    from rheostat.lab.experiment.simulated import Comparison, PolicyRun
+    from rheostat.lab.experiment.comparison import Comparison
+    from rheostat.lab.experiment.run import Run
 
 
-def yardstick(comparison: Comparison) -> str:
-    """Return the label under which the clairvoyant ran."""
-    return next(run.policy for run in comparison.runs if run.policy.partition(":")[0] == "clairvoyant")
-
-
-def policy_pens(comparison: Comparison) -> dict[str, Pen]:
+def policy_pens(comparison: Comparison[Any]) -> dict[str, Pen]:
     """Give every policy its colour; the clairvoyant's is always grey."""
-    known = yardstick(comparison)
-    labels = list(dict.fromkeys(run.policy for run in comparison.runs))
-    looks = pens([name for name in labels if name != known])
-    return {**looks, known: Pen("#A8A8A8", symbol="x", width=3.2)}
+    known = comparison.yardstick
+    looks = pens([name for name in dict.fromkeys(run.policy for run in comparison.measured) if name != known])
+    return looks if known is None else {**looks, known: Pen("#A8A8A8", symbol="x", width=3.2)}
 
 
-def cost_figure(comparison: Comparison) -> Figure:
+def cost_figure(comparison: Comparison[Any]) -> Figure:
     """Return what each policy costs against how badly it breaks the promise: the lower left corner is best."""
-    known, slo = yardstick(comparison), comparison.scenario.slo
-    best = {run.seed: run.slot_seconds for run in comparison.runs if run.policy == known}
+    slo = comparison.trial.slo
+    best = {run.seed: slot_seconds(run) for run in comparison.runs if run.policy == comparison.yardstick}
     data: list[Trace] = []
     looks = policy_pens(comparison)
-    by_policy: dict[str, list[PolicyRun]] = {}
+    by_policy: dict[str, list[Run[Any]]] = {}
     for run in comparison.runs:
         by_policy.setdefault(run.policy, []).append(run)
     for policy, runs in by_policy.items():
         pen = looks[policy]
-        x = [run.slot_seconds / best[run.seed] for run in runs]
-        y = [float(run.seconds_over(slo)) for run in runs]
+        x = [slot_seconds(run) / best[run.seed] for run in runs]
+        y = [float(seconds_over(run, slo)) for run in runs]
         small = {"symbol": pen.symbol, "color": pen.colour, "size": 6, "opacity": 0.5}
         big = {"symbol": pen.symbol, "color": pen.colour, "size": 14, "line": {"width": 1, "color": "#FFFFFF"}}
         told = "%{x:.3f} times the clairvoyant's slot-seconds<br>%{y:.3~s} s over the Slo<extra>"
@@ -85,53 +80,42 @@ def cost_figure(comparison: Comparison) -> Figure:
     return {"data": data, "layout": layout}
 
 
-def timeline_figure(comparison: Comparison, seed: int) -> Figure:
-    """Return load, slots, backlog and latency of every policy on one seed."""
-    scenario = comparison.scenario
-    looks = policy_pens(comparison)
-    runs = [run for run in comparison.runs if run.seed == seed]
+def timeline_figure(comparison: Comparison[Any], seed: int) -> Figure:
+    """Return the load, and what every policy made of it, on one seed."""
+    looks, ground = policy_pens(comparison), comparison.ground
     # The yardstick lies under the others.
-    runs.sort(key=lambda run: run.policy != yardstick(comparison))
-    at_s = np.arange(len(runs[0].trace["load_per_s"]), dtype=float)
-    time = TimeAxis(0.0, float(max(len(at_s), 1)))
-    unit_per_s = sum(scenario.plant.unit_per_s.values())
-
-    def draw(column: str, unit: str, legend: bool = False, step: bool = False) -> list[Trace]:
-        return [
-            line(
-                time,
-                at_s,
-                run.trace[column],
-                run.policy,
-                looks[run.policy],
-                unit,
-                step=step,
-                legendgroup=run.policy,
-                showlegend=legend,
-            )
-            for run in runs
-        ]
-
-    level = runs[0].trace["load_per_s"] / unit_per_s
-    promise = scenario.slo.max_latency_s
-    slo = [] if promise is None else [limit(time, promise, "Slo")]
-    panels = [
-        Panel(
-            f"Load, units of {number(unit_per_s)} records/s",
-            110,
-            [line(time, at_s, level, "load", Pen("#333333"), " units", step=True)],
-            ticks="~g",
-        ),
-        Panel("Slots held", 210, draw("slots", " slots", legend=True, step=True), ticks="~g"),
-        Panel("Backlog, records waiting at the sources", 150, draw("backlog", "")),
-        Panel("Latency, seconds since the event (log scale)", 210, [*draw("latency_s", " s"), *slo], "log", "~g"),
-    ]
-    moments = np.array(scenario.failures_s, dtype=float)
-    failures = band(time, moments, moments + 2 * time.finest_s, "176,0,32", 0.6, "failure")
-    return stack(time, panels, failures, right=160)
+    runs = [run for run in comparison.measured if run.seed == seed]
+    runs.sort(key=lambda run: run.policy != comparison.yardstick)
+    time = TimeAxis(0.0, max(1.0, *(run.end_s for run in runs)))
+    panels = []
+    for number, together in enumerate(zip(*map(ground.series, runs), strict=True)):
+        series = together[0]
+        if number == 0:
+            load = Pen("#333333")
+            traces = [line(time, series.at_s, series.values, "load", load, series.unit, step=series.step)]
+        else:
+            traces = [
+                line(
+                    time,
+                    own.at_s,
+                    own.values,
+                    run.policy,
+                    looks[run.policy],
+                    own.unit,
+                    step=own.step,
+                    legendgroup=run.policy,
+                    showlegend=number == 1,
+                )
+                for run, own in zip(runs, together, strict=True)
+            ]
+        if series.limit is not None:
+            traces.append(limit(time, series.limit, "Slo"))
+        panels.append(Panel(series.title, series.height, traces, "log" if series.log else "linear", series.ticks))
+    moments = np.array(comparison.trial.failures_s, dtype=float)
+    return stack(time, panels, band(time, moments, moments + 2 * time.finest_s, "176,0,32", 0.6, "failure"))
 
 
-def latency_figure(comparison: Comparison) -> Figure:
+def latency_figure(comparison: Comparison[Any]) -> Figure:
     """Return the share of all seconds, of all seeds, in which the latency was at most so much."""
     shares = np.unique(np.concatenate([np.linspace(0, 1, 401), np.linspace(0.99, 1, 51)]))
     data: list[Trace] = []
@@ -152,7 +136,7 @@ def latency_figure(comparison: Comparison) -> Figure:
             }
         )
     layout = base(430)
-    promise = comparison.scenario.slo.max_latency_s
+    promise = comparison.trial.slo.max_latency_s
     if promise is not None:
         highest = max(highest, promise)
         data.append(

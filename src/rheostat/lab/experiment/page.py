@@ -1,8 +1,7 @@
-"""The page of a comparison."""
+"""The page of a comparison, on whatever ground it ran."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rheostat.report import words
@@ -10,85 +9,68 @@ from rheostat.report.html import Cell, Plot, Table, render
 from rheostat.report.words import NONE
 
 if TYPE_CHECKING:
-    from rheostat.lab.experiment.simulated import Comparison, Row
+    from rheostat.lab.experiment.comparison import Comparison
 
 
-def comparison_page(comparison: Comparison) -> str:
+def comparison_page(comparison: Comparison[Any]) -> str:
     """Return one HTML document that sets the policies of a comparison side by side."""
-    from rheostat.lab.experiment.figures import cost_figure, latency_figure, timeline_figure, yardstick
+    from rheostat.lab.experiment.figures import cost_figure, latency_figure, timeline_figure
 
-    scenario, known = comparison.scenario, yardstick(comparison)
     seeds = list(dict.fromkeys(run.seed for run in comparison.runs))
-    labels = [row.policy for row in comparison.rows]
-    cost = sum(run.slot_seconds for run in comparison.runs if run.policy == known) / len(seeds)
-    promised = scenario.slo.max_latency_s is not None or scenario.slo.max_lag_s is not None
+    judged = comparison.yardstick is not None
     return render(
         "comparison.html.j2",
-        title=f"{scenario.plant.name}: {', '.join(labels)}",
-        job=scenario.plant.name,
-        labels=labels,
-        sections_=_scenario_sections(comparison, seeds),
-        rows=_rows(comparison.rows, known, promised),
-        named="" if known == "clairvoyant" else f" ({known})",
-        only_yardstick=known not in labels,
-        yardstick_cost=words.number(cost),
-        promised=promised,
-        cost=Plot("cost", cost_figure(comparison)),
-        latency=Plot("latency", latency_figure(comparison)),
+        title=comparison.title,
+        lead=comparison.ground.lead,
+        sections_=_sections(comparison, seeds),
+        rows=_rows(comparison),
+        notes=comparison.ground.notes(comparison),
+        cost=Plot("cost", cost_figure(comparison)) if judged else None,
+        latency=Plot("latency", latency_figure(comparison)) if judged else None,
         timeline=Plot("timeline", timeline_figure(comparison, seeds[0])),
         seed=seeds[0],
         several=len(seeds) > 1,
     )
 
 
-def _scenario_sections(comparison: Comparison, seeds: Sequence[int]) -> dict[str, dict[str, str]]:
-    scenario = comparison.scenario
-    plant = scenario.plant
+def _sections(comparison: Comparison[Any], seeds: list[int]) -> dict[str, dict[str, str]]:
+    trial = comparison.trial
     sections = {
-        "Job": {
-            "name": plant.name,
-            "parameters from": plant.origin or "not told",
-            "unit load": ", ".join(f"{name} {words.rate(unit)}" for name, unit in plant.unit_per_s.items()),
-            "start": words.value(scenario.start or plant.start()),
-        },
-        "Load": {"shape": scenario.load.name or type(scenario.load).__name__, **words.settings(scenario.load)},
+        "Job": dict(comparison.ground.facts(trial)),
+        "Load": {"shape": trial.load.name or type(trial.load).__name__, **words.settings(trial.load)},
         "Run": {
-            "length": words.seconds(scenario.duration_s),
-            "a decision every": words.seconds(scenario.interval_s),
-            "seeds": words.value(list(seeds)),
-            "failures at": ", ".join(words.moment(at) for at in scenario.failures_s) or "none",
+            "length": words.seconds(trial.duration_s),
+            "a decision every": words.seconds(trial.interval_s),
+            "seeds": words.value(seeds),
+            "failures at": ", ".join(words.moment(at) for at in trial.failures_s) or "none",
         },
-        "Slo": words.settings(scenario.slo) or {"promises": "nothing"},
-        "Guards": words.settings(scenario.guards),
-        "Settings": words.settings(scenario.settings),
+        "Slo": words.settings(trial.slo) or {"promises": "nothing"},
+        "Guards": words.settings(trial.guards),
+        "Settings": words.settings(trial.settings),
     }
     return {name: items for name, items in sections.items() if items}
 
 
-def _rows(rows: Sequence[Row], known: str, promised: bool) -> Table:
-    """Return the table; the least of a column is its best, and the clairvoyant does not compete."""
-    rivals = [row for row in rows if row.policy != known]
+def _rows(comparison: Comparison[Any]) -> Table:
+    """Return the table; the least of a column is its best. Neither the clairvoyant nor a prediction competes."""
+    ground, slo = comparison.ground, comparison.trial.slo
+    counted = "seeds" in ground.keys
+    rivals = [row for row in comparison.rows if row.engine == ground.name and row.policy != comparison.yardstick]
+    unlimited = slo.max_latency_s is None and slo.max_lag_s is None
     lines = []
-    for row in rows:
-        cells = [Cell(row.policy, "policy", "the yardstick: knows load and abilities" if row.policy == known else "")]
-        cells.append(Cell(str(row.seeds), "number"))
-        for name, _, write in COLUMNS:
-            value = getattr(row, name)
-            if name == "slo_seconds_over" and not promised:
+    for row in comparison.lines:
+        predicted = row.engine != ground.name
+        under = "the yardstick: knows load and abilities" if row.policy == comparison.yardstick else row.failed
+        cells = [Cell("predicted", "muted") if predicted else Cell(row.policy, "policy", under)]
+        cells += [Cell(str(row.seeds), "number")] if counted else []
+        for column in ground.columns:
+            value = getattr(row, column.key)
+            if column.key == "slo_seconds_over" and unlimited:
                 cells.append(Cell(NONE, "number"))
                 continue
-            best = len(rivals) > 1 and row in rivals and value <= min(getattr(r, name) for r in rivals)
-            cells.append(Cell(write(value), "number best" if best else "number"))
+            best = len(rivals) > 1 and row in rivals and value <= min(getattr(other, column.key) for other in rivals)
+            cells.append(
+                Cell(column.write(value), "number muted" if predicted else "number best" if best else "number")
+            )
         lines.append(cells)
-    return Table(("policy", "seeds", *(head for _, head, _ in COLUMNS)), lines)
-
-
-COLUMNS: tuple[tuple[str, str, Any], ...] = (
-    ("reconfigurations", "reconfigurations", lambda v: f"{v:.4g}"),
-    ("slot_seconds", "slot-seconds", words.number),
-    ("slot_seconds_over_clairvoyant", "ratio to the clairvoyant's", lambda v: f"{v:.3f}"),
-    ("slo_seconds_over", "seconds over the Slo", lambda v: f"{v:.5g}"),
-    ("latency_p99_s", "latency, 99\u00a0%", words.seconds),
-    ("backlog_max", "largest backlog, records", words.number),
-    ("decision_ms", "a decision, ms", lambda v: f"{v:.3g}"),
-)
+    return Table(("policy", *(["seeds"] if counted else []), *(column.title for column in ground.columns)), lines)

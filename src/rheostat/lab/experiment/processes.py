@@ -1,4 +1,4 @@
-"""Processes of a bench: work in one of its own, executors that are killed."""
+"""Processes of an experiment: work in one of its own that ends with this one, and executors that are killed."""
 
 from __future__ import annotations
 
@@ -6,18 +6,105 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
+import traceback
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from multiprocessing import get_context
-from typing import TypeVar
+from multiprocessing.connection import Connection
+from typing import Any, TypeVar
+
+from rheostat.errors import RheostatError
 
 T = TypeVar("T")
+SPAWN = get_context("spawn")
+# The end of the pipe means that the parent is gone, or has no more use for the child. The child is asked first, so that
+# it can stop Spark and delete its folders; then whatever is left in its group is killed, this shell included.
+WATCH = """
+trap '' HUP INT TERM
+read -r _
+kill -TERM "$1"
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do kill -0 "$1" || break; sleep 0.5; done
+kill -9 "-$1"
+"""
+
+
+class Child:
+    """A process in a session of its own. It ends with this process, and takes along all that it has started.
+
+    A pipe that only this process holds open is its lifeline: a shell in the child's process group watches the other
+    end, also when the child itself hangs or is dead. Spark's JVM and its executors stay in that group.
+    """
+
+    def __init__(self, work: Callable[..., object], *given: object) -> None:
+        watched, self._lifeline = SPAWN.Pipe(duplex=False)
+        self._process = SPAWN.Process(target=_live, args=(watched, work, given))
+        self._process.start()
+        watched.close()
+
+    @property
+    def pid(self) -> int:
+        """The child's process id, which is also its group's."""
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
+    def exitcode(self) -> int | None:
+        """The child's exit code; None while it runs."""
+        return self._process.exitcode
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End the child in its own time, and then whatever it has left behind."""
+        self._lifeline.close()
+        self._process.join()
+
+    def kill(self) -> None:
+        """Kill the child with all that it has started, as a machine that goes down does it."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self.end()
 
 
 def in_own_process(work: Callable[..., T], *given: object) -> T:
     """Do work in a process of its own: Spark allows one application per process."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(work, *given).result()
+    answers, answer = SPAWN.Pipe(duplex=False)
+    with Child(_answer, answer, work, *given) as child:
+        answer.close()
+        try:
+            done, result = answers.recv()
+        except EOFError:
+            child.end()
+            raise RheostatError(f"the process of {work.__name__} ended with {child.exitcode}") from None
+    if not done:
+        raise result
+    return result  # type: ignore[no-any-return]
+
+
+def _live(watched: Connection, work: Callable[..., object], given: tuple[object, ...]) -> None:
+    """Be the child: a session of its own, the watcher, then the work."""
+    os.setsid()
+    watch = ["sh", "-c", WATCH, "sh", str(os.getpid())]
+    _watcher = subprocess.Popen(watch, stdin=watched.fileno(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    watched.close()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    work(*given)
+
+
+def _answer(answer: Connection, work: Callable[..., object], *given: object) -> None:
+    told: tuple[bool, Any]
+    try:
+        told = True, work(*given)
+    except RheostatError as error:
+        told = False, error
+    except Exception:  # noqa: BLE001 - whatever it is, the parent raises it
+        told = False, RuntimeError(traceback.format_exc())
+    answer.send(told)
 
 
 def kill_an_executor(root: int | None = None) -> bool:

@@ -6,27 +6,23 @@ of every key is held against a batch computation over the input topic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from rheostat.clock import WallClock
-from rheostat.control.controller import Step
 from rheostat.engine.simulated import Plant
 from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet
-from rheostat.engine.testbed.schedule import Schedule
 from rheostat.engine.testbed.simulated import SimulatedTestbed
-from rheostat.job.allocation import Allocation
-from rheostat.job.slo import Slo
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.broker import APPEND_TIME, Broker
 from rheostat.kafka.jars import connector_jars
 from rheostat.kafka.load import start_load
-from rheostat.lab.experiment.processes import in_own_process
-from rheostat.lab.jobs.realtime import JOBS
+from rheostat.lab.experiment.run import Run
+from rheostat.lab.experiment.trial import Trial
+from rheostat.lab.jobs import realtime as jobs
 from rheostat.lab.workload.realtime import RECIPES, StagePace, realtime_pipeline
 
 if TYPE_CHECKING:
@@ -34,76 +30,37 @@ if TYPE_CHECKING:
 
     from rheostat.api.scaler import Scaler
 
-Tell = Callable[[str], None]
 DRAIN_S = 240.0
 """After the load's end, results are waited for at most so long."""
 SOURCE, SINK = "input", "output"
+REALTIME = "spark-realtime"
+"""The engine, as a row has it."""
+TWINS = {"wordcount": jobs.word_count, "ysb": jobs.ysb}
+"""Pipeline -> its simulated twin, which is the one source of rates and curves."""
 
 
-@dataclass(frozen=True)
-class RealTimeTrial:
-    """Everything that decides a run."""
-
-    pipeline: str
-    schedule: Schedule
-    way: str
-    """A policy with its options."""
-    paces: Mapping[str, StagePace]
-    slots: int = 24
-    partitions: int = 2
-    start: Mapping[str, int] | None = None
-    slo: Slo = Slo()
-    interval_s: float = 5.0
-    window_s: float = 20.0
-    seed: int = 0
+def pipeline_of(twin: Plant) -> str:
+    """Return the pipeline that a plant is the twin of."""
+    return twin.name.removeprefix("realtime-")
 
 
-@dataclass(frozen=True)
-class RealTimeRun:
-    """What a trial came to. Moments are seconds since the load's first second."""
-
-    trial: RealTimeTrial
-    steps: tuple[Step, ...]
-    start_s: float
-    end_s: float
-    """When the load ended."""
-    drained_s: float | None
-    """When every record had its result; None when that took too long."""
-    latency: kafka_output.Latency | None
-    silences_s: tuple[float, ...]
-    """Of every change: the longest time without output around it."""
-    records: int
-    keys_wrong: int
-    repeated: int
-    """Results that were written twice, as an at-least-once sink may."""
-
-
-def run_realtime_trials(trials: Sequence[RealTimeTrial], tell: Tell) -> list[RealTimeRun]:
-    """Run trials one after the other, each in a process of its own."""
-    done = []
-    for number, trial in enumerate(trials, start=1):
-        tell(f"{number} of {len(trials)}: {trial.pipeline}, {trial.way}, {trial.schedule.seconds} s")
-        done.append(in_own_process(run_realtime_trial, trial))
-    return done
-
-
-def run_realtime_trial(trial: RealTimeTrial) -> RealTimeRun:
+def run_realtime(trial: Trial[Plant]) -> Run[Plant]:
     """Run one trial in this process, which must not hold a Spark yet."""
     from rheostat.api.autoscale import autoscale
     from rheostat.config.named import parse_named
     from rheostat.policy.registry import make_policy
 
     with TemporaryDirectory(prefix="rheostat-realtime-") as folder, Broker() as broker:
-        open_topics(broker, trial.partitions)
-        spark = local_session(trial.slots, quiet(Path(folder)))
+        open_topics(broker, jobs.PARTITIONS)
+        spark = local_session(jobs.SLOTS, quiet(Path(folder)))
         try:
             staged = realtime_pipeline(
-                trial.pipeline,
+                pipeline_of(trial.job),
                 servers=broker.bootstrap,
                 source=SOURCE,
                 sink=SINK,
                 checkpoint=f"{folder}/checkpoint",
-                paces=trial.paces,
+                paces=paces_of(trial.job),
                 seed=trial.seed,
             )
             with autoscale(
@@ -113,10 +70,10 @@ def run_realtime_trial(trial: RealTimeTrial) -> RealTimeRun:
                 policy=make_policy(*parse_named(trial.way)),
                 journal=f"{folder}/journal.db",
                 interval_s=trial.interval_s,
-                window_s=trial.window_s,
-                start=None if trial.start is None else Allocation(trial.start),
+                window_s=trial.window_s or trial.job.metrics.window_s,
+                start=trial.start,
                 seed=trial.seed,
-                testbed=_testbed(trial),
+                testbed=SimulatedTestbed(trial.job, trial.seed),  # trials are made there, not on the running job
             ) as scaler:
                 clock = WallClock()
                 warm(scaler, clock)
@@ -134,18 +91,18 @@ def run_realtime_trial(trial: RealTimeTrial) -> RealTimeRun:
             spark.stop()
     start_s, wrong = sent.start_s, keys_wrong(outputs, due)
     inside = kafka_output.between(outputs, int(start_s * 1e3), int(end_s * 1e3))
-    return RealTimeRun(
-        trial=trial,
-        steps=steps,
-        start_s=start_s,
-        end_s=end_s - start_s,
-        drained_s=None if wrong else max((output.at_ms for output in outputs), default=0) / 1e3 - start_s,
+    changed_s = [step.observation.at_s for step in steps if step.intent is not None]
+    return Run(
+        trial,
+        REALTIME,
+        end_s - start_s,
+        start_s,
+        steps,
+        silences_s=kafka_output.downtimes_s(outputs, changed_s, end_s),
         latency=kafka_output.latency(inside),
-        silences_s=kafka_output.downtimes_s(
-            outputs, [step.observation.at_s for step in steps if step.intent is not None], end_s
-        ),
+        drained_s=None if wrong else max((output.at_ms for output in outputs), default=0) / 1e3 - start_s,
         records=sent.delivered,
-        keys_wrong=wrong,
+        wrong=wrong,
         repeated=kafka_output.repetitions(outputs),
     )
 
@@ -153,12 +110,6 @@ def run_realtime_trial(trial: RealTimeTrial) -> RealTimeRun:
 def paces_of(plant: Plant) -> dict[str, StagePace]:
     """Return the pace of every stage that is tuned, as the simulated twin has it."""
     return {op.name: StagePace(op.curve, op.noise) for op in plant.operators if op.pinned_tasks is None}
-
-
-def _testbed(trial: RealTimeTrial) -> SimulatedTestbed | None:
-    """Return the simulated twin of a paced pipeline: trials are made there, and counted, not on the running job."""
-    job = JOBS.get(f"realtime-{trial.pipeline}")
-    return None if job is None else SimulatedTestbed(job(), trial.seed)
 
 
 def warm(scaler: Scaler, clock: WallClock) -> None:

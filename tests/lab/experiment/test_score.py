@@ -5,21 +5,14 @@ import pytest
 
 from rheostat.engine.batches.progress import Batch, SourceProgress
 from rheostat.engine.testbed.loads import Constant
-from rheostat.engine.testbed.schedule import Schedule
 from rheostat.errors import InvalidValue
 from rheostat.job.slo import Slo
-from rheostat.lab.experiment.spark_compare import check_way, demo_load, spark_job
-from rheostat.lab.experiment.spark_score import (
-    backlog,
-    changes,
-    executor_seconds,
-    latencies,
-    score,
-    size_by_second,
-    throughput,
-    weighted_quantiles,
-)
-from rheostat.lab.experiment.spark_trial import STATIC_MAX, STATIC_MIN, Trial, TrialRun
+from rheostat.lab.experiment.by_second import BatchRun, backlog, latencies, size_by_second, throughput
+from rheostat.lab.experiment.microbatch import MicroBatches, demo_load
+from rheostat.lab.experiment.microbatch_job import STATIC_MAX, STATIC_MIN, MicroBatchJob, microbatch_job
+from rheostat.lab.experiment.run import Run
+from rheostat.lab.experiment.score import changes, executor_seconds, score_batches, weighted_quantiles
+from rheostat.lab.experiment.trial import Trial
 
 EPOCH_S = 1_000_000.0
 SIZES = ((-1.0, 1), (4.0, 2), (6.0, 3), (16.5, 2))
@@ -31,13 +24,12 @@ def batch(number: int, first_s: int, last_s: int, start_s: float, end_s: float) 
 
 
 @pytest.fixture
-def run() -> TrialRun:
+def run() -> BatchRun:
     """Ten records/s for 20 s; seconds 0-3 have results at 6 s, 4-9 at 14 s, the rest has none."""
-    trial = Trial(
-        "ysb", Schedule(Constant(1.0), 10.0, 20), 20, executors=(1, 4), slot_per_s=5.0, slo=Slo(max_latency_s=7.0)
-    )
+    job = MicroBatchJob("ysb", "ysb", (1, 4), slot_per_s=5.0, level_per_s=10.0)
+    trial = Trial(job, Constant(1.0), 20, slo=Slo(max_latency_s=7.0), way="ds2")
     batches = (batch(0, 0, 4, 4.0, 6.0), batch(1, 4, 10, 10.0, 14.0))
-    return TrialRun(trial, EPOCH_S, 20.0, batches, SIZES)
+    return Run(trial, "spark", 20.0, EPOCH_S, batches=batches, sizes=SIZES)
 
 
 def test_executor_seconds_count_from_the_first_second_to_the_end() -> None:
@@ -52,7 +44,7 @@ def test_executors_that_come_together_are_one_change() -> None:
     assert changes(((0, 3),)) == 0
 
 
-def test_a_second_is_as_late_as_the_batch_that_holds_it(run: TrialRun) -> None:
+def test_a_second_is_as_late_as_the_batch_that_holds_it(run: BatchRun) -> None:
     _, late_s, records = latencies(run)
     assert late_s[0] == pytest.approx(5.5)
     assert late_s[3] == pytest.approx(2.5)
@@ -61,7 +53,7 @@ def test_a_second_is_as_late_as_the_batch_that_holds_it(run: TrialRun) -> None:
     assert (records == 10).all()
 
 
-def test_backlog_falls_when_a_batch_ends(run: TrialRun) -> None:
+def test_backlog_falls_when_a_batch_ends(run: BatchRun) -> None:
     waiting = backlog(run)
     assert waiting[4] == 50
     assert waiting[5] == 60 - 40
@@ -69,17 +61,17 @@ def test_backlog_falls_when_a_batch_ends(run: TrialRun) -> None:
     assert waiting[19] == 100
 
 
-def test_throughput_is_conserved(run: TrialRun) -> None:
+def test_throughput_is_conserved(run: BatchRun) -> None:
     assert throughput(run).sum() == pytest.approx(100)
     assert throughput(run)[4] == pytest.approx(20)
 
 
-def test_sizes_are_those_of_the_middle_of_a_second(run: TrialRun) -> None:
+def test_sizes_are_those_of_the_middle_of_a_second(run: BatchRun) -> None:
     assert size_by_second(run)[[0, 3, 4, 6, 15, 16, 19]].tolist() == [1, 1, 2, 3, 3, 2, 2]
 
 
-def test_the_score_adds_up(run: TrialRun) -> None:
-    found = score(run)
+def test_the_score_adds_up(run: BatchRun) -> None:
+    found = score_batches(run)
     # Over 7 s late: seconds 4 to 6 (9.5 to 7.5 s) and, of those without a result, 10 to 12.
     assert found.slo_seconds_over == 6
     assert found.slot_seconds_over_maximum == pytest.approx(found.slot_seconds / 80)
@@ -95,22 +87,22 @@ def test_quantiles_go_by_weight() -> None:
     assert weighted_quantiles(values, np.zeros(3), (0.5,)) == (0.0,)
 
 
-def test_the_size_at_the_start_is_what_the_way_says(run: TrialRun) -> None:
-    schedule = run.trial.schedule
-    assert Trial("ysb", schedule, 10, STATIC_MAX, (1, 4)).start_executors == 4
-    assert Trial("ysb", schedule, 10, STATIC_MIN, (1, 4)).start_executors == 1
-    assert Trial("ysb", schedule, 10, "ds2").policy == "ds2"
-    assert Trial("ysb", schedule, 10, "ds2", resizes=((1.0, 2),)).policy is None
+def test_the_size_at_the_start_is_what_the_way_says() -> None:
+    job = MicroBatchJob("ysb", "ysb", (1, 4))
+    assert job.start_executors(STATIC_MAX) == 4
+    assert job.start_executors(STATIC_MIN) == 1
+    assert job.policy("ds2") == "ds2"
+    assert MicroBatchJob("ysb", "ysb", resizes=((1.0, 2),)).policy("ds2") is None
 
 
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: check_way("static-minium"), "did you mean 'static-minimum'"),
-        (lambda: check_way("trigger-interval:interval=2"), "interval"),
-        (lambda: spark_job("ysb-gpu"), "did you mean 'ysb-cpu'"),
-        (lambda: Trial("ysb", Schedule(Constant(1.0), 10.0, 20), 0), "seconds"),
-        (lambda: Trial("ysb", Schedule(Constant(1.0), 10.0, 20), 9, executors=(3, 2)), r"\(3, 2\)"),
+        (lambda: MicroBatches().check("ysb", ["static-minium"]), "did you mean 'static-minimum'"),
+        (lambda: MicroBatches().check("ysb", ["trigger-interval:interval=2"]), "interval"),
+        (lambda: microbatch_job("ysb-gpu"), "did you mean 'ysb-cpu'"),
+        (lambda: Trial(microbatch_job("ysb"), Constant(1.0), 0), "duration_s"),
+        (lambda: MicroBatchJob("ysb", "ysb", (3, 2)), r"\(3, 2\)"),
     ],
 )
 def test_bad_input_is_named(call: object, says: str) -> None:

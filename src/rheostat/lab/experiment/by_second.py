@@ -1,0 +1,70 @@
+"""A run on micro-batches, second by second: latency, backlog, throughput and size, from Spark's own batches. Pure."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rheostat.engine.batches.progress import Batch
+from rheostat.lab.experiment.microbatch_job import MicroBatchJob
+from rheostat.lab.experiment.run import Floats, Run
+
+BatchRun = Run[MicroBatchJob]
+
+
+def due_by_second(run: BatchRun) -> Floats:
+    """Return the records that are due before every second, and at the end."""
+    due = run.trial.schedule.due
+    return np.array([due(second) for second in range(int(run.end_s) + 1)], dtype=float)
+
+
+def records_of(run: BatchRun, batch: Batch) -> int:
+    """Return the records of a batch."""
+    due, source = run.trial.schedule.due, batch.sources[0]
+    return due(int(source.end_offset)) - due(int(source.start_offset or 0))
+
+
+def latencies(run: BatchRun) -> tuple[Floats, Floats, Floats]:
+    """Return for every second of the run: its number, how late its results came, how many records it brought.
+
+    A second's records arrive in its middle, on the mean. What has no result at the end is as late as it then is old.
+    """
+    seconds = np.arange(int(run.end_s))
+    finished = np.full(len(seconds), run.end_s)
+    for batch in run.batches:
+        start, end = (int(batch.sources[0].start_offset or 0), int(batch.sources[0].end_offset))
+        finished[start:end] = batch.end_s - run.start_s
+    return seconds.astype(float), finished - (seconds + 0.5), np.diff(due_by_second(run))
+
+
+def backlog(run: BatchRun) -> Floats:
+    """Return the records that have come and have no result, at the end of every second."""
+    due = due_by_second(run)
+    done = np.zeros(int(run.end_s))
+    for batch in run.batches:
+        done[max(0, int(np.ceil(batch.end_s - run.start_s)) - 1) :] = due[
+            min(len(due) - 1, int(batch.sources[0].end_offset))
+        ]
+    return np.maximum(due[1:] - done, 0.0)
+
+
+def throughput(run: BatchRun) -> Floats:
+    """Return the records of every second that were being worked on: a batch's, spread over its time."""
+    rate = np.zeros(int(run.end_s))
+    for batch in run.batches:
+        rate += records_of(run, batch) * overlap(batch.start_s - run.start_s, batch.end_s - run.start_s, len(rate))
+    return rate
+
+
+def overlap(start_s: float, end_s: float, seconds: int) -> Floats:
+    """Return which share of a span lies in each second."""
+    edges = np.clip(np.arange(seconds + 1, dtype=float), start_s, end_s)
+    shares: Floats = np.diff(edges) / max(end_s - start_s, 1e-9)
+    return shares
+
+
+def size_by_second(run: BatchRun) -> Floats:
+    """Return the executors in the middle of every second."""
+    moments = np.array([moment for moment, _ in run.sizes])
+    counts = np.array([size for _, size in run.sizes], dtype=float)
+    at = np.searchsorted(moments, np.arange(int(run.end_s)) + 0.5, side="right") - 1
+    return counts[np.clip(at, 0, None)]

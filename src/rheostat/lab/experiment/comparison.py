@@ -1,0 +1,108 @@
+"""Several policies on the same job and load, side by side, on one of the grounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol
+
+from rheostat.lab.experiment.run import Run, Series
+from rheostat.lab.experiment.score import Column, Score
+from rheostat.lab.experiment.trial import J, Progress, Trial
+
+CLAIRVOYANT = "clairvoyant"
+
+
+class Ground(Protocol[J]):
+    """Where trials run, which columns their rows have there, and what a page says about them."""
+
+    @property
+    def name(self) -> str:
+        """The engine, as `--engine` and a row have it."""
+
+    @property
+    def lead(self) -> str:
+        """What was done, in a sentence at the top of the page."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns of a row in a JSON file."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that are shown."""
+
+    def run(self, trials: Sequence[Trial[J]], progress: Progress) -> tuple[Run[J], ...]:
+        """Run these trials, and whatever they are measured against."""
+
+    def score(self, ways: Sequence[str], runs: Sequence[Run[J]]) -> tuple[Score, ...]:
+        """Return a row for each of the ways, or several where there is a prediction, too."""
+
+    def subject(self, trial: Trial[J]) -> str:
+        """Return what ran where, for a title."""
+
+    def facts(self, trial: Trial[J]) -> Mapping[str, str]:
+        """Return what a page says about the job."""
+
+    def notes(self, comparison: Comparison[J]) -> Sequence[str]:
+        """Return what a page says below the table."""
+
+    def series(self, run: Run[J]) -> Sequence[Series]:
+        """Return what a page draws over time; the load first, then what has the legend."""
+
+
+@dataclass(frozen=True)
+class Comparison(Generic[J]):
+    """All runs, and a row per policy."""
+
+    ground: Ground[J]
+    trial: Trial[J]
+    """What all runs have in common."""
+    runs: tuple[Run[J], ...]
+    rows: tuple[Score, ...]
+
+    @property
+    def title(self) -> str:
+        """What ran where, and the policies."""
+        return f"{self.ground.subject(self.trial)}: {', '.join(dict.fromkeys(row.policy for row in self.rows))}"
+
+    @property
+    def yardstick(self) -> str | None:
+        """The label under which the clairvoyant ran; None where it did not."""
+        return find_yardstick(run.policy for run in self.measured)
+
+    @property
+    def lines(self) -> list[Score]:
+        """The rows as they are shown: every policy's measured row, and a predicted one behind it."""
+        ways = [row.policy for row in self.rows]
+        return sorted(self.rows, key=lambda row: (ways.index(row.policy), row.engine != self.ground.name))
+
+    @property
+    def measured(self) -> list[Run[J]]:
+        """The runs on this ground itself, without predictions."""
+        return [run for run in self.runs if run.engine == self.ground.name]
+
+    def run(self, policy: str, seed: int = 0) -> Run[J]:
+        """Return one run."""
+        return next(run for run in self.measured if (run.policy, run.seed) == (policy, seed))
+
+    def as_dicts(self) -> list[dict[str, Any]]:
+        """Return the rows for a JSON file."""
+        return [row.as_dict(self.ground.keys) for row in self.rows]
+
+
+def find_yardstick(labels: Iterable[str]) -> str | None:
+    """Return the label of the clairvoyant among these."""
+    return next((label for label in labels if label.partition(":")[0] == CLAIRVOYANT), None)
+
+
+def compare(
+    ground: Ground[J],
+    trial: Trial[J],
+    ways: Sequence[str],
+    seeds: Sequence[int] = (0,),
+    progress: Progress = lambda _: None,
+) -> Comparison[J]:
+    """Run the trial in each of the ways, on each of the seeds."""
+    runs = ground.run([replace(trial, way=way, seed=seed) for way in ways for seed in seeds], progress)
+    return Comparison(ground, trial, runs, ground.score(ways, runs))

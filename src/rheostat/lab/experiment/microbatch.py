@@ -1,0 +1,156 @@
+"""The ground of micro-batches: the same load on a real Spark cluster, sized in several ways, one after the other.
+
+Beside policies these are fixed sizes and Spark's own dynamic allocation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from rheostat.engine.testbed.loads import Load, Steps
+from rheostat.errors import InvalidValue
+from rheostat.job.slo import Slo
+from rheostat.lab.experiment.by_second import BatchRun, backlog, latencies, records_of, size_by_second
+from rheostat.lab.experiment.comparison import Comparison
+from rheostat.lab.experiment.microbatch_job import FIXED, MicroBatchJob, microbatch_job
+from rheostat.lab.experiment.microbatch_run import MICROBATCH, BatchTrial, run_microbatches
+from rheostat.lab.experiment.run import Series, run_apart
+from rheostat.lab.experiment.score import Column, Score, score_batches
+from rheostat.lab.experiment.trial import Progress, Trial, check_way
+from rheostat.report import words
+
+LEVELS = (2.0, 4.0, 6.0, 10.0, 6.0, 3.0, 2.0, 2.0)
+"""The demo's load: it rises, spikes and falls."""
+SECONDS = 160
+CALIBRATION, CALIBRATION_STEP_S, CALIBRATION_PER_S, CALIBRATION_S = (0.01, 0.01, 0.01, 0.01, 1.0, 0.001), 5, 200_000, 60
+"""How one executor is measured: 20 s of little to warm up, a burst of a million records in 5 s, and time for it. Under
+a load that stays every batch would be a multiple of the one before, and none but the first would end."""
+PEAK_SLOTS = 1.4
+"""Executors that a CPU-bound job needs at the load's highest level: more than one, less than a 2-core machine has."""
+
+
+@dataclass(frozen=True)
+class MicroBatches:
+    """Runs every trial on an embedded cluster of its own."""
+
+    name: ClassVar[str] = MICROBATCH
+    slo: ClassVar[Slo] = Slo(max_latency_s=15.0, headroom=0.3)
+    lead: ClassVar[str] = (
+        "The same load on a real Spark, once in each of these ways, one after the other, each on a cluster of its own."
+    )
+    keys: ClassVar[tuple[str, ...]] = (
+        "policy",
+        "reconfigurations",
+        "slot_seconds",
+        "slot_seconds_over_clairvoyant",
+        "slot_seconds_over_maximum",
+        "slo_seconds_over",
+        "latency_p95_s",
+        "latency_p99_s",
+        "backlog_max",
+        "decision_ms",
+        "rows_checked",
+        "rows_lost",
+        "rows_repeated",
+        "failed",
+    )
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column("slot_seconds", "executor\nseconds", ",.0f", "executor-seconds", words.number),
+        Column("slot_seconds_over_maximum", "/ max", ".2f", "share of static maximum", lambda v: f"{v:.2f}"),
+        Column("slo_seconds_over", "s over\nSLO", ",.0f", "seconds over the Slo", words.number),
+        Column("latency_p95_s", "latency\np95 s", ",.1f", "latency, 95\u00a0%", words.seconds),
+        Column("latency_p99_s", "latency\np99 s", ",.1f", "latency, 99\u00a0%", words.seconds),
+        Column("backlog_max", "backlog\nmax", ",.0f", "largest backlog, records", words.number),
+        Column("reconfigurations", "chan-\nges", ".0f", "changes of size", words.number),
+        Column("rows_lost", "rows\nlost", "d", "rows lost", words.number),
+        Column("rows_repeated", "rows\ntwice", "d", "rows repeated", words.number),
+    )
+
+    def ways(self, name: str) -> tuple[str, ...]:
+        """Return what is compared unless told otherwise."""
+        return (*FIXED, f"trigger-interval:interval_s={microbatch_job(name).trigger_s:g}", "hpa", "ds2")
+
+    def check(self, name: str, ways: Sequence[str]) -> None:
+        """Refuse a job or a way that does not exist, before anything runs."""
+        microbatch_job(name)
+        for way in ways:
+            check_way(way, FIXED)
+
+    def trial(
+        self, name: str, load: Load | None, seconds: int | None, slo: Slo, interval_s: float, progress: Progress
+    ) -> BatchTrial:
+        """Return the trial without its way; where only the machine knows what a slot can do, it is measured first."""
+        job, length = microbatch_job(name), seconds or SECONDS
+        if not job.unit_per_s:
+            progress(f"{name}: measuring what one executor can do")
+            capacity_per_s = slot_capacity_per_s(job, progress)
+            job = replace(job, level_per_s=PEAK_SLOTS * capacity_per_s / max(LEVELS))
+            progress(f"one executor did {capacity_per_s:,.0f} records/s; level 1 is {job.level_per_s:,.0f} records/s")
+        return Trial(job, load or demo_load(length), length, interval_s, slo)
+
+    def run(self, trials: Sequence[BatchTrial], progress: Progress) -> tuple[BatchRun, ...]:
+        """Run the trials one after the other."""
+        return run_apart(run_microbatches, trials, progress)
+
+    def score(self, ways: Sequence[str], runs: Sequence[BatchRun]) -> tuple[Score, ...]:
+        """Return a row per way."""
+        return tuple(map(score_batches, runs))
+
+    def subject(self, trial: BatchTrial) -> str:
+        """Return the job's name, and that it runs on Spark."""
+        return f"{trial.job.name} on Spark"
+
+    def facts(self, trial: BatchTrial) -> Mapping[str, str]:
+        """Return the pipeline and its cluster."""
+        job = trial.job
+        if job.curve is not None:
+            pace = f"{job.curve}, noise {job.noise:g}"
+        else:
+            pace = "as fast as the machine can" if job.slot_per_s is None else f"{job.slot_per_s:g} records/s"
+        return {
+            "pipeline": job.pipeline,
+            "a slot does": pace,
+            "executors": f"{job.executors[0]} to {job.executors[1]}, one core each",
+            "partitions": f"{job.partitions}, {job.shuffle_partitions} after the shuffle",
+            "trigger every": words.seconds(job.trigger_s),
+            "level 1 of the load": f"{words.number(trial.level_per_s)} records/s",
+        }
+
+    def notes(self, comparison: Comparison[MicroBatchJob]) -> Sequence[str]:
+        """Return how to read the rows."""
+        return (
+            "The best of each column is marked; less is better in all of them.",
+            "Latency is from a record's arrival at the source to the end of the batch that holds its result; what has "
+            "no result at the end is as late as it then is old.",
+        )
+
+    def series(self, run: BatchRun) -> Sequence[Series]:
+        """Return load, executors, backlog and latency."""
+        at_s, late_s, records = latencies(run)
+        latency = "Latency of the second's records, seconds (log scale)"
+        return (
+            Series("Load, records/s", at_s, records, "/s", 110, step=True),
+            Series("Executors", at_s, size_by_second(run), " executors", 210, step=True, ticks="~g"),
+            Series("Backlog, records without a result", at_s, backlog(run)),
+            Series(latency, at_s, late_s, " s", 210, log=True, limit=run.trial.slo.max_latency_s, ticks="~g"),
+        )
+
+
+def demo_load(seconds: int) -> Steps:
+    """Return the demo's load, spread over so many seconds."""
+    return Steps(LEVELS, max(5, seconds // len(LEVELS) // 5 * 5))
+
+
+def slot_capacity_per_s(job: MicroBatchJob, progress: Progress) -> float:
+    """Measure what one executor of an unpaced job does per second: it is warmed up, and then gets a burst."""
+    alone = replace(job, executors=(1, 1), trigger_s=0.0, level_per_s=CALIBRATION_PER_S, checked=False)
+    trial = Trial(alone, Steps(CALIBRATION, CALIBRATION_STEP_S), CALIBRATION_S, way=FIXED[0])
+    [run] = run_apart(run_microbatches, [trial], progress)
+    sizes = [(records_of(run, batch), batch.seconds) for batch in run.batches]
+    # Small batches say what a batch costs, not what a record does.
+    full = [(records, seconds) for records, seconds in sizes if records >= CALIBRATION_PER_S]
+    if not full:
+        raise InvalidValue(f"{job.pipeline}: one executor did not finish the burst within {CALIBRATION_S} s")
+    return sum(records for records, _ in full) / sum(seconds for _, seconds in full)

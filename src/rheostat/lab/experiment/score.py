@@ -1,0 +1,207 @@
+"""What a run is worth: slots held, latency, seconds over the SLO, changes. One row per policy. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from rheostat.engine.simulated.plant import Plant
+from rheostat.job.slo import Slo
+from rheostat.lab.experiment.by_second import BatchRun, backlog, latencies
+from rheostat.lab.experiment.run import Floats, Run
+
+SAME_CHANGE_S = 10.0
+"""Seconds within which executors that come or go are one change: Spark brings them one by one."""
+SHARES = (0.5, 0.95, 0.99)
+
+
+@dataclass(frozen=True)
+class Score:
+    """One policy's row: means over its seeds, the worst for the backlog. A ground fills in what it measures."""
+
+    policy: str
+    engine: str
+    seeds: int = 1
+    reconfigurations: float = 0
+    tunings: int = 0
+    """Levels of the load, one after the other."""
+    reconfigurations_per_tuning: float = 0.0
+    slot_seconds: float = 0.0
+    """On micro-batches executors have one core, so these are executor-seconds."""
+    slot_seconds_over_clairvoyant: float | None = None
+    """Against the clairvoyant's; on Spark, against what the load needs in every second, None where that is unknown."""
+    slot_seconds_over_maximum: float = 0.0
+    """Against holding the largest size all the time."""
+    slo_seconds_over: float = 0.0
+    """Seconds in which an objective about latency or lag was missed; on Spark, seconds of arrivals."""
+    downtime_s: float = 0.0
+    """Median of a change; on Spark, the longest silence of the output around it."""
+    latency_p50_s: float = 0.0
+    latency_p95_s: float = 0.0
+    latency_p99_s: float = 0.0
+    backlog_max: float = 0.0
+    decision_ms: float = 0.0
+    throughput_per_s: float = 0.0
+    """Records/s from the load's first second until it ended."""
+    rows_checked: int = 0
+    rows_lost: int = 0
+    rows_repeated: int = 0
+    records: int = 0
+    keys_wrong: int = 0
+    repeated: int = 0
+    failed: str = ""
+
+    def as_dict(self, keys: Sequence[str] = ()) -> dict[str, Any]:
+        """Return these columns, or all of them, for a JSON file."""
+        return {key: getattr(self, key) for key in keys or [column.name for column in fields(self)]}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A number of a row as it is shown: shortly in a terminal, at length on a page. Less is better in all of them."""
+
+    key: str
+    heading: str
+    form: str
+    title: str
+    write: Callable[[float], str]
+    divisor: float = 1.0
+
+    def text(self, row: Score) -> str:
+        """Write the number for a terminal."""
+        value = getattr(row, self.key)
+        return "-" if value is None else format(value / self.divisor, self.form)
+
+
+def seconds_over(run: Run[Any], slo: Slo) -> int:
+    """Count the seconds in which an objective about latency or lag was missed."""
+    over = np.zeros(len(run.trace["lag_s"]), dtype=bool)
+    if slo.max_latency_s is not None:
+        over |= run.trace["latency_s"] > slo.max_latency_s
+    if slo.max_lag_s is not None:
+        over |= run.trace["lag_s"] > slo.max_lag_s
+    return int(over.sum())
+
+
+def slot_seconds(run: Run[Any]) -> float:
+    """Add up the slots held in every second."""
+    return float(run.trace["slots"].sum())
+
+
+def score_simulated(runs: Sequence[Run[Plant]], best: Mapping[int, float]) -> Score:
+    """Add one policy's simulated runs up; `best` is seed -> the clairvoyant's slot-seconds."""
+    late = np.mean([np.quantile(run.trace["latency_s"], SHARES) for run in runs], axis=0)
+    downtimes = [s.observation.downtime_s for run in runs for s in run.steps if s.observation.downtime_s]
+    return Score(
+        runs[0].policy,
+        runs[0].engine,
+        seeds=len(runs),
+        reconfigurations=float(np.mean([run.reconfigurations for run in runs])),
+        slot_seconds=float(np.mean([slot_seconds(run) for run in runs])),
+        slot_seconds_over_clairvoyant=float(np.mean([slot_seconds(run) / best[run.seed] for run in runs])),
+        slo_seconds_over=float(np.mean([seconds_over(run, run.trial.slo) for run in runs])),
+        downtime_s=median(downtimes) if downtimes else 0.0,
+        latency_p50_s=float(late[0]),
+        latency_p95_s=float(late[1]),
+        latency_p99_s=float(late[2]),
+        backlog_max=float(max(run.trace["backlog"].max() for run in runs)),
+        decision_ms=float(np.mean([step.decision_ms for run in runs for step in run.steps])),
+        throughput_per_s=float(np.mean([run.trace["throughput_per_s"].mean() for run in runs])),
+    )
+
+
+def score_batches(run: BatchRun) -> Score:
+    """Add a run on micro-batches up."""
+    _, latency, records = latencies(run)
+    limit_s = run.trial.slo.max_latency_s
+    held, best = executor_seconds(run.sizes, run.end_s), needed(run)
+    late = weighted_quantiles(latency, records, SHARES)
+    return Score(
+        run.policy,
+        run.engine,
+        reconfigurations=changes(run.sizes),
+        slot_seconds=held,
+        slot_seconds_over_clairvoyant=held / best if best else None,
+        slot_seconds_over_maximum=held / (run.trial.job.executors[1] * run.end_s),
+        slo_seconds_over=0.0 if limit_s is None else float(np.sum((latency > limit_s) & (records > 0))),
+        latency_p50_s=late[0],
+        latency_p95_s=late[1],
+        latency_p99_s=late[2],
+        backlog_max=float(backlog(run).max(initial=0.0)),
+        decision_ms=run.decision_ms,
+        rows_checked=run.checked,
+        rows_lost=run.wrong,
+        rows_repeated=run.repeated,
+        failed=run.failed,
+    )
+
+
+def score_realtime(run: Run[Plant]) -> Score:
+    """Add a run in real-time mode up."""
+    seen = [step.observation for step in run.steps]
+    ends_s = [window.at_s for window in seen[1:]] + [run.start_s + run.end_s]
+    held = 0.0
+    for number, (window, end_s) in enumerate(zip(seen, ends_s, strict=False)):
+        since_s = run.start_s if number == 0 else window.at_s
+        held += (window.running.slots if window.running else 0) * max(0.0, end_s - since_s)
+    latency = run.latency
+    return Score(
+        run.policy,
+        run.engine,
+        reconfigurations=sum(step.intent is not None for step in run.steps),
+        slot_seconds=held,
+        downtime_s=median(run.silences_s) if run.silences_s else 0.0,
+        latency_p50_s=latency.p50_ms / 1e3 if latency else 0.0,
+        latency_p95_s=latency.p95_ms / 1e3 if latency else 0.0,
+        latency_p99_s=latency.p99_ms / 1e3 if latency else 0.0,
+        backlog_max=max((window.backlog for window in seen if window.backlog is not None), default=0.0),
+        decision_ms=run.decision_ms,
+        throughput_per_s=run.records / (run.drained_s or run.end_s),
+        records=run.records,
+        keys_wrong=run.wrong,
+        repeated=run.repeated,
+    )
+
+
+def needed(run: BatchRun) -> float | None:
+    """Return the slot-seconds of whoever always holds just enough; None where a slot's pace is not known."""
+    job = run.trial.job
+    if job.capacity is None:
+        return None
+    least, most = job.executors
+    ability = [job.capacity.ability_per_s(count) for count in range(least, most + 1)]
+    wanted = latencies(run)[2] * (1 + (run.trial.slo.headroom or 0.0))
+    # The first size that is enough, else the largest.
+    enough = [np.argmax(np.append(np.array(ability) >= rate, True)) for rate in wanted]
+    return float(np.minimum(least + np.array(enough), most).sum())
+
+
+def executor_seconds(sizes: Sequence[tuple[float, int]], end_s: float) -> float:
+    """Add up how long every executor was there, from the source's first second to the end."""
+    ends = [moment for moment, _ in sizes[1:]] + [end_s]
+    return sum(size * max(0.0, min(to, end_s) - max(at, 0.0)) for (at, size), to in zip(sizes, ends, strict=True))
+
+
+def changes(sizes: Sequence[tuple[float, int]]) -> int:
+    """Count changes of size: steps in one direction that follow each other closely are one."""
+    count, last_s, last_up = 0, -np.inf, None
+    for (_, before), (moment, after) in pairwise(sizes):
+        if moment - last_s > SAME_CHANGE_S or (after > before) is not last_up:
+            count += 1
+        last_s, last_up = moment, after > before
+    return count
+
+
+def weighted_quantiles(values: Floats, weights: Floats, shares: Sequence[float]) -> tuple[float, ...]:
+    """Return the values below which these shares of the weight lie."""
+    order = np.argsort(values)
+    running = np.cumsum(weights[order])
+    if not len(running) or running[-1] <= 0:
+        return tuple(0.0 for _ in shares)
+    places = np.searchsorted(running, np.array(shares) * running[-1])
+    return tuple(float(values[order][min(place, len(order) - 1)]) for place in places)

@@ -6,7 +6,7 @@
 | `run.py`, `plan.py`, `profile.py`, `replay.py`, `report.py`, `doctor.py`, `kafka.py` | commands of the product |
 | `simulate.py`, `compare.py`, `reproduce.py`, `bench.py`, `demo.py` | commands of the lab |
 | `catalog.py` | `rheostat jobs`, `policies`, `loads` |
-| `options.py`, `scenario.py` | options that commands share; from options to a simulated run |
+| `options.py` | options that commands share |
 | `journals.py`, `user_function.py` | journals by URL; a user's function by `module:name` |
 | `reference.py` | writes docs/configuration.md |
 | `display/` | what a person sees |

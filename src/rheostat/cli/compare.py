@@ -118,7 +118,7 @@ def _on_spark(
     from rheostat.job.frozen import check_number, check_whole
     from rheostat.job.slo import Slo
     from rheostat.lab.experiment.comparison import compare as compare_on
-    from rheostat.lab.experiment.described import read_load
+    from rheostat.lab.experiment.descriptions import read_load
 
     extras, jobs = ("spark", "ysb") if engine == "spark" else ("spark,kafka", "wordcount")
     try:

@@ -38,7 +38,7 @@ from rheostat.job.guards import FrozenPeriod, Guards
 from rheostat.job.slo import Bounds, Budget, Slo
 from rheostat.lab.experiment.clairvoyant import Clairvoyant
 from rheostat.lab.experiment.config import Config
-from rheostat.lab.experiment.described import CLAIRVOYANT, CURVES, JOB, OPERATOR
+from rheostat.lab.experiment.descriptions import CLAIRVOYANT, CURVES, JOB, OPERATOR
 from rheostat.lab.jobs import JOBS
 from rheostat.policy.dragster.throughput import EdgeFunction
 from rheostat.policy.registry import POLICIES, policy_class

@@ -55,7 +55,7 @@ def policy_of(run: Run) -> Policy[Any]:
     from rheostat.config.named import named
     from rheostat.errors import InvalidValue
     from rheostat.lab.experiment.config import make_config
-    from rheostat.lab.experiment.described import policy_maker
+    from rheostat.lab.experiment.descriptions import policy_maker
     from rheostat.policy.registry import make_policy
 
     settings = {key: value for key, value in run.settings.items() if key != "engine"}

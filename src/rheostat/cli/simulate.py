@@ -72,7 +72,7 @@ def run_policies(chosen: options.Chosen, seeds: Sequence[int], watch: Watch) -> 
     """Run all chosen policies; everything that can be wrong is found out before the first simulated second."""
     from rheostat.cli.journals import new_journal
     from rheostat.lab.experiment.comparison import compare
-    from rheostat.lab.experiment.described import policy_maker
+    from rheostat.lab.experiment.descriptions import policy_maker
     from rheostat.lab.experiment.simulated import Simulated
 
     makers = {label: policy_maker(*named) for label, named in chosen.policies.items()}

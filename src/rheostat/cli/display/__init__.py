@@ -3,7 +3,7 @@
 | file | what |
 |---|---|
 | `output.py` | consoles, JSON and text files |
-| `live.py`, `progress.py` | what moves while long work runs |
+| `live.py` | what moves while long work runs |
 | `tables.py`, `sparkline.py` | results as tables, a series as one line |
 | `logs.py` | what is logged, to stderr |
 """

@@ -1,1 +1,13 @@
-"""TODO."""
+"""Benches: printed, never asserted. Each returns `Measure`s under stable names.
+
+| file | what |
+|---|---|
+| `registry.py`, `measure.py` | benches and their parts by name; what a bench prints |
+| `speed.py` | `simulator`, `decision` |
+| `fidelity.py`, `spark_fidelity.py`, `realtime_fidelity.py` | `fidelity`: the simulator beside recordings and Spark |
+| `overhead.py`, `probes.py` | `overhead` and `resize`; `probes` |
+| `rescale.py` | `rescale`: changes in real-time mode |
+| `recovery.py`, `spark_recovery.py` | `recovery` |
+| `forecast.py`, `models.py`, `planner.py` | forecasters, capacity models, plans |
+| `bids2.py`, `side_constraints.py` | BIDS2 against HiGHS; BIDS2 as a mixed-integer program |
+"""

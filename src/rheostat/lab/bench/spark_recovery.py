@@ -20,8 +20,8 @@ from rheostat.engine.testbed.loads import Constant
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.errors import RheostatError
 from rheostat.lab.bench.measure import Measure
-from rheostat.lab.experiment.outside import Outside
 from rheostat.lab.experiment.processes import Child, kill_an_executor
+from rheostat.lab.experiment.query_checkpoint import Outside
 from rheostat.lab.experiment.trial import Progress
 from rheostat.model.recovery import Course, implied_downtime_s, recovery_time_s
 

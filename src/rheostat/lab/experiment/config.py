@@ -17,7 +17,7 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.forecast import Foresight
 from rheostat.job.guards import Guards
 from rheostat.job.slo import DEFAULT_SLO, Slo
-from rheostat.lab.experiment.described import natural_length_s, policy_maker, read_load, read_plant
+from rheostat.lab.experiment.descriptions import natural_length_s, policy_maker, read_load, read_plant
 from rheostat.policy.registry import own_factor
 
 if TYPE_CHECKING:

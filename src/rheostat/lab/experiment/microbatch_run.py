@@ -17,8 +17,8 @@ from rheostat.engine.spark.session.log4j import quiet
 from rheostat.errors import RheostatError
 from rheostat.lab.experiment.by_second import BatchRun
 from rheostat.lab.experiment.microbatch_job import DYNAMIC, STATIC_MAX, STATIC_MIN, MicroBatchJob
-from rheostat.lab.experiment.outside import Outside
 from rheostat.lab.experiment.processes import kill_an_executor
+from rheostat.lab.experiment.query_checkpoint import Outside
 from rheostat.lab.experiment.run import Run
 from rheostat.lab.experiment.trial import Trial
 from rheostat.lab.workload.catalog import pipeline_named

@@ -14,7 +14,7 @@ from rheostat.engine.simulated import Fleet, FleetClock, Plant
 from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.experiment.comparison import CLAIRVOYANT, Comparison, find_yardstick
-from rheostat.lab.experiment.described import policy_maker
+from rheostat.lab.experiment.descriptions import policy_maker
 from rheostat.lab.experiment.run import Run, Series
 from rheostat.lab.experiment.score import Column, Score, score_simulated, slot_seconds
 from rheostat.lab.experiment.trial import PolicyMaker, Progress, Trial

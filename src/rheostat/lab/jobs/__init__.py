@@ -1,4 +1,10 @@
-"""The papers' jobs as plants: one file per paper whose comparison the parameters reproduce; and Spark's."""
+"""Simulated jobs: one file per paper whose comparison the parameters reproduce, and Spark's.
+
+| file | what |
+|---|---|
+| `conttune.py`, `streambed.py`, `dragster.py`, `autrascale.py`, `phoebe.py` | the papers' jobs |
+| `spark.py`, `realtime.py` | the demo's job in micro-batches; WordCount and YSB in real-time mode |
+"""
 
 from __future__ import annotations
 

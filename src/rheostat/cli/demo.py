@@ -12,9 +12,11 @@ from rheostat.cli.run import MODES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.console import Console
     from rich.table import Table
 
     from rheostat.control.controller import Step
+    from rheostat.journal.memory import MemoryJournal
 
 
 def demo(
@@ -62,13 +64,7 @@ def demo(
         out.print(killed, style="dim", soft_wrap=True)
     found = costs(done)
     out.print(_costs(found))
-    if html_file is not None:
-        from pathlib import Path
-
-        from rheostat.report.journal_page import journal_page
-
-        Path(html_file).write_text(journal_page(journal, journal.jobs()[0]), encoding="utf-8")
-        out.print(f"the whole story: {html_file}", soft_wrap=True)
+    _write_page(out, journal, html_file)
     if json_file is not None:
         write_json(json_file, [{name: getattr(cost, name) for name in cost.__slots__} for cost in found])
 
@@ -76,7 +72,7 @@ def demo(
 def _realtime(seconds: int, html_file: str | None, json_file: str | None) -> None:
     """Run the demo of real-time mode."""
     from rheostat.cli.display.live import live_view, status_line
-    from rheostat.cli.display.output import console, write_json, write_text
+    from rheostat.cli.display.output import console, write_json
     from rheostat.errors import EngineError
     from rheostat.journal.memory import MemoryJournal
 
@@ -104,13 +100,19 @@ def _realtime(seconds: int, html_file: str | None, json_file: str | None) -> Non
         told.append(f"latency p50 {done.latency.p50_ms / 1e3:.2f} s, p99 {done.latency.p99_ms / 1e3:.1f} s")
     for line in told:
         out.print(line, markup=False, soft_wrap=True)
+    _write_page(out, journal, html_file)
+    if json_file is not None:
+        write_json(json_file, [{"records": done.records, "keys_wrong": done.keys_wrong, "repeated": done.repeated}])
+
+
+def _write_page(out: Console, journal: MemoryJournal, html_file: str | None) -> None:
+    from rheostat.cli.display.output import write_text
+
     if html_file is not None:
         from rheostat.report.journal_page import journal_page
 
         write_text(html_file, journal_page(journal, journal.jobs()[0]))
         out.print(f"the whole story: {html_file}", soft_wrap=True)
-    if json_file is not None:
-        write_json(json_file, [{"records": done.records, "keys_wrong": done.keys_wrong, "repeated": done.repeated}])
 
 
 def _changes(steps: Sequence[Step], tasks: bool = False) -> Table:

@@ -1,7 +1,12 @@
 """The pages of comparisons on Spark, over runs that stand for real ones; the simulated one is in tests/report."""
 
 from dataclasses import replace
+from io import StringIO
+from typing import Any
 
+from rich.console import Console
+
+from rheostat.cli.display.tables import comparison_table, conditions
 from rheostat.engine.batches.progress import Batch, SourceProgress
 from rheostat.engine.testbed.loads import Constant, Permutation
 from rheostat.lab.experiment.comparison import Comparison
@@ -14,6 +19,12 @@ from rheostat.lab.experiment.simulated import Simulated
 from rheostat.lab.experiment.trial import Trial
 
 SECONDS = 100
+
+
+def printed(comparison: Comparison[Any]) -> str:
+    out = Console(width=100, record=True, file=StringIO())
+    out.print(comparison_table(comparison))
+    return out.export_text() + conditions(comparison, [0])
 
 
 def test_predicted_and_measured_stand_side_by_side_and_every_stage_has_its_panel() -> None:
@@ -34,6 +45,9 @@ def test_predicted_and_measured_stand_side_by_side_and_every_stage_has_its_panel
     for panel in ("Tasks of split", "Tasks of count", "Backlog, records", "Latency as the job reports it"):
         assert panel in page
     assert ">7<" in page  # keys wrong
+    lines = printed(comparison)
+    assert "  predicted" in lines
+    assert "at the start: split=11 count=11" in lines
 
 
 def test_ways_on_micro_batches_stand_side_by_side() -> None:
@@ -51,4 +65,5 @@ def test_ways_on_micro_batches_stand_side_by_side() -> None:
     assert "ysb on Spark: static-minimum, ds2" in page
     for panel in ("Load, records/s", "Executors", "Backlog, records without a result", "Latency of the second"):
         assert panel in page
+    assert "static-minimum" in printed(comparison)
     assert "clairvoyant" not in page.partition("<script")[0]

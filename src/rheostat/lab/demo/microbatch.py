@@ -18,11 +18,10 @@ from rheostat.clock import WallClock
 from rheostat.control.controller import Step
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.spark.session.session import session
-from rheostat.engine.testbed.loads import Steps
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.engine.testbed.source import ScheduleCounter, stream
 from rheostat.errors import RheostatError
-from rheostat.job.slo import Slo
+from rheostat.lab.experiment.microbatch import MicroBatches, demo_load
 from rheostat.lab.experiment.processes import kill_an_executor
 from rheostat.lab.workload.pacing import paced
 from rheostat.lab.workload.ysb import YSB
@@ -36,9 +35,7 @@ SLOT_PER_S = 400.0
 """Records/s that one slot does."""
 PARTITIONS = 12
 """Twice as many as slots, so that new executors help inside a running batch."""
-LEVELS = (2.0, 4.0, 6.0, 10.0, 6.0, 3.0, 2.0, 2.0)
-"""The load, in units of 100 records/s: it rises, spikes and falls."""
-SLO = Slo(max_latency_s=15.0, headroom=0.3)
+SLO = MicroBatches.slo
 INTERVAL_S, WINDOW_S = 5.0, 15.0
 
 
@@ -55,8 +52,8 @@ class Demo:
 
 def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None]) -> Demo:
     """Run the demo for so long; `show` is called about once a second."""
-    hold_s = max(5, seconds // len(LEVELS) // 5 * 5)
-    schedule = Schedule(Steps(LEVELS, hold_s), YSB.unit_per_s, hold_s * len(LEVELS))
+    load = demo_load(seconds)
+    schedule = Schedule(load, YSB.unit_per_s, int(load.hold_s) * len(load.levels))
     clock = WallClock()
     with TemporaryDirectory(prefix="rheostat-demo-") as folder:
         spark = session(

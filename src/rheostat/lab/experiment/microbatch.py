@@ -64,8 +64,8 @@ class MicroBatches:
         Column("latency_p99_s", "latency\np99 s", ",.1f", "latency, 99\u00a0%", words.seconds),
         Column("backlog_max", "backlog\nmax", ",.0f", "largest backlog, records", words.number),
         Column("reconfigurations", "chan-\nges", ".0f", "changes of size", words.number),
-        Column("rows_lost", "rows\nlost", "d", "rows lost", words.number),
-        Column("rows_repeated", "rows\ntwice", "d", "rows repeated", words.number),
+        Column("rows_lost", "rows\nlost", ",.0f", "rows lost", words.number),
+        Column("rows_repeated", "rows\ntwice", ",.0f", "rows repeated", words.number),
     )
 
     def ways(self, name: str) -> tuple[str, ...]:

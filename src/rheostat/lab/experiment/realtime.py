@@ -64,8 +64,8 @@ class RealTime:
         Column("latency_p50_s", "p50\ns", ",.2f", "latency, 50\u00a0%", words.seconds),
         Column("latency_p99_s", "p99\ns", ",.1f", "latency, 99\u00a0%", words.seconds),
         Column("backlog_max", "backlog\nmax", ",.0f", "largest backlog, records", words.number),
-        Column("keys_wrong", "keys\nwrong", "d", "keys wrong", words.number),
-        Column("repeated", "results\ntwice", "d", "results twice", words.number),
+        Column("keys_wrong", "keys\nwrong", ",.0f", "keys wrong", words.number),
+        Column("repeated", "results\ntwice", ",.0f", "results twice", words.number),
     )
 
     def ways(self, name: str) -> tuple[str, ...]:

@@ -101,10 +101,10 @@ def test_settings_of_the_caller_are_added() -> None:
     ("changes", "message"),
     [
         ({"executors": (5, 2)}, r"executors is \(5, 2\).*as in \(2, 5\)"),
-        ({"executors": (0, 2)}, r"executors\[0\] is 0"),
+        ({"executors": (0, 2)}, r"executors\[0\] must be a whole number of at least 1, not 0"),
         ({"executors": 3}, "executors is 3"),
-        ({"cores": 0}, "cores is 0"),
-        ({"memory_mb": 256}, "memory_mb is 256"),
+        ({"cores": 0}, "cores must be a whole number of at least 1, not 0"),
+        ({"memory_mb": 256}, "memory_mb must be a whole number of at least 480, not 256"),
         ({"master": "local[4]"}, "no executors to add or remove"),
         ({"master": "local-cluster[2,2,600]"}, "holds 2 executors"),
         ({"conf": {"spark.dynamicAllocation.enabled": "true"}}, "dynamicAllocation.*blind to lag"),
@@ -144,7 +144,7 @@ def test_executors_that_have_not_registered_are_still_starting() -> None:
     assert still_starting(("3", "1"), 5) == ["0", "2", "4"]
 
 
-@pytest.mark.parametrize("module", ["settings", "session", "executors", "java"])
+@pytest.mark.parametrize("module", ["session.settings", "session.session", "session.java", "executors.pool"])
 def test_importing_does_not_import_spark(module: str) -> None:
     code = f"import sys, rheostat.engine.spark.{module}; sys.exit('pyspark' in sys.modules or 'py4j' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env=dict(os.environ), check=False).returncode == 0

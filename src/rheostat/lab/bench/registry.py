@@ -45,7 +45,7 @@ BENCHES: Mapping[str, Mapping[str, Part]] = {
     "forecast": {"forecast": Part(forecast)},
     "models": {"models": Part(models)},
     "overhead": {"overhead": Part(overhead, "12 of 60 batches")},
-    "recovery": {"phoebe": Part(recovery), "spark": Part(recovery_on_spark, "one of two loads, four of ten kills")},
+    "recovery": {"phoebe": Part(recovery), "spark": Part(recovery_on_spark, "one of two loads, three of ten kills")},
     "probes": {
         "accuracy": Part(accuracy, "two of five loads"),
         "cost": Part(cost, "a quarter of the records"),

@@ -60,13 +60,13 @@ class Failure:
 
 def recovery_on_spark(quick: bool, progress: Progress) -> list[Measure]:
     """Kill executors and drivers under two loads; print how well the recovery was foreseen."""
-    rounds = (2,) if quick else (3, 2)
+    kills = ((*KINDS, KINDS[0]),) if quick else (KINDS * 3, KINDS * 2)
     seen: list[Failure] = []
-    for load, times in zip(LOADS, rounds, strict=False):
+    for load, kinds in zip(LOADS, kills, strict=False):
         with TemporaryDirectory(prefix="rheostat-recovery-") as folder, _Job(Path(folder), load) as job:
             progress(f"a query at {load:.0%} load")
             job.calm(WARM_S)
-            for kind in KINDS * times:
+            for kind in kinds:
                 seen.append(_fail(job, kind, seen))
                 told = seen[-1]
                 foreseen = "" if told.predicted_s is None else f", foreseen {told.predicted_s:.1f} s"

@@ -40,7 +40,7 @@ check: $(READY)  ## linter, type checker and import contracts
 	$(BIN)/lint-imports --no-logo --no-cache
 
 test: check  ## check, and all tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 25 -rR
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 25 -rR
 
 bench: $(READY)  ## print what DESIGN promises about speed and fidelity
 	$(BIN)/rheostat bench all

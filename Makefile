@@ -39,6 +39,7 @@ check: $(READY)  ## linter, type checker and import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo --no-cache
 
+# Three workers on two cores: tests with real processes wait for some of their time.
 test: check  ## check, and all tests
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 25 -rR
 

@@ -36,4 +36,6 @@ def test_the_map_has_a_line_for_every_folder() -> None:
         str(folder.relative_to(SOURCE)) for folder in FOLDERS[1:] if f"`{folder.relative_to(SOURCE)}/`" not in text
     ]
     assert missing == []
+    beside = {path.name for path in SOURCE.glob("*.py")} - {"__init__.py", "__main__.py"}
+    assert [name for name in sorted(beside) if f"`{name}`" not in text] == []
     assert len(text.splitlines()) <= 120

@@ -15,6 +15,7 @@ from typing import Any
 from step_trace import traced_steps
 
 import rheostat
+from rheostat.api.scaler import Scaler
 from rheostat.control.replay import replay
 from rheostat.engine.testbed.loads import Steps
 from rheostat.engine.testbed.schedule import Schedule
@@ -27,6 +28,7 @@ from rheostat.policy.ds2 import DS2
 SLOT_PER_S = 200.0
 PARTITIONS = 12
 SECONDS = 75
+LEAST_STEPS = 8
 
 
 def pace(frame: Any) -> Any:
@@ -66,7 +68,7 @@ def main(folder: Path) -> None:
         traced_steps() as trace,
         rheostat.autoscale(query, slo=slo, policy=DS2(), journal=journal, **settings) as scaler,
     ):
-        time.sleep(SECONDS - 15.0)
+        await_growth(scaler)
         steps, status = scaler.steps, scaler.status
     query.stop()
     failed = query.exception()
@@ -91,6 +93,15 @@ def main(folder: Path) -> None:
     }
     spark.stop()
     print(json.dumps(told))
+
+
+def await_growth(scaler: Scaler) -> None:
+    """Wait until executors have come and two windows were seen with them; at most as long as the load is played."""
+    deadline_s, grown = time.monotonic() + SECONDS - 15.0, 0
+    while time.monotonic() < deadline_s and grown < 2:
+        time.sleep(1.0)
+        sizes = [s.observation.running.slots for s in scaler.steps if s.observation.running is not None]
+        grown = sum(size > sizes[0] for size in sizes) if len(sizes) > LEAST_STEPS else 0
 
 
 def compare(spark: Any, schedule: Schedule, written: dict[int, dict[int, int]]) -> tuple[int, int]:

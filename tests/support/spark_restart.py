@@ -1,6 +1,6 @@
-"""Pipelines that `rheostat.autoscale` starts and builds anew on an embedded cluster; prints one JSON line.
+"""Pipelines that `rheostat.autoscale` starts and restarts on an embedded cluster; prints one JSON line.
 
-python spark_restart.py FOLDER grow|kill|recover
+python spark_restart.py FOLDER PART...    # grow, kill or recover
 
 `grow` goes from 2 to 6 slots under load, once with state that can be moved and once with state that cannot. `kill` dies
 in the middle of moving the state, driver and all; `recover` is the driver that comes after it.
@@ -215,14 +215,15 @@ def recover(spark: SparkSession, folder: Path) -> dict[str, Any]:
     return {"cut_off": cut_off, "first": first, "again": told(clicks, scaler, journal)}
 
 
-def main(folder: Path, part: str) -> None:
+def main(folder: Path, *parts: str) -> None:
     quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
     spark = rheostat.session("restart", executors=EXECUTORS, cores=CORES, conf=quiet)
     spark.sparkContext.setLogLevel("OFF")
-    story = {"grow": grow, "kill": kill, "recover": recover}[part](spark, folder)
+    play = {"grow": grow, "kill": kill, "recover": recover}
+    stories = {part: play[part](spark, folder) for part in parts}
     spark.stop()
-    print(json.dumps(story))
+    print(json.dumps(stories))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -23,21 +23,24 @@ pytestmark = pytest.mark.cluster
 STORE = "spark.sql.streaming.stateStore.providerClass"
 
 
-def child(folder: Path, part: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, spark_restart.__file__, str(folder), part]
+def child(folder: Path, *parts: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, spark_restart.__file__, str(folder), *parts]
     return subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
 
 
 @pytest.fixture(scope="module")
-def grown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    done = child(tmp_path_factory.mktemp("grown"), "grow")
+def stories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A driver is killed; the next one takes over from it, and then plays the other parts on the same cluster."""
+    folder = tmp_path_factory.mktemp("restart")
+    assert child(folder, "kill").returncode == -signal.SIGKILL
+    done = child(folder, "recover", "grow")
     assert done.returncode == 0, done.stderr[-3000:]
-    told: dict[str, dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return told
 
 
-def test_too_few_partitions_are_cured_by_a_restart_that_moves_the_state(grown: dict[str, dict[str, Any]]) -> None:
-    story = grown["moved"]
+def test_too_few_partitions_are_cured_by_a_restart_that_moves_the_state(stories: dict[str, Any]) -> None:
+    story = stories["grow"]["moved"]
     assert (story["partitions"], story["rows_wrong"], story["status"]) == (12, 0, "stopped")
     assert story["seconds_checked"] > 10
     # A stop that comes inside a batch is made again after it.
@@ -51,8 +54,8 @@ def test_too_few_partitions_are_cured_by_a_restart_that_moves_the_state(grown: d
     assert {"down", "recovering", "running"} >= set(story["statuses"]) > {"running"}
 
 
-def test_state_that_cannot_be_moved_stays_and_is_named_as_the_limit(grown: dict[str, dict[str, Any]]) -> None:
-    story = grown["kept"]
+def test_state_that_cannot_be_moved_stays_and_is_named_as_the_limit(stories: dict[str, Any]) -> None:
+    story = stories["grow"]["kept"]
     assert story["built"] == [2, 6]
     assert (story["partitions"], story["most"]) == (4, 4)
     assert story["rows_wrong"] == 0
@@ -61,11 +64,8 @@ def test_state_that_cannot_be_moved_stays_and_is_named_as_the_limit(grown: dict[
     assert any("more than 4 slots have no use" in text for text in story["hindrances"])
 
 
-def test_a_driver_killed_while_it_moves_the_state_is_taken_over_exactly(tmp_path: Path) -> None:
-    assert child(tmp_path, "kill").returncode == -signal.SIGKILL
-    done = child(tmp_path, "recover")
-    assert done.returncode == 0, done.stderr[-3000:]
-    story = json.loads(done.stdout.splitlines()[-1])
+def test_a_driver_killed_while_it_moves_the_state_is_taken_over_exactly(stories: dict[str, Any]) -> None:
+    story = stories["recover"]
     begun, finished = story["cut_off"]
     assert begun == finished + 1  # it was killed in the middle
     first, again = story["first"], story["again"]

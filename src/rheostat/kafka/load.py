@@ -41,8 +41,8 @@ READY_WITHIN_S = 60.0
 FLUSH_WITHIN_S = 60.0
 TOLD_EVERY_S = 0.5
 STOP = b"stop"
-CREATE_TIME = 1
-"""How Kafka marks a time stamp that the sender set."""
+LOG_APPEND_TIME = 2
+"""Kafka's word for a time that the broker sets itself."""
 GONE = 3
 """Exit code of a child whose parent is gone."""
 SETTINGS: dict[str, str | int | bool] = {
@@ -194,6 +194,11 @@ class KafkaLoad:
         self._ready.set()
 
 
+def replaces_time(kind: int) -> bool:
+    """Whether the broker put its own time in the place of a record's; one acknowledged again has no time at all."""
+    return kind == LOG_APPEND_TIME
+
+
 class _Player:
     """The child's side: sends what is due and tells what it did."""
 
@@ -254,7 +259,7 @@ class _Player:
     def _on_delivery(self, due_us: int, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self._failure = f"Kafka refused a record of topic {self._wish.topic!r}: {error.str()}"
-        elif message.timestamp()[0] != CREATE_TIME:
+        elif replaces_time(message.timestamp()[0]):
             self._failure = (
                 f"topic {self._wish.topic!r} replaces the time at which a record was due by its own: create it with "
                 "message.timestamp.type=CreateTime"

@@ -28,7 +28,7 @@ demo: $(READY)  ## scale a real Spark query live on this machine and write out/d
 
 compare: $(READY)  ## compare the policies on a simulated job and write out/compare.html
 	@mkdir -p out
-	$(BIN)/rheostat compare --job wordcount --load permutation --policy static,hpa,dhalion,ds2,clairvoyant --seeds 4 --html out/compare.html
+	$(BIN)/rheostat compare --job wordcount --load permutation --policy static,hpa,dhalion,ds2,oracle --seeds 4 --html out/compare.html
 
 kafka: $(READY)  ## fetch the jars of a Kafka broker and of Spark's connector, once; `rheostat kafka run` runs one
 	$(BIN)/rheostat kafka fetch
@@ -43,7 +43,7 @@ check: $(READY)  ## linter, type checker and import contracts
 test: check  ## check, and all tests
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 25 -rR
 
-bench: $(READY)  ## print what DESIGN promises about speed and fidelity
+bench: $(READY)  ## print what DESIGN objectives about speed and fidelity
 	$(BIN)/rheostat bench all
 
 docs: $(READY)  ## write the reference pages that are generated from the code

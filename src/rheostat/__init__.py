@@ -1,4 +1,4 @@
-"""Rheostat keeps a streaming job at the smallest size that still meets its promises, and says why."""
+"""Rheostat keeps a streaming job at the smallest size that still meets its objectives, and says why."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LAZY = {
     "pipeline": "rheostat.engine.spark.pipeline",
     "session": "rheostat.engine.spark.session.session",
     "Allocation": "rheostat.job.allocation",
-    "Slo": "rheostat.job.slo",
+    "SLO": "rheostat.job.slo",
     "Bounds": "rheostat.job.slo",
     "Budget": "rheostat.job.slo",
     "Guards": "rheostat.job.guards",
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from rheostat.engine.spark.telemetry.probe import operator
     from rheostat.job.allocation import Allocation
     from rheostat.job.guards import Guards
-    from rheostat.job.slo import Bounds, Budget, Slo
+    from rheostat.job.slo import SLO, Bounds, Budget
 
 __all__ = [
+    "SLO",
     "Allocation",
     "Bounds",
     "Budget",
     "Guards",
-    "Slo",
     "__version__",
     "autoscale",
     "metrics",

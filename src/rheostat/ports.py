@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Decision, Measurement, Phase, Trial
+from rheostat.job.decision import Decision, Measurement, Phase, Reason, Trial, changes, direction
+from rheostat.job.fit import fit_suggestions
 from rheostat.job.forecast import Forecast
 from rheostat.job.graph import JobSpec
 from rheostat.job.observation import Observation
 from rheostat.job.record import Intent, Record
-from rheostat.job.slo import Limits, Slo
+from rheostat.job.slo import SLO, Limits
 
 if TYPE_CHECKING:
     import numpy as np
@@ -109,7 +110,7 @@ class Situation(Generic[K]):
     """Everything that a decision may depend on, and nothing else."""
 
     spec: JobSpec
-    slo: Slo
+    slo: SLO
     limits: Limits
     window: Observation
     knowledge: K
@@ -133,10 +134,25 @@ class Situation(Generic[K]):
         return self.window.running
 
     def headroom(self, own: float | None = None, default: float = 0.0) -> float:
-        """Return the one over-provisioning factor: the policy's own where it is set, else the Slo's."""
+        """Return the one over-provisioning factor: the policy's own where it is set, else the SLO's."""
         if own is not None:
             return own
         return default if self.slo.headroom is None else self.slo.headroom
+
+    def fit(self, wanted: Mapping[str, float]) -> Allocation:
+        """Return the allowed allocation nearest to these tasks per operator; the others keep their tasks.
+
+        Tasks are rounded up and kept within bounds, quantum, quota and budget.
+        """
+        asked = {name: wanted.get(name, self.running.tasks[name]) for name in self.spec.tunable_names}
+        return self.running.with_tasks(fit_suggestions(self.limits, asked))
+
+    def change_to(self, target: Allocation, because: str = "") -> Decision:
+        """Return the decision to run `target`, or to hold where it runs already; `because` becomes its sentence."""
+        if target == self.running:
+            return Decision.hold(Reason.STEADY, because or "the running size is right")
+        what = changes(self.running, target)
+        return Decision(target, direction(self.running, target), f"{because}: {what}" if because else what)
 
     def rng(self) -> np.random.Generator:
         """Return this step's generator: the only randomness a policy may use."""
@@ -145,35 +161,40 @@ class Situation(Generic[K]):
         return np.random.default_rng([self.seed, self.step])
 
 
-class Policy(Protocol[K]):
-    """Decides. Pure: same records, same decisions. See `policy/base.py` for the defaults."""
+class Policy(Generic[K]):
+    """Decides. Pure: same records, same decisions.
 
-    @property
-    def name(self) -> str:
-        """Return the name under which it is known."""
+    Subclass it as a frozen dataclass and give it a `name` and a `decide`: its fields are its options.
+    """
 
-    @property
-    def reads_partial_windows(self) -> bool:
-        """Whether it wants to be asked even when the window is unusable (it must then look at `problem`)."""
-
-    @property
-    def wants_forecast(self) -> bool:
-        """Whether it decides from `Situation.forecast`, which may still be None."""
+    name: ClassVar[str] = ""
+    """The name under which it is known."""
+    reads_partial_windows: ClassVar[bool] = False
+    """Whether it is asked even when the window is unusable; it must then look at `problem`."""
+    wants_forecast: ClassVar[bool] = False
+    """Whether it decides from `Situation.forecast`, which may still be None."""
+    factor_option: ClassVar[str] = ""
+    """The option that over-provisions, where the policy's paper has one of its own."""
 
     def options(self) -> Mapping[str, Any]:
-        """Return the options it was made with, as JSON values."""
+        """Return the options it was made with, as JSON values: the dataclass fields."""
+        return {f.name: getattr(self, f.name) for f in fields(self)} if is_dataclass(self) else {}
 
     def factor(self) -> tuple[str, float | None]:
         """Return the name and value of its own over-provisioning option ("" where it has none)."""
+        return self.factor_option, getattr(self, self.factor_option) if self.factor_option else None
 
     def initial(self) -> K:
         """Return the knowledge before the first record."""
+        return None  # type: ignore[return-value]
 
     def learn(self, knowledge: K, record: Record) -> K:
         """Fold one record into the knowledge, in constant time."""
+        return knowledge
 
     def decide(self, situation: Situation[K]) -> Decision:
-        """Say what should run."""
+        """Return what should run."""
+        raise NotImplementedError(f"policy {self.name!r} has no decide")
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def test_the_result_is_exact_through_all_resizes(story: dict[str, Any]) -> None:
     assert story["seconds_checked"] > 10
 
 
-def test_named_operators_and_ability_are_measured(story: dict[str, Any]) -> None:
+def test_named_operators_and_capacity_are_measured(story: dict[str, Any]) -> None:
     # A slot waits for its pace, so it is never faster; how much slower a busy machine makes it is not for a test.
     assert 0.2 * spark_autoscaled.SLOT_PER_S < story["pace_true_rate"] < 1.15 * spark_autoscaled.SLOT_PER_S
 

@@ -9,11 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import rheostat
-from rheostat.api.checks import check_queries, doubts, is_local, refuse_promise, refuse_trigger, session_of
+from rheostat.api.checks import check_queries, doubts, is_local, refuse_objective, refuse_trigger, session_of
 from rheostat.engine.batches.offsets import RowCounter
 from rheostat.engine.spark.session.settings import check_application
 from rheostat.errors import InvalidValue
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 
 pytestmark = pytest.mark.cluster
 
@@ -139,23 +139,23 @@ def test_missing_settings_are_listed() -> None:
 @pytest.mark.parametrize(
     ("slo", "message"),
     [
-        (Slo(max_latency_s=0.05), "max_latency_s is 0.05 s, and a micro-batch takes 0.1 s"),
-        (Slo(max_latency_s=1.5), "max_latency_s is 1.5 s, and records wait up to 2 s"),
-        (Slo(max_lag_s=1.5), "max_lag_s is 1.5 s, and records wait up to 2 s"),
+        (SLO(max_latency_s=0.05), "max_latency_s is 0.05 s, and a micro-batch takes 0.1 s"),
+        (SLO(max_latency_s=1.5), "max_latency_s is 1.5 s, and records wait up to 2 s"),
+        (SLO(max_lag_s=1.5), "max_lag_s is 1.5 s, and records wait up to 2 s"),
     ],
 )
-def test_promises_that_no_size_can_keep_are_refused(slo: Slo, message: str) -> None:
+def test_promises_that_no_size_can_keep_are_refused(slo: SLO, message: str) -> None:
     with pytest.raises(InvalidValue, match=message):
-        refuse_promise(slo, trigger_s=2.0)
-    refuse_promise(Slo(max_latency_s=2.0, max_lag_s=2.0, max_recovery_s=1.0), trigger_s=2.0)
+        refuse_objective(slo, trigger_s=2.0)
+    refuse_objective(SLO(max_latency_s=2.0, max_lag_s=2.0, max_recovery_s=1.0), trigger_s=2.0)
 
 
 def test_what_hardly_works_as_it_was_meant_is_named() -> None:
-    quiet = ("spark://here:7077", Slo(max_latency_s=3600), 2.0, 30.0, False)
+    quiet = ("spark://here:7077", SLO(max_latency_s=3600), 2.0, 30.0, False)
     assert list(doubts(*quiet)) == []
     (untested,) = doubts("yarn", *quiet[1:])
     assert "'yarn' is untested" in untested
-    (milliseconds,) = doubts(quiet[0], Slo(max_latency_s=15_000), *quiet[2:])
+    (milliseconds,) = doubts(quiet[0], SLO(max_latency_s=15_000), *quiet[2:])
     assert milliseconds == "slo.max_latency_s is 4.2 hours: it is given in seconds; for 15000 ms write 15"
     (empty,) = doubts(*quiet[:2], 60.0, 30.0, False)
     assert "window_s is 30 s and the trigger interval 60 s" in empty

@@ -13,7 +13,7 @@ FIELDS = {
     "seeds",
     "reconfigurations",
     "slot_seconds",
-    "slot_seconds_over_clairvoyant",
+    "slot_seconds_over_oracle",
     "slo_seconds_over",
     "latency_p99_s",
     "backlog_max",
@@ -26,11 +26,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rheostat.job.decision import Decision, Reason
-from rheostat.policy.base import BasePolicy
+from rheostat.ports import Policy
 
 
 @dataclass(frozen=True)
-class Steady(BasePolicy[None]):
+class Steady(Policy[None]):
     name: ClassVar[str] = "steady"
     patience: int = 1
 
@@ -50,9 +50,9 @@ def test_there_is_a_row_per_policy(rheostat: Command, tmp_path: Path) -> None:
     file = tmp_path / "rows.json"
     ended = rheostat("compare", *SHORT, "--json", file)
     rows = json.loads(file.read_text())
-    assert [row["policy"] for row in rows] == ["static", "hpa", "dhalion", "ds2", "clairvoyant"]
+    assert [row["policy"] for row in rows] == ["static", "hpa", "dhalion", "ds2", "oracle"]
     assert all(set(row) == FIELDS and row["seeds"] == 2 for row in rows)
-    assert rows[-1]["slot_seconds_over_clairvoyant"] == 1.0
+    assert rows[-1]["slot_seconds_over_oracle"] == 1.0
     for word in ("dhalion", "seeds 0 to 1", "latency at most 10 s", "headroom 0.2", "at the start: splitter="):
         assert word in ended.out
 
@@ -67,7 +67,7 @@ def test_the_files_policy_runs_beside_the_usual_ones(rheostat: Command, tmp_path
     file.write_text("policy: ds2:activation_windows=2\n")
     ended = rheostat("compare", file, *SHORT, "--json", "-")
     rows = [row["policy"] for row in json.loads(ended.out)]
-    assert rows == ["ds2:activation_windows=2", "static", "hpa", "dhalion", "ds2", "clairvoyant"]
+    assert rows == ["ds2:activation_windows=2", "static", "hpa", "dhalion", "ds2", "oracle"]
 
 
 def test_the_default_headroom_yields_to_a_policys_own_factor(rheostat: Command) -> None:
@@ -89,7 +89,7 @@ def test_a_page_is_written(rheostat: Command, tmp_path: Path) -> None:
     assert "<html" in page.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("policy", ["ds2", "clairvoyant", "clairvoyant:horizon_s=300", "FILE:patience=2"])
+@pytest.mark.parametrize("policy", ["ds2", "oracle", "oracle:horizon_s=300", "FILE:patience=2"])
 def test_what_is_journaled_can_be_replayed(rheostat: Command, tmp_path: Path, steady: Path, policy: str) -> None:
     journal = tmp_path / "journal.db"
     named = policy.replace("FILE", str(steady))

@@ -4,7 +4,7 @@ from project import ROOT
 
 from rheostat.cli.reference import page, sentences, written
 from rheostat.engine.testbed.loads import LOADS, Steps
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 from rheostat.lab.experiment.config import Config
 from rheostat.policy.registry import POLICIES
 
@@ -25,9 +25,9 @@ def test_sentences_of_a_base_are_read_too() -> None:
 
 def test_types_are_said_in_words() -> None:
     assert written(tuple[float, ...]) == "list of number"
-    assert written(Slo | None) == "[Slo](#slo) or none"
+    assert written(SLO | None) == "[SLO](#slo) or none"
 
 
 def test_all_policies_and_loads_are_on_the_page() -> None:
     text = page()
-    assert all(f"### `{name}`" in text for name in [*POLICIES, "clairvoyant", *LOADS])
+    assert all(f"### `{name}`" in text for name in [*POLICIES, "oracle", *LOADS])

@@ -37,7 +37,7 @@ def test_options_go_above_the_file(rheostat: Command, tmp_path: Path) -> None:
     assert "lag at most 3 s" in ended.err
 
 
-def test_failures_and_a_promise_about_them(rheostat: Command) -> None:
+def test_failures_and_a_objective_about_them(rheostat: Command) -> None:
     load = ("--job", "tsw", "--load", "constant:value=60000", "--duration", 1200)
     ended = rheostat("simulate", *load, "--failures", "300,800", "--max-recovery", 180, "--json", "-")
     assert ended.code == 0, ended.err

@@ -11,13 +11,13 @@ from rheostat.config import build
 from rheostat.engine.testbed.loads import Steps
 from rheostat.errors import InvalidValue
 from rheostat.job.guards import DAY_S, FrozenPeriod, Guards
-from rheostat.job.slo import Bounds, Budget, Slo
+from rheostat.job.slo import SLO, Bounds, Budget
 from rheostat.policy.ds2 import DS2
 
 
 def test_nested_dataclasses_and_mappings_are_built() -> None:
-    slo = build(Slo, {"budget": {"slots": 9}, "operators": {"count": {"min": 2, "max": 4}}}, "slo")
-    assert slo == Slo(budget=Budget(9), operators={"count": Bounds(2, 4)})
+    slo = build(SLO, {"budget": {"slots": 9}, "operators": {"count": {"min": 2, "max": 4}}}, "slo")
+    assert slo == SLO(budget=Budget(9), operators={"count": Bounds(2, 4)})
 
 
 def test_lists_become_tuples_and_whole_numbers_floats() -> None:
@@ -37,18 +37,18 @@ def test_frozen_periods_may_be_text_or_mappings() -> None:
 @pytest.mark.parametrize(
     ("cls", "values", "where", "words"),
     [
-        (Slo, {"max_latncy_s": 5}, "slo", ["'slo.max_latncy_s'", "did you mean 'max_latency_s'?"]),
-        (Slo, {"budget": {"slts": 5}}, "slo", ["'slo.budget.slts'", "'slots'"]),
-        (Slo, {"operators": {"count": {"maxx": 5}}}, "slo", ["'slo.operators.count.maxx'", "'max'"]),
-        (Slo, {"max_latency_s": "abc"}, "slo", ["slo.max_latency_s must be a number, not 'abc'"]),
-        (Slo, {"max_latency_s": "5"}, "slo", ["not '5'"]),
-        (Slo, {"max_latency_s": True}, "slo", ["not True"]),
-        (Slo, {"max_latency_s": -5}, "slo", ["slo.max_latency_s", "-5"]),
-        (Slo, {"max_latency_s": math.nan}, "slo", ["slo.max_latency_s", "NaN"]),
-        (Slo, {"budget": {"slots": 0}}, "slo", ["slo.budget.slots", "0"]),
-        (Slo, {"operators": {"count": {"min": 5, "max": 2}}}, "slo", ["slo.operators.count: min 5 is above max 2"]),
-        (Slo, {"operators": {"count": {"min": 1.5}}}, "slo", ["slo.operators.count.min", "whole number", "1.5"]),
-        (Slo, {"operators": 7}, "slo", ["slo.operators", "mapping", "7"]),
+        (SLO, {"max_latncy_s": 5}, "slo", ["'slo.max_latncy_s'", "did you mean 'max_latency_s'?"]),
+        (SLO, {"budget": {"slts": 5}}, "slo", ["'slo.budget.slts'", "'slots'"]),
+        (SLO, {"operators": {"count": {"maxx": 5}}}, "slo", ["'slo.operators.count.maxx'", "'max'"]),
+        (SLO, {"max_latency_s": "abc"}, "slo", ["slo.max_latency_s must be a number, not 'abc'"]),
+        (SLO, {"max_latency_s": "5"}, "slo", ["not '5'"]),
+        (SLO, {"max_latency_s": True}, "slo", ["not True"]),
+        (SLO, {"max_latency_s": -5}, "slo", ["slo.max_latency_s", "-5"]),
+        (SLO, {"max_latency_s": math.nan}, "slo", ["slo.max_latency_s", "NaN"]),
+        (SLO, {"budget": {"slots": 0}}, "slo", ["slo.budget.slots", "0"]),
+        (SLO, {"operators": {"count": {"min": 5, "max": 2}}}, "slo", ["slo.operators.count: min 5 is above max 2"]),
+        (SLO, {"operators": {"count": {"min": 1.5}}}, "slo", ["slo.operators.count.min", "whole number", "1.5"]),
+        (SLO, {"operators": 7}, "slo", ["slo.operators", "mapping", "7"]),
         (Guards, {"frozen": ["22-6"]}, "guards", ["guards.frozen.0", "'22-6'"]),
         (Guards, {"frozen": 3}, "guards", ["guards.frozen", "3"]),
         (Guards, {"explore": "sometimes"}, "guards", ["guards.explore", "'sometimes'"]),
@@ -67,13 +67,13 @@ def test_what_is_wrong_is_named_with_its_path(
 
 def test_every_mistake_is_said_at_once() -> None:
     with pytest.raises(InvalidValue, match=r"slo\.headroom.*slo\.max_lag") as caught:
-        build(Slo, {"headroom": "much", "max_lag": 3}, "slo")
+        build(SLO, {"headroom": "much", "max_lag": 3}, "slo")
     assert str(caught.value).count(";") == 1
 
 
 def test_what_is_no_mapping_is_refused() -> None:
     with pytest.raises(InvalidValue, match=r"slo must be a mapping.*5"):
-        build(Slo, 5, "slo")  # type: ignore[arg-type]
+        build(SLO, 5, "slo")  # type: ignore[arg-type]
 
 
 class Bare:

@@ -19,10 +19,9 @@ from rheostat.job.guards import Guards
 from rheostat.job.observation import Observation
 from rheostat.job.record import Ending, Intent, IntentEnd, IntentStep, Record, Run
 from rheostat.lab.jobs import job
-from rheostat.policy.base import BasePolicy
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.hpa import HPA
-from rheostat.ports import Situation
+from rheostat.ports import Policy, Situation
 from rheostat.testing.engine import Failing, Ignoring, Late, Lying, Partial
 
 
@@ -118,7 +117,7 @@ NAN = math.nan
     ],
 )
 @pytest.mark.parametrize("policy", [DS2(), HPA()])
-def test_rubbish_means_hold(lie: Callable[[Observation], Any], policy: BasePolicy[Any]) -> None:
+def test_rubbish_means_hold(lie: Callable[[Observation], Any], policy: Policy[Any]) -> None:
     world = World(policy, spoil=lambda e: Lying(e, lie), load=0.5)
     for _ in range(3):
         step = world.step()

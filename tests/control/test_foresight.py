@@ -1,4 +1,4 @@
-"""The loop looks ahead where a promise or a policy needs it, journals what it saw, and replay comes to the same."""
+"""The loop looks ahead where an objective or a policy needs it, journals what it saw, and replay comes to the same."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ from rheostat.job.forecast import LAST_VALUE, Forecast, ForecastChoice, Foresigh
 from rheostat.job.guards import Guards
 from rheostat.job.observation import Observation, SourceReading
 from rheostat.job.record import Run
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 from rheostat.journal.memory import MemoryJournal
-from rheostat.policy.base import BasePolicy
 from rheostat.policy.registry import make_policy
-from rheostat.ports import Situation
+from rheostat.ports import Policy, Situation
 
-PROMISE = Slo(max_recovery_s=180.0)
+CONFIDENCE = SLO(max_recovery_s=180.0)
 
 
 @dataclass(frozen=True)
-class Curious(BasePolicy[None]):
+class Curious(Policy[None]):
     """Says what it was told about the future."""
 
     name: ClassVar[str] = "curious"
@@ -70,7 +69,7 @@ def test_the_choice_is_made_after_enough_was_seen_and_then_from_time_to_time() -
 
 
 def test_a_restarted_controller_remembers_loads_choice_and_downtimes() -> None:
-    world = World(make_policy("ds2", {}), slo=PROMISE)
+    world = World(make_policy("ds2", {}), slo=CONFIDENCE)
     for _ in range(10):
         world.step(60)
     world.fleet.fail(0)
@@ -81,10 +80,10 @@ def test_a_restarted_controller_remembers_loads_choice_and_downtimes() -> None:
     assert before.loads is not None
     assert len(before.recoveries.downtimes.restarts) == 1
     world.controller.stop()
-    again = World(make_policy("ds2", {}), slo=PROMISE, journal=world.journal).controller.state
+    again = World(make_policy("ds2", {}), slo=CONFIDENCE, journal=world.journal).controller.state
     assert again.recoveries == before.recoveries
     assert again.loads == before.loads
-    # Without the promise, what it was kept by is not carried along.
+    # Without the objective, what it was kept by is not carried along.
     bare = World(make_policy("ds2", {}), journal=_copied(world)).controller.state
     assert (bare.recoveries, bare.loads, bare.forecast) == (None, None, None)
 
@@ -100,7 +99,7 @@ def _copied(world: World) -> Any:
 
 
 def test_replay_comes_to_the_same_decisions() -> None:
-    world = World(make_policy("ds2", {}), slo=PROMISE, foresight=Foresight(300.0, choose_every_s=900.0))
+    world = World(make_policy("ds2", {}), slo=CONFIDENCE, foresight=Foresight(300.0, choose_every_s=900.0))
     for _ in range(50):
         world.step(60)
     world.fleet.fail(0)
@@ -111,8 +110,8 @@ def test_replay_comes_to_the_same_decisions() -> None:
     assert replayed.differences == ()
 
 
-def test_the_promise_raises_what_a_policy_may_ask_for() -> None:
-    plain, promised = (World(make_policy("ds2", {}), slo=slo) for slo in (Slo(), PROMISE))
+def test_the_objective_raises_what_a_policy_may_ask_for() -> None:
+    plain, promised = (World(make_policy("ds2", {}), slo=slo) for slo in (SLO(), CONFIDENCE))
     for _ in range(6):
         small, large = plain.step(60), promised.step(60)
     assert large.observation.running.slots > small.observation.running.slots
@@ -123,7 +122,7 @@ def test_the_promise_raises_what_a_policy_may_ask_for() -> None:
 
 
 def test_the_floor_can_be_turned_off() -> None:
-    world = World(make_policy("ds2", {}), slo=PROMISE, guards=Guards(recovery_floor=False))
+    world = World(make_policy("ds2", {}), slo=CONFIDENCE, guards=Guards(recovery_floor=False))
     for _ in range(3):
         step = world.step(60)
     assert not any(name.startswith("recovery") for name in step.decision.evidence)
@@ -131,7 +130,7 @@ def test_the_floor_can_be_turned_off() -> None:
 
 
 def test_a_policy_that_never_moves_is_moved_to_the_floor() -> None:
-    world = World(Scripted(), slo=PROMISE)
+    world = World(Scripted(), slo=CONFIDENCE)
     steps = [world.step(60) for _ in range(4)]
     assert any(step.intent and "recovery within 180 s" in step.decision.sentence for step in steps)
 

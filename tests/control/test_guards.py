@@ -16,7 +16,7 @@ from rheostat.job.fit import clip
 from rheostat.job.graph import Tunable
 from rheostat.job.guards import FrozenPeriod, Guards
 from rheostat.job.observation import Latency, SourceReading, Status
-from rheostat.job.slo import Bounds, Budget, Limits, Slo
+from rheostat.job.slo import SLO, Bounds, Budget, Limits
 from rheostat.testing.situations import diamond, window, word_count
 
 SPEC = word_count()
@@ -24,7 +24,7 @@ SPEC = word_count()
 
 def test_limits_join_engine_and_slo() -> None:
     spec = replace(SPEC, slots_available=40)
-    slo = Slo(operators={"split": Bounds(3, 500)}, job=Bounds(4, 60), budget=Budget(slots=30))
+    slo = SLO(operators={"split": Bounds(3, 500)}, job=Bounds(4, 60), budget=Budget(slots=30))
     found = limits(spec, slo)
     assert found.operators == {"split": Bounds(3, 100), "count": Bounds(1, 100)}
     assert found.slots == Bounds(4, 30)
@@ -32,21 +32,21 @@ def test_limits_join_engine_and_slo() -> None:
 
 def test_limits_are_whole_quanta() -> None:
     spec = replace(SPEC, tunable=(Tunable("split", Bounds(1, 11), 4), Tunable("count", Bounds(3, 9), 3)))
-    assert limits(spec, Slo()).operators == {"split": Bounds(4, 8), "count": Bounds(3, 9)}
+    assert limits(spec, SLO()).operators == {"split": Bounds(4, 8), "count": Bounds(3, 9)}
 
 
 @pytest.mark.parametrize(
     ("slo", "says"),
     [
-        (Slo(operators={"splt": Bounds()}), "did you mean 'split'"),
-        (Slo(operators={"lines": Bounds()}), "'lines' cannot be tuned"),
-        (Slo(operators={"split": Bounds(200)}), "operator 'split': min 200 is above max 100"),
-        (Slo(job=Bounds(1, 1)), "slo.job.max allows 1 slots, but the job needs at least 2"),
-        (Slo(budget=Budget(slots=1)), "slo.budget allows 1 slots"),
-        (Slo(job=Bounds(8), budget=Budget(slots=6)), "at least 8"),
+        (SLO(operators={"splt": Bounds()}), "did you mean 'split'"),
+        (SLO(operators={"lines": Bounds()}), "'lines' cannot be tuned"),
+        (SLO(operators={"split": Bounds(200)}), "operator 'split': min 200 is above max 100"),
+        (SLO(job=Bounds(1, 1)), "slo.job.max allows 1 slots, but the job needs at least 2"),
+        (SLO(budget=Budget(slots=1)), "slo.budget allows 1 slots"),
+        (SLO(job=Bounds(8), budget=Budget(slots=6)), "at least 8"),
     ],
 )
-def test_impossible_limits_are_errors_that_name_them(slo: Slo, says: str) -> None:
+def test_impossible_limits_are_errors_that_name_them(slo: SLO, says: str) -> None:
     with pytest.raises(InvalidValue, match=says):
         limits(SPEC, slo)
 
@@ -58,7 +58,7 @@ def test_impossible_limits_are_errors_that_name_them(slo: Slo, says: str) -> Non
 )
 def test_clip_keeps_bounds_quantum_and_slots(tasks: dict[str, int], slots: int, quantum: int) -> None:
     top = max(slots, 6 * quantum)
-    found = limits(diamond(Bounds(1, 100), quantum), Slo(job=Bounds(1, top)))
+    found = limits(diamond(Bounds(1, 100), quantum), SLO(job=Bounds(1, top)))
     cut, why = clip(Allocation(tasks), found)
     assert cut.slots <= top
     for count in cut.tasks.values():
@@ -70,8 +70,8 @@ def test_clip_keeps_bounds_quantum_and_slots(tasks: dict[str, int], slots: int, 
 
 RUNNING = Allocation({"split": 4, "count": 4})
 WINDOW = window(SPEC, 1000.0, 4, 600.0, at_s=1000.0)
-OPEN = limits(SPEC, Slo())
-PROMISE = Slo(max_latency_s=5.0, max_lag_s=3.0)
+OPEN = limits(SPEC, SLO())
+CONFIDENCE = SLO(max_latency_s=5.0, max_lag_s=3.0)
 LATE = {"latency": Latency(1, 1, 1, 2, 4, 9)}
 CALM = {"latency": Latency(1, 1, 1, 2, 4, 4.5)}
 AGED = {"sources": (SourceReading("lines", 1.0, 9.0, 4.0),)}
@@ -86,7 +86,7 @@ def after(
     **seen: Any,
 ) -> Decision:
     decision = Decision(RUNNING.with_tasks(tasks), reason, "because")
-    return guarded(decision, Scene(RUNNING, replace(WINDOW, **seen), allowed, PROMISE, guards, reason, changed_at_s))
+    return guarded(decision, Scene(RUNNING, replace(WINDOW, **seen), allowed, CONFIDENCE, guards, reason, changed_at_s))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def after(
         (
             {"split": 9, "count": 9},
             Guards(),
-            {"allowed": limits(SPEC, Slo(job=Bounds(1, 12)))},
+            {"allowed": limits(SPEC, SLO(job=Bounds(1, 12)))},
             {"split": 6, "count": 6},
             "bounds",
         ),
@@ -120,8 +120,8 @@ def after(
         ({"split": 9, "count": 2}, Guards(shrink_over_slo=False), AGED, {"split": 9}, "over_slo"),
         ({"count": 2}, Guards(shrink_over_slo=False), CALM, {"count": 2}, None),
         ({"count": 2}, Guards(), LATE, {"count": 2}, None),
-        ({"split": 9, "count": 2}, Guards(), {"hindrances": ("skew",)}, {"count": 2}, "hindered"),
-        ({"count": 2}, Guards(), {"hindrances": ("skew",)}, {"count": 2}, None),
+        ({"split": 9, "count": 2}, Guards(), {"bottlenecks": ("skew",)}, {"count": 2}, "hindered"),
+        ({"count": 2}, Guards(), {"bottlenecks": ("skew",)}, {"count": 2}, None),
         ({"split": 9}, Guards(shadow=True), {}, None, "shadow"),
         ({"split": 9}, Guards(explore="live"), {"reason": Reason.EXPLORE}, {"split": 9}, None),
     ],
@@ -145,5 +145,5 @@ def test_a_target_that_already_runs_is_hold() -> None:
 
 def test_hold_stays_hold() -> None:
     hold = Decision.hold(Reason.STEADY, "fine")
-    scene = Scene(RUNNING, WINDOW, OPEN, PROMISE, Guards(frozen=(FrozenPeriod(0, 9999),)), Reason.STEADY, None)
+    scene = Scene(RUNNING, WINDOW, OPEN, CONFIDENCE, Guards(frozen=(FrozenPeriod(0, 9999),)), Reason.STEADY, None)
     assert guarded(hold, scene) is hold

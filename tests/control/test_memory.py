@@ -18,14 +18,13 @@ from rheostat.job.decision import Reason
 from rheostat.job.guards import Guards
 from rheostat.job.observation import Observation
 from rheostat.job.record import Ending, Intent, IntentEnd, Record, Run, Snapshot
-from rheostat.job.slo import Bounds, Slo
+from rheostat.job.slo import SLO, Bounds
 from rheostat.journal import open_journal
 from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.jobs import job
-from rheostat.policy.base import BasePolicy
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.hpa import HPA
-from rheostat.ports import Lease
+from rheostat.ports import Lease, Policy
 from rheostat.testing.engine import Failing
 
 
@@ -118,7 +117,7 @@ def test_old_records_go_behind_a_snapshot_and_replay_still_works() -> None:
 
 
 @pytest.mark.parametrize("policy", [DS2(), HPA(), Scripted((7, None, 12, 3))])
-def test_replay_decides_alike(policy: BasePolicy[Any]) -> None:
+def test_replay_decides_alike(policy: Policy[Any]) -> None:
     world = World(policy, guards=Guards(cooldown_down_s=200.0, max_step_up=1.5), load=6.0)
     for _ in range(12):
         world.step(60)
@@ -178,15 +177,15 @@ def test_run_ends_at_a_moment() -> None:
 def test_one_factor_only() -> None:
     spec = job(JOB).spec()
     with pytest.raises(InvalidValue, match=r"slo.headroom \(0.2\) and ds2's scaling_factor \(0.1\)"):
-        Mind(DS2(scaling_factor=0.1), spec, Slo(headroom=0.2), Guards(), 0)
-    assert Mind(DS2(), spec, Slo(headroom=0.2, job=Bounds(1, 9)), Guards(), 0).limits.slots.max == 9
+        Mind(DS2(scaling_factor=0.1), spec, SLO(headroom=0.2), Guards(), 0)
+    assert Mind(DS2(), spec, SLO(headroom=0.2, job=Bounds(1, 9)), Guards(), 0).limits.slots.max == 9
 
 
 def test_a_rising_load_is_followed_end_to_end() -> None:
     fleet = Fleet(job(JOB), [Steps((1.0, 6.0, 2.0), 900)], [1], trace=True)
     clock = FleetClock(fleet)
     with Controller(
-        fleet.engine(0), DS2(), MemoryJournal(), clock, slo=Slo(headroom=0.2), pace=IMMEDIATE
+        fleet.engine(0), DS2(), MemoryJournal(), clock, slo=SLO(headroom=0.2), pace=IMMEDIATE
     ) as controller:
         controller.run(60.0, until_s=2700.0)
     slots = fleet.trace()["slots"][:, 0]

@@ -12,7 +12,7 @@ from rheostat.job.graph import Graph, JobSpec, Tunable
 from rheostat.job.guards import Guards
 from rheostat.job.observation import BatchTime, Latency, Observation, OperatorReading, SourceReading
 from rheostat.job.record import Run
-from rheostat.job.slo import Bounds, Slo
+from rheostat.job.slo import SLO, Bounds
 from rheostat.journal.memory import MemoryJournal
 from rheostat.policy.phoebe.foresight import Known
 from rheostat.policy.registry import POLICIES, make_policy
@@ -47,7 +47,7 @@ STATE = State(step=3, applied=SIX, changed_at_s=60.0, awaiting=Awaiting(2, APPLI
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_no_policy_decides_learns_or_is_judged(name: str) -> None:
-    mind = Mind(make_policy(name), SPEC, Slo(max_latency_s=10.0), Guards(), 0)
+    mind = Mind(make_policy(name), SPEC, SLO(max_latency_s=10.0), Guards(), 0)
     known = mind.policy.initial()
     thought = think(mind, STATE, known, UNSETTLED)
     assert thought.decision.target is None
@@ -67,7 +67,7 @@ def test_no_policy_decides_learns_or_is_judged(name: str) -> None:
 def test_the_report_has_no_gap_where_it_is_known_what_came() -> None:
     journal = MemoryJournal()
     lease = journal.acquire("clicks", "test", 60.0)
-    run = Run("clicks", 60.0, "1", 0, SPEC, Slo(max_latency_s=10.0), Guards(), "static")
+    run = Run("clicks", 60.0, "1", 0, SPEC, SLO(max_latency_s=10.0), Guards(), "static")
     journal.append(lease, 0, [run, UNSETTLED, SETTLED])
     history = read_history(journal, "clicks")
     assert history.column("load_per_s").tolist() == [900.0, 900.0]
@@ -78,12 +78,12 @@ def test_the_report_has_no_gap_where_it_is_known_what_came() -> None:
     assert math.isnan(history.operator_column("job", "true_rate_per_s")[0])
     over = history.seconds_over()
     assert over is not None
-    assert over[1] == 0.0  # of every second it is known whether the promise was kept
+    assert over[1] == 0.0  # of every second it is known whether the objective was kept
 
 
 def test_a_batch_time_that_cannot_be_is_absurd() -> None:
     line = BatchTime(0.5, 2e-3, 0.05, 20, 10.0, 900.0)
-    mind = Mind(make_policy("ds2"), SPEC, Slo(), Guards(), 0)
+    mind = Mind(make_policy("ds2"), SPEC, SLO(), Guards(), 0)
     whole = replace(SETTLED, batch_time=line)
     assert think(mind, STATE, None, whole).window.problem is None
     broken = replace(SETTLED, batch_time=replace(line, slot_s_per_record=math.nan))

@@ -34,7 +34,7 @@ def run_all(page: str, folder: Path) -> str:
 
 def test_readme(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    assert "clairvoyant" in run_all("README.md", tmp_path)
+    assert "oracle" in run_all("README.md", tmp_path)
     assert (tmp_path / "wordcount.html").stat().st_size > 100_000
 
 

@@ -1,4 +1,4 @@
-"""Allocation, Slo, guards, observation and decision: frozen, checked, and exact in JSON."""
+"""Allocation, SLO, guards, observation and decision: frozen, checked, and exact in JSON."""
 
 import math
 from dataclasses import FrozenInstanceError, replace
@@ -14,7 +14,7 @@ from rheostat.job.decision import Decision, Expectation, Interval, Phase, Reason
 from rheostat.job.frozen import FrozenMap, from_json, to_json
 from rheostat.job.guards import FrozenPeriod, Guards
 from rheostat.job.observation import Latency, Observation, OperatorReading, SourceReading, checked
-from rheostat.job.slo import Bounds, Budget, Slo
+from rheostat.job.slo import SLO, Bounds, Budget
 from rheostat.testing.situations import window, word_count
 
 
@@ -54,7 +54,7 @@ def test_nothing_can_be_changed_afterwards() -> None:
 )
 def test_slo_names_what_is_wrong(values: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidValue, match=says):
-        Slo(**values)
+        SLO(**values)
 
 
 def test_bounds_that_cannot_be_met() -> None:
@@ -216,8 +216,8 @@ def test_evidence_is_never_nan() -> None:
 
 
 def test_reading_rubbish_says_what_is_wrong() -> None:
-    with pytest.raises(InvalidValue, match="cannot read Slo: max_latency_s"):
-        from_json(Slo, '{"max_latency_s": "soon"}')
+    with pytest.raises(InvalidValue, match="cannot read SLO: max_latency_s"):
+        from_json(SLO, '{"max_latency_s": "soon"}')
 
 
 @pytest.mark.parametrize("memo", [{"best": math.inf}, {"a": [math.nan]}, {"by_tasks": {3: 1.0}}, {"when": object()}])

@@ -26,7 +26,7 @@ def test_a_window_adds_one_sample_and_a_repeat_is_averaged() -> None:
     assert known.seen[0].latency_s == pytest.approx(0.15)
     assert known.seen[0].count == 2
     assert len(fold(known, seen(150.0, 3)).seen) == 2  # another rate
-    assert known.abilities.samples("split")
+    assert known.capacities.samples("split")
 
 
 def test_a_trial_counts_like_a_window_and_one_that_failed_says_why() -> None:

@@ -7,7 +7,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-from rheostat.model.ability import Sample
+from rheostat.model.capacity import Sample
 from rheostat.model.gp import JITTER, LENGTH_0, LENGTHS, GaussianProcess
 
 TASKS = np.arange(1.0, 41.0)
@@ -27,10 +27,10 @@ def test_it_is_scikit_learns_process_with_the_same_parameters(count: int) -> Non
     unit, variance = found.unit_per_s, found.signal**2
     kernel = ConstantKernel(variance, "fixed") * RBF(found.length, "fixed")
     oracle = GaussianProcessRegressor(kernel, alpha=JITTER * variance, optimizer=None)
-    oracle.fit([[s.tasks] for s in samples], [s.ability_per_s / unit for s in samples])
+    oracle.fit([[s.tasks] for s in samples], [s.capacity_per_s / unit for s in samples])
     mean, sd = oracle.predict(TASKS[:, None], return_std=True)
     curve = found.curve(len(TASKS))
-    assert curve.ability_per_s / unit == pytest.approx(mean, abs=1e-4)
+    assert curve.capacity_per_s / unit == pytest.approx(mean, abs=1e-4)
     assert curve.sd_per_s / unit == pytest.approx(sd, abs=2e-3)
 
 
@@ -38,7 +38,7 @@ def test_it_is_scikit_learns_process_with_the_same_parameters(count: int) -> Non
 def test_its_parameters_are_as_likely_as_scikit_learns_optimum(seed: int) -> None:
     samples = drawn(8, seed)
     found = GaussianProcess.fit(samples)
-    x, y = [[s.tasks] for s in samples], [s.ability_per_s / found.unit_per_s for s in samples]
+    x, y = [[s.tasks] for s in samples], [s.capacity_per_s / found.unit_per_s for s in samples]
     lengths = (float(LENGTHS.min()), float(LENGTHS.max()))
     kernel = ConstantKernel(0.5, (1e-6, 1.0)) * RBF(LENGTH_0, lengths)
     theta = np.log([found.signal**2, found.length])
@@ -55,7 +55,7 @@ def test_its_parameters_are_as_likely_as_scikit_learns_optimum(seed: int) -> Non
 def test_repeated_observations_of_a_size_are_averaged() -> None:
     once = GaussianProcess.fit([Sample(2, 200.0), Sample(6, 500.0)])
     twice = GaussianProcess.fit([Sample(2, 190.0), Sample(6, 500.0), Sample(2, 210.0)])
-    assert twice.curve(10).ability_per_s == pytest.approx(once.curve(10).ability_per_s)
+    assert twice.curve(10).capacity_per_s == pytest.approx(once.curve(10).capacity_per_s)
 
 
 def test_one_sample_says_nothing_about_the_length_scale() -> None:
@@ -64,6 +64,6 @@ def test_one_sample_says_nothing_about_the_length_scale() -> None:
 
 def test_its_mean_falls_to_zero_beyond_the_data() -> None:
     """The trap of the published model: it does not extrapolate, and it is not monotone."""
-    ability = GaussianProcess.fit([Sample(p, 100.0 * p) for p in (2, 4, 6, 8)]).curve(60).ability_per_s
-    assert ability[7] == pytest.approx(800.0, rel=1e-3)
-    assert abs(ability[59]) < 100.0
+    capacity = GaussianProcess.fit([Sample(p, 100.0 * p) for p in (2, 4, 6, 8)]).curve(60).capacity_per_s
+    assert capacity[7] == pytest.approx(800.0, rel=1e-3)
+    assert abs(capacity[59]) < 100.0

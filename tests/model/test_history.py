@@ -11,7 +11,7 @@ from rheostat.job.graph import Edge, Graph, JobSpec, Tunable
 from rheostat.job.guards import Guards
 from rheostat.job.observation import Change, Observation, Status
 from rheostat.job.record import Run
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 from rheostat.model.history import KEPT_PER_SIZE, KEPT_SIZES, History, fold
 from rheostat.testing.situations import read, window, word_count
 
@@ -23,12 +23,12 @@ def seen(tasks: int = 4, true_rate_per_s: float = 100.0) -> Observation:
 
 
 def run(spec: JobSpec) -> Run:
-    return Run(spec.name, 0.0, "1", 0, spec, Slo(), Guards(), "conttune")
+    return Run(spec.name, 0.0, "1", 0, spec, SLO(), Guards(), "conttune")
 
 
-def test_a_window_adds_the_ability_of_every_operator() -> None:
+def test_a_window_adds_the_capacity_of_every_operator() -> None:
     history = fold(fold(History(), seen(4)), seen(6, 90.0))
-    assert [(s.tasks, s.ability_per_s) for s in history.samples("split")] == [(4, 400.0), (6, 540.0)]
+    assert [(s.tasks, s.capacity_per_s) for s in history.samples("split")] == [(4, 400.0), (6, 540.0)]
     assert history.most_tasks == {"split": 6, "count": 6}
     assert history.samples("unknown") == ()
 
@@ -59,7 +59,7 @@ def test_the_newest_observations_of_a_size_are_kept() -> None:
     history = History()
     for rate in range(1, 3 * KEPT_PER_SIZE):
         history = fold(history, seen(4, float(rate)))
-    kept = [s.ability_per_s for s in history.samples("split")]
+    kept = [s.capacity_per_s for s in history.samples("split")]
     assert kept == [4.0 * rate for rate in range(2 * KEPT_PER_SIZE, 3 * KEPT_PER_SIZE)]
 
 

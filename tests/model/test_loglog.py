@@ -1,4 +1,4 @@
-"""Our ability model, beside scikit-learn's process with the same prior, and by what it promises."""
+"""Our capacity model, beside scikit-learn's process with the same prior, and by what it objectives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 
 from rheostat.errors import InvalidValue
 from rheostat.model import loglog
-from rheostat.model.ability import AbilityModel, Sample
+from rheostat.model.capacity import CapacityModel, Sample
 from rheostat.model.loglog import LogLog
 from rheostat.model.registry import MODELS
 
@@ -27,9 +27,9 @@ def drawn(count: int, noise: float, seed: int = 0, level: float = 1e5, start: in
     ]
 
 
-def errors(model: AbilityModel, level: float = 1e5, most: int = 24) -> float:
+def errors(model: CapacityModel, level: float = 1e5, most: int = 24) -> float:
     true = level * np.arange(1, most + 1) ** 0.93
-    return float(np.median(np.abs(model.curve(most).ability_per_s / true - 1.0)))
+    return float(np.median(np.abs(model.curve(most).capacity_per_s / true - 1.0)))
 
 
 @pytest.mark.parametrize("count", [1, 3, 20])
@@ -44,7 +44,7 @@ def test_it_is_scikit_learns_process_with_the_same_prior_and_parameters(count: i
         + ConstantKernel(loglog.ROUGH_SD**2, "fixed") * RBF(1e-6, "fixed")
     )
     sizes = sorted({s.tasks for s in samples})
-    rates = [[np.log(s.ability_per_s / s.tasks) for s in samples if s.tasks == p] for p in sizes]
+    rates = [[np.log(s.capacity_per_s / s.tasks) for s in samples if s.tasks == p] for p in sizes]
     x = np.log(sizes)
     y = np.array([np.mean(r) for r in rates]) - found.centre - loglog.SLOPE * x
     alpha = np.array([best.noise**2 / len(r) for r in rates])
@@ -53,7 +53,7 @@ def test_it_is_scikit_learns_process_with_the_same_prior_and_parameters(count: i
     mean, sd = oracle.predict(at[:, None], return_std=True)
     curve = found.curve(40)
     expected = np.maximum.accumulate(np.exp(found.centre + loglog.SLOPE * at + mean + at))
-    assert curve.ability_per_s == pytest.approx(expected, rel=1e-6)
+    assert curve.capacity_per_s == pytest.approx(expected, rel=1e-6)
     assert curve.sd_per_s == pytest.approx(expected * np.sqrt(np.expm1(sd**2)), rel=1e-3)
 
 
@@ -62,7 +62,7 @@ def test_pooling_repeated_observations_is_exact() -> None:
     samples = drawn(12, 0.08, seed=3)
     found = LogLog.fit(samples).best
     x = np.log([s.tasks for s in samples])
-    y = np.log([s.ability_per_s / s.tasks for s in samples])
+    y = np.log([s.capacity_per_s / s.tasks for s in samples])
     y = y - y.mean() - loglog.SLOPE * x
     smooth = np.exp(-0.5 * ((x[:, None] - x[None, :]) / found.shape.length) ** 2)
     covariance = loglog.LEVEL_SD**2 + loglog.SLOPE_SD**2 * np.outer(x, x) + found.shape.sd**2 * smooth
@@ -80,7 +80,7 @@ def test_it_learns_how_noisy_samples_are() -> None:
 
 def test_it_says_less_surely_what_is_further_away() -> None:
     curve = LogLog.fit(drawn(8, 0.05)).curve(200)
-    relative = curve.sd_per_s / curve.ability_per_s
+    relative = curve.sd_per_s / curve.capacity_per_s
     assert relative[199] > 2 * relative[15]
     assert curve.distance[199] == 200 - max(s.tasks for s in drawn(8, 0.05))
 
@@ -110,11 +110,11 @@ def test_a_single_odd_sample_is_noise() -> None:
 
 
 def test_where_tasks_hurt_its_answer_stays_level() -> None:
-    falling = [Sample(p, ability, k) for k, (p, ability) in enumerate([(1, 100), (4, 300), (8, 280), (16, 150)] * 3)]
-    ability = LogLog.fit(falling).curve(32).ability_per_s
-    assert np.all(np.diff(ability) >= 0)
-    assert ability[3] == pytest.approx(300, rel=0.1)
-    assert ability[-1] < 400
+    falling = [Sample(p, capacity, k) for k, (p, capacity) in enumerate([(1, 100), (4, 300), (8, 280), (16, 150)] * 3)]
+    capacity = LogLog.fit(falling).curve(32).capacity_per_s
+    assert np.all(np.diff(capacity) >= 0)
+    assert capacity[3] == pytest.approx(300, rel=0.1)
+    assert capacity[-1] < 400
 
 
 FITS = st.sampled_from(sorted(MODELS))
@@ -125,22 +125,24 @@ SAMPLES = st.lists(
 
 @given(FITS, SAMPLES, st.integers(1, 400))
 def test_every_model_answers_with_finite_numbers(name: str, samples: Sequence[Sample], most: int) -> None:
-    fit: Callable[[Sequence[Sample]], AbilityModel] = MODELS[name]
+    fit: Callable[[Sequence[Sample]], CapacityModel] = MODELS[name]
     curve = fit(samples).curve(most)
-    for values in (curve.ability_per_s, curve.sd_per_s, curve.distance):
+    for values in (curve.capacity_per_s, curve.sd_per_s, curve.distance):
         assert values.shape == (most,)
         assert np.isfinite(values).all()
     assert (curve.sd_per_s >= 0).all()
     if name == "loglog":
-        assert (np.diff(curve.ability_per_s) >= 0).all()
-        assert (curve.ability_per_s > 0).all()
+        assert (np.diff(curve.capacity_per_s) >= 0).all()
+        assert (curve.capacity_per_s > 0).all()
 
 
 @given(FITS, SAMPLES)
 def test_the_order_in_which_samples_are_handed_over_does_not_matter(name: str, samples: Sequence[Sample]) -> None:
-    numbered = [Sample(s.tasks, s.ability_per_s, k) for k, s in enumerate(samples)]
+    numbered = [Sample(s.tasks, s.capacity_per_s, k) for k, s in enumerate(samples)]
     one, other = MODELS[name](numbered).curve(50), MODELS[name](numbered[::-1]).curve(50)
-    assert one.ability_per_s == pytest.approx(other.ability_per_s, rel=1e-4, abs=1e-6 * float(one.ability_per_s.max()))
+    assert one.capacity_per_s == pytest.approx(
+        other.capacity_per_s, rel=1e-4, abs=1e-6 * float(one.capacity_per_s.max())
+    )
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
@@ -149,13 +151,13 @@ def test_no_samples_are_refused(name: str) -> None:
         MODELS[name]([])
 
 
-@pytest.mark.parametrize(("tasks", "ability"), [(0, 1.0), (1, 0.0), (1, float("nan")), (1, float("inf"))])
-def test_samples_that_cannot_be_are_refused(tasks: int, ability: float) -> None:
+@pytest.mark.parametrize(("tasks", "capacity"), [(0, 1.0), (1, 0.0), (1, float("nan")), (1, float("inf"))])
+def test_samples_that_cannot_be_are_refused(tasks: int, capacity: float) -> None:
     with pytest.raises(InvalidValue, match="of a sample"):
-        Sample(tasks, ability)
+        Sample(tasks, capacity)
 
 
 def test_linear_takes_the_newest_samples_rate_per_task() -> None:
     curve = MODELS["linear"]([Sample(4, 400.0, 7), Sample(2, 100.0, 9), Sample(3, 900.0, 1)]).curve(6)
-    assert curve.ability_per_s == pytest.approx(50.0 * np.arange(1, 7))
+    assert curve.capacity_per_s == pytest.approx(50.0 * np.arange(1, 7))
     assert curve.distance.tolist() == [1, 0, 0, 0, 1, 2]

@@ -175,6 +175,6 @@ def test_one_cluster_is_all_normal() -> None:
 def test_the_recorded_profile_overstates_what_the_runs_have() -> None:
     """The plant of the runs has four fifths of what its profile says (CALIBRATION.md)."""
     here = Allocation({"job": 12})
-    assert top_speed().ability_per_s("job", 12, here) == pytest.approx(
-        0.8 * top_speed(1.0).ability_per_s("job", 12, here)
+    assert top_speed().capacity_per_s("job", 12, here) == pytest.approx(
+        0.8 * top_speed(1.0).capacity_per_s("job", 12, here)
     )

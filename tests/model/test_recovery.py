@@ -12,7 +12,7 @@ from rheostat.model.recovery import (
     Course,
     catch_up_steps_s,
     implied_downtime_s,
-    needed_ability_per_s,
+    needed_capacity_per_s,
     recovery_time_s,
 )
 
@@ -20,17 +20,19 @@ RATES = st.lists(st.floats(0, 1e7), min_size=1, max_size=12)
 SECONDS = st.floats(0, 600)
 
 
-def closed_form_s(ability: float, load: float, interval_s: float, downtime_s: float) -> float:
-    """A constant load: (I + D) load records wait, and ability - load of them go every second."""
-    return downtime_s + load * (interval_s + downtime_s) / (ability - load)
+def closed_form_s(capacity: float, load: float, interval_s: float, downtime_s: float) -> float:
+    """A constant load: (I + D) load records wait, and capacity - load of them go every second."""
+    return downtime_s + load * (interval_s + downtime_s) / (capacity - load)
 
 
 @pytest.mark.parametrize(
-    ("ability", "load", "interval_s", "downtime_s"),
+    ("capacity", "load", "interval_s", "downtime_s"),
     [(200e3, 100e3, 10, 65), (1000, 999, 10, 60), (5, 1, 0, 30), (7, 3, 10, 0), (100, 0, 10, 60)],
 )
-def test_a_constant_load_has_the_closed_form(ability: float, load: float, interval_s: float, downtime_s: float) -> None:
-    expected = closed_form_s(ability, load, interval_s, downtime_s)
+def test_a_constant_load_has_the_closed_form(
+    capacity: float, load: float, interval_s: float, downtime_s: float
+) -> None:
+    expected = closed_form_s(capacity, load, interval_s, downtime_s)
     for course in (
         Course.constant(load),
         Course.of([load] * 30, [load] * 10, 60.0),
@@ -38,26 +40,26 @@ def test_a_constant_load_has_the_closed_form(ability: float, load: float, interv
         Course.of([], [load], 1.0),
         Course.of([load] * 30, [load] * 10, 5.0, forecast_step_s=60.0),
     ):
-        assert recovery_time_s(ability, course, interval_s, downtime_s) == pytest.approx(expected, rel=1e-9)
+        assert recovery_time_s(capacity, course, interval_s, downtime_s) == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_papers_sequence_adds_up_to_the_same() -> None:
     rng = np.random.default_rng(3)
     for _ in range(50):
         course = Course.of(rng.uniform(50, 150, 20), rng.uniform(50, 150, 20), 10.0, 30.0)
-        ability = rng.uniform(260, 400)
-        steps = catch_up_steps_s(ability, course, 10.0, 60.0)
-        exact = recovery_time_s(ability, course, 10.0, 60.0)
-        # The paper leaves out what follows a step below one second: at load / ability, not much more than one second.
+        capacity = rng.uniform(260, 400)
+        steps = catch_up_steps_s(capacity, course, 10.0, 60.0)
+        exact = recovery_time_s(capacity, course, 10.0, 60.0)
+        # The paper leaves out what follows a step below one second: at load / capacity, not much more than one second.
         assert 60.0 + sum(steps) <= exact + 1e-6
         assert exact - 60.0 - sum(steps) < 1.5
         assert steps[-1] < 1.0
 
 
-def test_it_is_infinite_where_the_load_is_not_below_the_ability() -> None:
+def test_it_is_infinite_where_the_load_is_not_below_the_capacity() -> None:
     for load in (100.0, 100.1, 1e9):
         assert recovery_time_s(100.0, Course.constant(load), 10.0, 60.0) == math.inf
-    # It rises above the ability before the backlog is gone, and stays there.
+    # It rises above the capacity before the backlog is gone, and stays there.
     rising = Course.of([50.0], [50.0, 150.0], 60.0)
     assert recovery_time_s(100.0, rising, 10.0, 60.0) == math.inf
 
@@ -86,7 +88,7 @@ def test_nothing_to_do_ends_with_the_downtime() -> None:
 
 def test_a_downtime_without_end_has_no_recovery() -> None:
     assert recovery_time_s(1e9, Course.constant(1.0), 10.0, math.inf) == math.inf
-    assert needed_ability_per_s(180.0, Course.constant(1.0), 10.0, math.inf) == math.inf
+    assert needed_capacity_per_s(180.0, Course.constant(1.0), 10.0, math.inf) == math.inf
 
 
 def test_gaps_take_the_value_beside_them() -> None:
@@ -113,7 +115,7 @@ def test_absurd_rates_are_refused(wrong: float) -> None:
 
 @given(st.floats(0, 1e8), RATES, RATES, st.floats(0.1, 600), SECONDS, SECONDS, st.floats(0, 1e9))
 def test_never_nan_never_negative_never_shorter_than_the_downtime(
-    ability: float,
+    capacity: float,
     history: list[float],
     forecast: list[float],
     step_s: float,
@@ -122,33 +124,33 @@ def test_never_nan_never_negative_never_shorter_than_the_downtime(
     waiting: float,
 ) -> None:
     course = Course.of(history, forecast, step_s)
-    recovery = recovery_time_s(ability, course, interval_s, downtime_s, waiting)
+    recovery = recovery_time_s(capacity, course, interval_s, downtime_s, waiting)
     assert not math.isnan(recovery)
     assert recovery >= downtime_s >= 0
 
 
 @given(RATES, RATES, st.floats(1, 600), SECONDS, SECONDS, st.floats(1, 1e7), st.floats(1, 3))
-def test_more_ability_or_less_downtime_never_takes_longer(
+def test_more_capacity_or_less_downtime_never_takes_longer(
     history: list[float],
     forecast: list[float],
     step_s: float,
     interval_s: float,
     downtime_s: float,
-    ability: float,
+    capacity: float,
     more: float,
 ) -> None:
     course = Course.of(history, forecast, step_s)
-    slow = recovery_time_s(ability, course, interval_s, downtime_s)
-    assert recovery_time_s(ability * more, course, interval_s, downtime_s) <= slow * (1 + 1e-6) + 1e-6
-    assert recovery_time_s(ability, course, interval_s, downtime_s / more) <= slow * (1 + 1e-6) + 1e-6
+    slow = recovery_time_s(capacity, course, interval_s, downtime_s)
+    assert recovery_time_s(capacity * more, course, interval_s, downtime_s) <= slow * (1 + 1e-6) + 1e-6
+    assert recovery_time_s(capacity, course, interval_s, downtime_s / more) <= slow * (1 + 1e-6) + 1e-6
 
 
 @given(RATES, RATES, st.floats(1, 600), st.floats(0, 60), st.floats(0, 170), st.floats(0, 1e6))
-def test_the_needed_ability_just_keeps_the_promise(
+def test_the_needed_capacity_just_keeps_the_objective(
     history: list[float], forecast: list[float], step_s: float, interval_s: float, downtime_s: float, waiting: float
 ) -> None:
     course = Course.of(history, forecast, step_s)
-    needed = needed_ability_per_s(180.0, course, interval_s, downtime_s, waiting)
+    needed = needed_capacity_per_s(180.0, course, interval_s, downtime_s, waiting)
     assert 0 <= needed < math.inf
     assert recovery_time_s(needed * (1 + 1e-6) + 1e-6, course, interval_s, downtime_s, waiting) <= 180.0 + 1e-3
     if needed > 1e-3:
@@ -156,10 +158,10 @@ def test_the_needed_ability_just_keeps_the_promise(
         assert late > 180.0 * (1 - 1e-6)
 
 
-def test_no_ability_is_enough_where_the_downtime_is_too_long() -> None:
-    assert needed_ability_per_s(60.0, Course.constant(5.0), 10.0, 61.0) == math.inf
-    assert needed_ability_per_s(60.0, Course.constant(5.0), 10.0, 60.0) == math.inf
-    assert needed_ability_per_s(60.0, Course.constant(0.0), 10.0, 60.0) == 0.0
+def test_no_capacity_is_enough_where_the_downtime_is_too_long() -> None:
+    assert needed_capacity_per_s(60.0, Course.constant(5.0), 10.0, 61.0) == math.inf
+    assert needed_capacity_per_s(60.0, Course.constant(5.0), 10.0, 60.0) == math.inf
+    assert needed_capacity_per_s(60.0, Course.constant(0.0), 10.0, 60.0) == 0.0
 
 
 @given(RATES, RATES, st.floats(1, 600), st.floats(0, 60), st.floats(0, 300))
@@ -167,10 +169,10 @@ def test_a_measured_recovery_gives_its_downtime_back(
     history: list[float], forecast: list[float], step_s: float, interval_s: float, downtime_s: float
 ) -> None:
     course = Course.of(history, forecast, step_s)
-    ability = max(*history, *forecast, 1.0) * 2
-    recovery = recovery_time_s(ability, course, interval_s, downtime_s)
-    assert implied_downtime_s(recovery, ability, course, interval_s) == pytest.approx(downtime_s, abs=1e-3)
+    capacity = max(*history, *forecast, 1.0) * 2
+    recovery = recovery_time_s(capacity, course, interval_s, downtime_s)
+    assert implied_downtime_s(recovery, capacity, course, interval_s) == pytest.approx(downtime_s, abs=1e-3)
 
 
-def test_next_to_no_ability_takes_for_ever_without_a_warning() -> None:
+def test_next_to_no_capacity_takes_for_ever_without_a_warning() -> None:
     assert recovery_time_s(5.7e-304, Course.of([102628.0], [0.0], 1.0), 1.0, 0.0) == math.inf

@@ -9,7 +9,7 @@ import pytest
 
 from rheostat.job.decision import Reason
 from rheostat.job.observation import Latency, Observation
-from rheostat.job.slo import Bounds, Slo
+from rheostat.job.slo import SLO, Bounds
 from rheostat.model.experience import Experience
 from rheostat.policy.catch_up import CatchUp
 from rheostat.policy.exponent import Exponent
@@ -19,7 +19,7 @@ from rheostat.testing.situations import read, situation, window, word_count
 
 WORDS = word_count(Bounds(1, 40))
 RATES = {"lines": 1e6, "split": 100.0, "count": 250.0}
-PROMISE = Slo(max_latency_s=0.5, max_recovery_s=600.0)
+CONFIDENCE = SLO(max_latency_s=0.5, max_recovery_s=600.0)
 STEADY = {"split": 4, "count": 8}
 
 
@@ -29,7 +29,7 @@ def waiting(backlog: float, tasks: Any, event_s: float = 300.0, at_s: float = 60
 
 
 def at(observation: Observation, **rest: Any) -> Any:
-    return situation(WORDS, observation, Experience(), slo=PROMISE, **rest)
+    return situation(WORDS, observation, Experience(), slo=CONFIDENCE, **rest)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_the_largest_allocation_already_is_a_hold_that_says_so() -> None:
     assert decision.reason is Reason.UNDER_PROVISIONED
 
 
-@pytest.mark.parametrize("promise", [Slo(), Slo(max_latency_s=1000.0)])
-def test_without_a_broken_promise_nothing_is_done(promise: Slo) -> None:
-    decision = MaxTasks().decide(situation(WORDS, waiting(240e3, STEADY), Experience(), slo=promise))
+@pytest.mark.parametrize("objective", [SLO(), SLO(max_latency_s=1000.0)])
+def test_without_a_broken_objective_nothing_is_done(objective: SLO) -> None:
+    decision = MaxTasks().decide(situation(WORDS, waiting(240e3, STEADY), Experience(), slo=objective))
     assert decision.target is None

@@ -4,7 +4,6 @@ from typing import Any
 
 from rheostat.job.graph import JobSpec
 from rheostat.policy.autrascale.policy import AuTraScale
-from rheostat.policy.base import BasePolicy
 from rheostat.policy.conttune.big_ds2 import BigDS2
 from rheostat.policy.conttune.policy import ContTune
 from rheostat.policy.dhalion import Dhalion
@@ -19,17 +18,18 @@ from rheostat.policy.phoebe.twres import TWRES
 from rheostat.policy.proportion import Proportion
 from rheostat.policy.static import Static
 from rheostat.policy.trigger_interval import TriggerInterval
+from rheostat.ports import Policy
 from rheostat.testing.policy import PolicyConformance
 from rheostat.testing.situations import word_count
 
 
 class TestStatic(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return Static()
 
 
 class TestStaticWithTasks(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return Static({"split": 6, "count": 300})
 
     def jobs(self) -> tuple[JobSpec, ...]:
@@ -37,12 +37,12 @@ class TestStaticWithTasks(PolicyConformance):
 
 
 class TestDS2(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return DS2()
 
 
 class TestDS2WithEveryOption(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return DS2(
             activation_windows=2,
             warm_up_windows=1,
@@ -53,105 +53,105 @@ class TestDS2WithEveryOption(PolicyConformance):
 
 
 class TestDhalion(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return Dhalion()
 
 
 class TestDhalionAsPublished(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return Dhalion(idle_below=None)
 
 
 class TestContTune(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return ContTune()
 
 
 class TestContTuneWithOurModelAndTheDemandGiven(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return ContTune(model="loglog", big=False, refine=True)
 
 
 class TestContTuneAsPublishedWithCei(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return ContTune(alpha=0.0, acquisition="cei", bracket=False)
 
 
 class TestBigDS2(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return BigDS2()
 
 
 class TestHPA(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return HPA()
 
 
 class TestHPAWithoutStabilisation(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return HPA(target_cpu=0.35, stabilise_down_s=0.0, tolerance=0.0)
 
 
 class TestTriggerInterval(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return TriggerInterval()
 
 
 class TestAuTraScale(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return AuTraScale(processing_s=0.2)
 
 
 class TestAuTraScaleWithOurModel(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return AuTraScale(model="decomposed", literal=True, transfer="none")
 
 
 class TestDRS(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return DRS(processing_s=0.01)
 
 
 class TestDRSObserved(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return DRS(rates="observed")
 
 
 class TestMaxTasks(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return MaxTasks()
 
 
 class TestProportion(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return Proportion(limit_s=60.0)
 
 
 class TestExponent(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return Exponent(limit_s=60.0)
 
 
 class TestPhoebe(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return Phoebe()
 
 
 class TestPhoebeWithoutProfile(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return Phoebe(profile=False, evaluation_s=30.0)
 
 
 class TestTWRES(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return TWRES(profile=False)
 
 
 class TestAnticipate(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return Anticipate()
 
 
 class TestAnticipateWithoutProfile(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return Anticipate(profile=False)

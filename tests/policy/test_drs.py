@@ -10,7 +10,7 @@ import pytest
 
 from rheostat.job.decision import Reason
 from rheostat.job.observation import Latency, Observation
-from rheostat.job.slo import Bounds, Slo
+from rheostat.job.slo import SLO, Bounds
 from rheostat.policy.drs import DRS, expected_s, smallest_network, sojourn_s
 from rheostat.testing.situations import situation, window, word_count
 
@@ -43,31 +43,31 @@ def test_a_target_below_the_service_time_does_not_grow_for_ever() -> None:
 
 
 def test_true_rates_ask_for_what_keeps_up() -> None:
-    at = situation(WORDS, seen(400.0, 2, 9.0), None, slo=Slo(max_latency_s=1.0))
+    at = situation(WORDS, seen(400.0, 2, 9.0), None, slo=SLO(max_latency_s=1.0))
     decision = DRS().decide(at)
     assert decision.target is not None
     assert dict(decision.target.tasks) == {"split": 5, "count": 9}
 
 
 def test_observed_rates_take_every_task_for_full() -> None:
-    at = situation(WORDS, seen(400.0, 30, 9.0), None, slo=Slo(max_latency_s=1.0))
+    at = situation(WORDS, seen(400.0, 30, 9.0), None, slo=SLO(max_latency_s=1.0))
     decision = DRS(rates="observed").decide(at)
     assert decision.target is not None
     assert min(decision.target.tasks.values()) > 30
 
 
 def test_it_holds_once_the_target_is_met_and_looks_again_when_the_demand_moves() -> None:
-    promise = Slo(max_latency_s=1.0)
-    first = DRS().decide(situation(WORDS, seen(400.0, 2, 9.0), None, slo=promise))
-    met = DRS().decide(situation(WORDS, seen(400.0, 10, 0.5), None, slo=promise, memo=first.memo))
+    objective = SLO(max_latency_s=1.0)
+    first = DRS().decide(situation(WORDS, seen(400.0, 2, 9.0), None, slo=objective))
+    met = DRS().decide(situation(WORDS, seen(400.0, 10, 0.5), None, slo=objective, memo=first.memo))
     assert met.target is None
     assert met.reason is Reason.STEADY
-    less = DRS().decide(situation(WORDS, seen(200.0, 10, 0.5), None, slo=promise, memo=met.memo))
+    less = DRS().decide(situation(WORDS, seen(200.0, 10, 0.5), None, slo=objective, memo=met.memo))
     assert less.target is not None
 
 
 def test_a_target_that_it_thinks_is_met_and_is_not_is_said() -> None:
-    promise = Slo(max_latency_s=1.0)
-    decision = DRS().decide(situation(WORDS, seen(400.0, {"split": 5, "count": 9}, 9.0), None, slo=promise))
+    objective = SLO(max_latency_s=1.0)
+    decision = DRS().decide(situation(WORDS, seen(400.0, {"split": 5, "count": 9}, 9.0), None, slo=objective))
     assert decision.target is None
     assert decision.reason is Reason.UNDER_PROVISIONED

@@ -18,7 +18,7 @@ from rheostat.job.decision import Decision, Reason
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.graph import Edge, Graph, JobSpec, Pinned, Tunable
 from rheostat.job.observation import EdgeReading, Observation, OperatorReading, SourceReading
-from rheostat.job.slo import Bounds, Slo
+from rheostat.job.slo import SLO, Bounds
 from rheostat.policy.ds2 import DS2
 from rheostat.ports import Situation
 from rheostat.testing.situations import diamond, limits_of, read, situation, window, word_count
@@ -70,12 +70,12 @@ def test_a_single_step_is_as_large_as_the_quantum() -> None:
 @pytest.mark.parametrize(
     ("policy", "slo", "target"),
     [
-        pytest.param(DS2(), Slo(headroom=0.25), (13, 25), id="the Slo's headroom"),
-        pytest.param(DS2(scaling_factor=0.5), Slo(), (15, 30), id="its own factor"),
-        pytest.param(DS2(), Slo(), (10, 20), id="neither"),
+        pytest.param(DS2(), SLO(headroom=0.25), (13, 25), id="the SLO's headroom"),
+        pytest.param(DS2(scaling_factor=0.5), SLO(), (15, 30), id="its own factor"),
+        pytest.param(DS2(), SLO(), (10, 20), id="neither"),
     ],
 )
-def test_over_provisioning(policy: DS2, slo: Slo, target: tuple[int, int]) -> None:
+def test_over_provisioning(policy: DS2, slo: SLO, target: tuple[int, int]) -> None:
     decision = policy.decide(at(1000.0, slo=slo))
     assert asked(decision) == dict(zip(("split", "count"), target, strict=True))
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rheostat.job.fit import MOST_TASKS, fit_tasks, round_up
 from rheostat.job.slo import Bounds, Limits
-from rheostat.policy.fit import fit_allocation, fit_one
+from rheostat.policy.fit import fit_one
 from rheostat.testing.situations import limits_of, situation, window, word_count
 
 
@@ -49,17 +49,17 @@ def test_fitting_one_count(wanted: float, bounds: Bounds, quantum: int, tasks: i
     ("wanted", "slots", "tasks"),
     [
         pytest.param({"split": 4, "count": 8}, Bounds(), (4, 8), id="no limit"),
-        pytest.param({"split": 4}, Bounds(), (4, 2), id="without a wish it stays"),
+        pytest.param({"split": 4}, Bounds(), (4, 2), id="without a suggestion it stays"),
         pytest.param({"split": 10, "count": 20}, Bounds(1, 15), (5, 10), id="both cut by the same ratio"),
         pytest.param({"split": 1, "count": 20}, Bounds(1, 11), (1, 10), id="one task cannot be halved"),
         pytest.param({"split": 4, "count": 8}, Bounds(24), (8, 16), id="both raised by the same ratio"),
-        pytest.param({"split": 0, "count": 0}, Bounds(6), (3, 3), id="no wish at all, but slots to fill"),
+        pytest.param({"split": 0, "count": 0}, Bounds(6), (3, 3), id="no suggestion at all, but slots to fill"),
     ],
 )
 def test_fitting_an_allocation_into_the_slots(wanted: dict[str, float], slots: Bounds, tasks: tuple[int, int]) -> None:
     spec = word_count()
     at = situation(spec, window(spec, 100.0, 2, 100.0), None, limits=limits_of(spec, slots))
-    assert tuple(fit_allocation(at, wanted).tasks.values()) == tasks
+    assert tuple(at.fit(wanted).tasks.values()) == tasks
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_the_slots_are_kept_whenever_the_minima_allow_it(
     spec = word_count(Bounds(least, least + more), quantum)
     limits = limits_of(spec, Bounds(1, slots))
     at = situation(spec, window(spec, 100.0, least, 100.0), None, limits=limits)
-    target = fit_allocation(at, {"split": split, "count": count})
+    target = at.fit({"split": split, "count": count})
     smallest = 2 * fit_tasks(limits, "split", 0)
     assert target.slots <= max(slots, smallest)
     for name in target.tasks:

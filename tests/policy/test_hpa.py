@@ -11,7 +11,7 @@ from rheostat.errors import InvalidValue
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.observation import Observation, Status
-from rheostat.job.slo import Bounds, Slo
+from rheostat.job.slo import SLO, Bounds
 from rheostat.policy.hpa import HPA
 from rheostat.ports import Situation
 from rheostat.testing.situations import limits_of, read, situation, window, word_count
@@ -70,12 +70,12 @@ def test_at_its_limits_it_holds_and_says_so() -> None:
 @pytest.mark.parametrize(
     ("policy", "slo", "share"),
     [
-        pytest.param(HPA(), Slo(), 0.8, id="Kubernetes' own"),
-        pytest.param(HPA(), Slo(headroom=1.0), 0.5, id="from the headroom"),
-        pytest.param(HPA(target_cpu=0.35), Slo(), 0.35, id="its own"),
+        pytest.param(HPA(), SLO(), 0.8, id="Kubernetes' own"),
+        pytest.param(HPA(), SLO(headroom=1.0), 0.5, id="from the headroom"),
+        pytest.param(HPA(target_cpu=0.35), SLO(), 0.35, id="its own"),
     ],
 )
-def test_the_target(policy: HPA, slo: Slo, share: float) -> None:
+def test_the_target(policy: HPA, slo: SLO, share: float) -> None:
     assert policy.decide(at(seen(0.8, 0.8), slo=slo)).evidence["target_cpu"] == pytest.approx(share)
 
 

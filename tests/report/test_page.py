@@ -21,10 +21,10 @@ from rheostat.job.graph import Edge, Graph, JobSpec, Pinned, Tunable
 from rheostat.job.guards import Guards
 from rheostat.job.observation import Latency, Observation, OperatorReading, SourceReading, Status
 from rheostat.job.record import Ending, Intent, IntentEnd, IntentStep, Record, Run
-from rheostat.job.slo import Bounds, Slo
+from rheostat.job.slo import SLO, Bounds
 from rheostat.journal.memory import MemoryJournal
-from rheostat.lab.experiment.clairvoyant import make_clairvoyant
 from rheostat.lab.experiment.comparison import Comparison, compare
+from rheostat.lab.experiment.oracle import make_oracle
 from rheostat.lab.experiment.page import comparison_page
 from rheostat.lab.experiment.simulated import Simulated
 from rheostat.lab.experiment.trial import Trial
@@ -106,7 +106,7 @@ def spec(name: str = "clicks", operator: str = "count") -> JobSpec:
 
 
 def run(name: str = "clicks", operator: str = "count", at_s: float = 0.0, **more: Any) -> Run:
-    given: dict[str, Any] = {"policy": "ds2", "slo": Slo(max_latency_s=5.0), "guards": Guards(), "settings": {}} | more
+    given: dict[str, Any] = {"policy": "ds2", "slo": SLO(max_latency_s=5.0), "guards": Guards(), "settings": {}} | more
     return Run(name, at_s, "0.1", 7, spec(name, operator), options={"windows": 3}, **given)
 
 
@@ -196,7 +196,7 @@ def test_the_journal_page_has_the_headline_numbers() -> None:
     assert "1 of 1 expectations kept" in page.text
     # 4 slots for one minute, 6 for three; nobody saw the blind minute.
     assert "1.32k slot-seconds" in page.text
-    assert "60 s over the Slo cannot be told of 60 s" in page.text
+    assert "60 s over the SLO cannot be told of 60 s" in page.text
     assert "5 s worst lag" in page.text
 
 
@@ -252,7 +252,7 @@ def test_a_window_that_is_shown_again_is_a_gap() -> None:
 def test_the_time_without_a_controller_is_a_gap_and_costs_nothing() -> None:
     made = journal([window(60, 4), HOLD], [window(120, 4), HOLD])
     lease = made.acquire("clicks", "test", 1e9)
-    made.append(lease, 2, [run(at_s=900.0, policy="static", slo=Slo())])
+    made.append(lease, 2, [run(at_s=900.0, policy="static", slo=SLO())])
     made.append(lease, 2, [window(960, 4), HOLD])
     page = Page(journal_page(made, "clicks"))
     (load,) = traces(page.figures["plot-job"], "load (arriving)")
@@ -317,13 +317,13 @@ def test_a_long_journal_gives_a_page_of_the_same_size_with_its_extremes() -> Non
 # -- the comparison's page -------------------------------------------------------------------------------------
 
 
-def compared(*labels: str, seeds: Sequence[int] = (3, 4), slo: Slo | None = None) -> Compared:
-    known = {"clairvoyant": make_clairvoyant, "ds2": lambda _: DS2()}
+def compared(*labels: str, seeds: Sequence[int] = (3, 4), slo: SLO | None = None) -> Compared:
+    known = {"oracle": make_oracle, "ds2": lambda _: DS2()}
     trial = Trial(
         job("wordcount"),
         Permutation(hold_s=120.0),
         900.0,
-        slo=Slo(max_latency_s=10.0, headroom=0.2) if slo is None else slo,
+        slo=SLO(max_latency_s=10.0, headroom=0.2) if slo is None else slo,
         failures_s=(300.0,),
         settings={"written by": EVIL},
     )
@@ -362,7 +362,7 @@ def test_the_comparison_page_has_every_row_with_the_best_marked(comparison: Comp
         told = compared_page.row(row.policy)
         assert told[1] == "2"
         assert told[2] == f"{row.reconfigurations:.4g}"
-        assert told[4] == f"{row.slot_seconds_over_clairvoyant:.3f}"
+        assert told[4] == f"{row.slot_seconds_over_oracle:.3f}"
         assert told[5] == f"{row.slo_seconds_over:.5g}"
         marked = [k for k, look in enumerate(compared_page.looks[compared_page.rows.index(told)]) if "best" in look]
         values = list(written.values())
@@ -370,20 +370,20 @@ def test_the_comparison_page_has_every_row_with_the_best_marked(comparison: Comp
         assert marked == [k for k in range(2, 9) if values[k] == min(other[k] for other in rivals)]
 
 
-def test_the_clairvoyant_that_was_not_asked_for_is_only_the_yardstick(compared_page: Page) -> None:
+def test_the_oracle_that_was_not_asked_for_is_only_the_yardstick(compared_page: Page) -> None:
     assert "ran along only as the yardstick" in compared_page.text
-    assert not [row for row in compared_page.rows if row[0].startswith("clairvoyant")]
-    assert traces(compared_page.figures["plot-timeline"], "clairvoyant")
+    assert not [row for row in compared_page.rows if row[0].startswith("oracle")]
+    assert traces(compared_page.figures["plot-timeline"], "oracle")
 
 
-def test_the_clairvoyant_that_was_asked_for_has_a_row_but_is_never_best() -> None:
-    html = comparison_page(compared("clairvoyant", "static", "ds2", seeds=(0,), slo=Slo()))
+def test_the_oracle_that_was_asked_for_has_a_row_but_is_never_best() -> None:
+    html = comparison_page(compared("oracle", "static", "ds2", seeds=(0,), slo=SLO()))
     page = Page(html)
     assert "only as the yardstick" not in page.text
-    assert "promises nothing about latency or lag" in page.text
-    assert page.row("clairvoyant")[0] == "clairvoyant the yardstick: knows load and abilities"
+    assert "objectives nothing about latency or lag" in page.text
+    assert page.row("oracle")[0] == "oracle the yardstick: knows load and capacities"
     assert page.row("static")[5] == "–"  # noqa: RUF001
-    line = html[html.index('<td class="policy">clairvoyant') :]
+    line = html[html.index('<td class="policy">oracle') :]
     assert "best" not in line[: line.index("</tr>")]
 
 
@@ -393,7 +393,7 @@ def test_a_policy_has_one_colour_everywhere(compared_page: Page) -> None:
         for trace in figure["data"]:
             colour = trace.get("line", {}).get("color") or trace["marker"]["color"]
             seen.setdefault(trace["name"], set()).add(colour)
-    policies = {name: colours for name, colours in seen.items() if name not in ("Slo", "load")}
+    policies = {name: colours for name, colours in seen.items() if name not in ("SLO", "load")}
     assert len(policies) == 4
     assert all(len(colours) == 1 for colours in policies.values())
     assert len(set().union(*policies.values())) == 4
@@ -404,7 +404,7 @@ def test_the_cost_figure_has_a_point_per_policy_and_one_per_seed(comparison: Com
     (row,) = [row for row in comparison.rows if row.policy == "static"]
     seeds, mean = traces(figure, "static")
     assert len(seeds["x"]) == 2
-    assert mean["x"] == [pytest.approx(row.slot_seconds_over_clairvoyant)]
+    assert mean["x"] == [pytest.approx(row.slot_seconds_over_oracle)]
     assert mean["y"] == [pytest.approx(row.slo_seconds_over)]
 
 

@@ -7,7 +7,7 @@ import pytest
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Expectation, Interval
 from rheostat.job.guards import FrozenPeriod, Guards
-from rheostat.job.slo import Bounds, Budget, Slo
+from rheostat.job.slo import SLO, Bounds, Budget
 from rheostat.report import words
 
 
@@ -71,13 +71,13 @@ def test_an_expectation_in_words() -> None:
 
 
 def test_settings_tell_what_is_set_and_nothing_else() -> None:
-    slo = Slo(max_latency_s=10, operators={"b": Bounds(1, 20)}, budget=Budget(slots=60), job=Bounds(2))
+    slo = SLO(max_latency_s=10, operators={"b": Bounds(1, 20)}, budget=Budget(slots=60), job=Bounds(2))
     assert words.settings(slo) == {
         "max_latency_s": "10",
         "budget": "slots 60",
         "job": f"2 to {words.NONE}",
         "operators": "b: 1 to 20",
     }
-    assert words.settings(Slo()) == {}
+    assert words.settings(SLO()) == {}
     guards = Guards(frozen=(FrozenPeriod.parse("22:00-06:00"),))
     assert words.settings(guards)["frozen"] == "22:00:00 to 6:00:00 every day (UTC)"

@@ -23,8 +23,7 @@ from rheostat.job.observation import Change, Observation, OperatorReading, Sourc
 from rheostat.job.record import Intent
 from rheostat.job.slo import Bounds
 from rheostat.journal import open_journal
-from rheostat.policy.base import BasePolicy
-from rheostat.ports import Note, Situation
+from rheostat.ports import Note, Policy, Situation
 
 SPEC = JobSpec(
     "files",
@@ -102,7 +101,7 @@ class StepClock:
 
 
 @dataclass(frozen=True)
-class Seven(BasePolicy[None]):
+class Seven(Policy[None]):
     """Wants seven tasks, once."""
 
     name: ClassVar[str] = "seven"

@@ -14,18 +14,17 @@ from rheostat.job.decision import Decision, Expectation, Reason, Trial
 from rheostat.job.record import Record
 from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.jobs import job
-from rheostat.policy.base import BasePolicy
-from rheostat.ports import Engine, Situation
+from rheostat.ports import Engine, Policy, Situation
 
 JOB = "wordcount"
 
 
 @dataclass(frozen=True)
-class Scripted(BasePolicy[int]):
+class Scripted(Policy[int]):
     """Asks for the given splitter tasks, one after another; its knowledge counts records."""
 
     name: ClassVar[str] = "scripted"
-    wishes: tuple[int | None, ...] = ()
+    suggestions: tuple[int | None, ...] = ()
     expects: Expectation = Expectation()
     trials: tuple[Trial, ...] = ()
 
@@ -37,8 +36,8 @@ class Scripted(BasePolicy[int]):
 
     def decide(self, situation: Situation[int]) -> Decision:
         turn = int(situation.memo.get("turn", 0))
-        wish = self.wishes[turn] if turn < len(self.wishes) else None
-        target = None if wish is None else situation.running.with_tasks({"splitter": wish})
+        suggestion = self.suggestions[turn] if turn < len(self.suggestions) else None
+        target = None if suggestion is None else situation.running.with_tasks({"splitter": suggestion})
         trials = self.trials if turn == 0 else ()
         memo = {"turn": turn + 1}
         return Decision(target, Reason.MIXED, f"turn {turn}", expects=self.expects, memo=memo, trials=trials)
@@ -49,7 +48,7 @@ class World:
 
     def __init__(
         self,
-        policy: BasePolicy[Any],
+        policy: Policy[Any],
         *,
         spoil: Callable[[Engine], Engine] | None = None,
         journal: Any = None,

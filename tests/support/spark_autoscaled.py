@@ -20,7 +20,7 @@ from rheostat.control.replay import replay
 from rheostat.engine.testbed.loads import Steps
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.engine.testbed.source import ScheduleCounter, batch, stream
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 from rheostat.journal import open_journal
 from rheostat.lab.workload.pacing import paced
 from rheostat.policy.ds2 import DS2
@@ -59,7 +59,7 @@ def main(folder: Path) -> None:
     )
     counters = {"autoscaled": ScheduleCounter(schedule)}
     settings: dict[str, Any] = {"executors": (1, 3), "interval_s": 3.0, "window_s": 10.0, "counters": counters}
-    slo = Slo(headroom=0.2)
+    slo = SLO(headroom=0.2)
     with rheostat.autoscale(query, slo=slo, apply=False, **settings) as shadow:
         time.sleep(15.0)
         shadow_steps = shadow.steps

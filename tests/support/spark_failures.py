@@ -37,16 +37,13 @@ from rheostat.engine.testbed.loads import Constant
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.engine.testbed.source import ScheduleCounter, stream
 from rheostat.errors import RheostatError
-from rheostat.job.decision import Decision, Reason
+from rheostat.job.decision import Decision, Reason, direction
 from rheostat.job.observation import Change
 from rheostat.job.record import Intent, IntentStep
 from rheostat.journal import open_journal
 from rheostat.lab.workload.pacing import paced
-from rheostat.policy.base import BasePolicy
 from rheostat.policy.ds2 import DS2
-from rheostat.policy.explain import direction
-from rheostat.policy.fit import fit_allocation
-from rheostat.ports import Situation
+from rheostat.ports import Policy, Situation
 
 LARGEST = 2
 SLOT_PER_S = 150.0
@@ -56,7 +53,7 @@ SCHEDULE = Schedule(Constant(1.0), 40.0, 600)
 PATIENCE_S = 60.0
 
 
-class Told(BasePolicy[None]):
+class Told(Policy[None]):
     """Asks for what the test says, and raises what it says."""
 
     name: ClassVar[str] = "told"
@@ -66,7 +63,7 @@ class Told(BasePolicy[None]):
     def decide(self, situation: Situation[None]) -> Decision:
         if self.error is not None:
             raise self.error
-        target = fit_allocation(situation, {"job": self.want or situation.running.slots})
+        target = situation.fit({"job": self.want or situation.running.slots})
         if target == situation.running:
             return Decision.hold(Reason.STEADY, f"told: keeps {target}")
         return Decision(target, direction(situation.running, target), f"told: {target}")
@@ -118,7 +115,7 @@ class World:
             .start()
         )
 
-    def scale(self, query: Any, policy: BasePolicy[None], **more: Any) -> Scaler:
+    def scale(self, query: Any, policy: Policy[None], **more: Any) -> Scaler:
         settings: dict[str, Any] = {
             "executors": (1, LARGEST),
             "journal": self.journal,
@@ -222,14 +219,14 @@ def refusals(world: World, query: Any) -> None:
         "policy": {"policy": "ds3", "journal": fresh},
         "journal": {"policy": "ds2", "journal": "mysql://here/there"},
         "folder": {"policy": "ds2", "journal": str(world.folder / "nowhere" / "journal.db")},
-        "factor": {"policy": DS2(scaling_factor=0.1), "slo": rheostat.Slo(headroom=0.2)},
-        "latency": {"policy": "ds2", "slo": rheostat.Slo(max_latency_s=0.5)},
+        "factor": {"policy": DS2(scaling_factor=0.1), "slo": rheostat.SLO(headroom=0.2)},
+        "latency": {"policy": "ds2", "slo": rheostat.SLO(max_latency_s=0.5)},
     }
     for name, given in bad.items():
         told[name] = refused(lambda given=given: world.scale(query, **given))  # type: ignore[misc]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        refused(lambda: world.scale(query, "ds3", window_s=0.5, slo=rheostat.Slo(max_latency_s=15_000)))  # type: ignore[arg-type]
+        refused(lambda: world.scale(query, "ds3", window_s=0.5, slo=rheostat.SLO(max_latency_s=15_000)))  # type: ignore[arg-type]
     world.say(
         "refused",
         told=told,
@@ -402,7 +399,7 @@ def silence(world: World) -> None:
     )
     scaler = rheostat.autoscale(
         query,
-        slo=rheostat.Slo(headroom=0.2, max_lag_s=10.0),
+        slo=rheostat.SLO(headroom=0.2, max_lag_s=10.0),
         executors=(1, LARGEST),
         policy=DS2(ignore_single_decrease=False),
         journal=str(world.folder / "lines.db"),

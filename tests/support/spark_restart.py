@@ -33,8 +33,7 @@ from rheostat.job.record import IntentEnd, IntentStep, Record, Run
 from rheostat.journal import open_journal
 from rheostat.journal.sql import SqlJournal
 from rheostat.lab.workload.pacing import paced
-from rheostat.policy.base import BasePolicy
-from rheostat.ports import Journal, Lease, Situation
+from rheostat.ports import Journal, Lease, Policy, Situation
 
 STORES = "org.apache.spark.sql.execution.streaming.state"
 EXECUTORS, CORES = (1, 3), 2
@@ -102,7 +101,7 @@ class Clicks:
 
 
 @dataclass(frozen=True)
-class Six(BasePolicy[None]):
+class Six(Policy[None]):
     """Wants six slots as soon as it sees something."""
 
     name: ClassVar[str] = "six"
@@ -172,7 +171,7 @@ def told(clicks: Clicks, scaler: Scaler, journal: Journal) -> dict[str, Any]:
         "endings": [(str(end.ending), end.running and end.running.slots, end.downtime_s) for end in ends(journal)],
         "statuses": sorted({str(window.status) for window in seen}),
         "slots": [window.running.slots for window in seen if window.running],
-        "hindrances": sorted({text for window in seen for text in window.hindrances}),
+        "bottlenecks": sorted({text for window in seen for text in window.bottlenecks}),
         "most": runs[-1].spec.tunable[0].bounds.max if isinstance(runs[-1], Run) else None,
     }
 

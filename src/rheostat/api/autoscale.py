@@ -24,11 +24,10 @@ from rheostat.engine.spark.session.settings import check_application, checked_ex
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.guards import Guards
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 from rheostat.journal import open_journal
-from rheostat.policy.base import BasePolicy
 from rheostat.policy.registry import make_policy
-from rheostat.ports import Journal, RunningJob, Testbed
+from rheostat.ports import Journal, Policy, RunningJob, Testbed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,9 +40,9 @@ def autoscale(
     queries: StreamingQuery | Sequence[StreamingQuery] | Start | Staged | PipelineFunction,
     *,
     name: str | None = None,
-    slo: Slo | None = None,
+    slo: SLO | None = None,
     executors: tuple[int, int] | None = None,
-    policy: str | BasePolicy[Any] = "ds2",
+    policy: str | Policy[Any] = "ds2",
     journal: str | Journal = ":memory:",
     guards: Guards | None = None,
     apply: bool = True,

@@ -16,7 +16,7 @@ from rheostat.engine.spark.session.settings import (
 )
 from rheostat.errors import InvalidValue, RheostatError, RheostatWarning, nearest
 from rheostat.job.frozen import check_number
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 
 LEAST_LATENCY_S = 0.1
 """No micro-batch is faster: planning and commits alone take about this long."""
@@ -36,7 +36,7 @@ def check_attach(
     queries: Sequence[Any],
     executors: tuple[int, int],
     *,
-    slo: Slo | None = None,
+    slo: SLO | None = None,
     journal: object = ":memory:",
     interval_s: float = 10.0,
     window_s: float = 30.0,
@@ -55,9 +55,9 @@ def check_attach(
     check_application(session.sparkContext.master, conf)
     if apply:
         refuse_second()
-    refuse_promise(slo or Slo(), max(triggers_s))
+    refuse_objective(slo or SLO(), max(triggers_s))
     local = conf.get("spark.submit.deployMode") == "cluster" and is_local(journal)
-    for doubt in doubts(session.sparkContext.master, slo or Slo(), max(triggers_s), window_s, local):
+    for doubt in doubts(session.sparkContext.master, slo or SLO(), max(triggers_s), window_s, local):
         warnings.warn(doubt, RheostatWarning, stacklevel=4)  # the line that calls autoscale
     return session
 
@@ -146,23 +146,23 @@ def session_of(queries: Sequence[Any]) -> Any:
     return known if known is not None and first.equals(known._jsparkSession) else SparkSession(context, first)
 
 
-def refuse_promise(slo: Slo, trigger_s: float) -> None:
+def refuse_objective(slo: SLO, trigger_s: float) -> None:
     """Refuse a latency that no number of executors can bring: a record waits for its batch to begin."""
     for name in ("max_latency_s", "max_lag_s"):
         value = getattr(slo, name)
         if value is not None and value < LEAST_LATENCY_S:
             raise InvalidValue(
                 f"slo.{name} is {value:g} s, and a micro-batch takes {LEAST_LATENCY_S:g} s and more whatever its size: "
-                f"promise more, or use real-time mode"
+                f"objective more, or use real-time mode"
             )
         if value is not None and value < trigger_s:
             raise InvalidValue(
                 f"slo.{name} is {value:g} s, and records wait up to {trigger_s:g} s for the trigger alone: "
-                f"promise more than that, or trigger more often"
+                f"objective more than that, or trigger more often"
             )
 
 
-def doubts(master: str, slo: Slo, trigger_s: float, window_s: float, journal_is_lost: bool) -> Iterator[str]:
+def doubts(master: str, slo: SLO, trigger_s: float, window_s: float, journal_is_lost: bool) -> Iterator[str]:
     """Say what works, but hardly as it was meant."""
     if untested_master(master):
         yield f"master {master!r} is untested: resizing makes the same calls there as on a standalone cluster"

@@ -1,4 +1,4 @@
-"""`rheostat bench`: what DESIGN promises about speed and fidelity, measured."""
+"""`rheostat bench`: speed and fidelity, measured against their goals."""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ def jobs() -> None:
 
 def policies() -> None:
     """List the policies."""
-    from rheostat.lab.experiment.clairvoyant import Clairvoyant
+    from rheostat.lab.experiment.oracle import Oracle
     from rheostat.policy.registry import POLICIES, policy_class
 
-    classes = {**{name: policy_class(name) for name in POLICIES}, "clairvoyant": Clairvoyant}
+    classes = {**{name: policy_class(name) for name in POLICIES}, "oracle": Oracle}
     _print((name, _first_line(cls)) for name, cls in classes.items())
 
 

@@ -10,7 +10,7 @@ import typer
 from rheostat.cli import options
 
 ENGINES = ("simulated", "spark", "spark-realtime")
-POLICIES = "static,hpa,dhalion,ds2,clairvoyant"
+POLICIES = "static,hpa,dhalion,ds2,oracle"
 
 
 def compare(
@@ -40,7 +40,7 @@ def compare(
 ) -> None:
     """Run several policies on the same job.
 
-    Without --policy: the file's policy beside static, hpa, dhalion, ds2 and the clairvoyant; on Spark, whose jobs are
+    Without --policy: the file's policy beside static, hpa, dhalion, ds2 and the oracle; on Spark, whose jobs are
     ysb, ysb-cpu (unpaced), wordcount and q5: static-minimum, static-maximum, dynamic-allocation (Spark's own),
     trigger-interval, hpa and ds2; in real-time mode, whose jobs are wordcount and ysb: conttune, ds2 and dhalion, each
     with the simulator's prediction beside it. A journal holds the first policy's first seed.
@@ -51,20 +51,20 @@ def compare(
 
     logs.configure(verbose)
     check_writable(json=json_file, html=html_file)
-    promises = {"headroom": headroom, "max_latency_s": max_latency, "max_lag_s": max_lag}
-    promises["max_recovery_s"] = max_recovery
+    objectives = {"headroom": headroom, "max_latency_s": max_latency, "max_lag_s": max_lag}
+    objectives["max_recovery_s"] = max_recovery
     if engine not in ENGINES:
         raise InvalidValue(f"unknown engine {engine!r}, {nearest(engine, ENGINES)}")
     only = {"--seeds": seeds, "--seed": seed, "--start": start, "--journal": journal, "--failures": failures}
     if engine == "simulated":
         values = {"job": job, "load": load, "seed": seed, "duration_s": duration, "interval_s": interval}
         values |= {"start": start, "journal": journal, "failures_s": failures}
-        chosen = options.choose(file, policy, values, promises, beside=POLICIES)
+        chosen = options.choose(file, policy, values, objectives, beside=POLICIES)
         rows = _simulated(chosen, seeds or "4", json_file, html_file)
     elif given := [name for name, value in {"a file": file, **only}.items() if value is not None]:
         raise InvalidValue(f"{given[0]} is for the simulated engine: on Spark a run is what it is")
     else:
-        rows = _on_spark(engine, job, policy, load, duration, interval, promises, json_file, html_file)
+        rows = _on_spark(engine, job, policy, load, duration, interval, objectives, json_file, html_file)
     if json_file is not None:
         write_json(json_file, rows)
 
@@ -101,7 +101,7 @@ def _on_spark(
     load: str | None,
     duration: str | None,
     interval: str | None,
-    promises: Mapping[str, str | None],
+    objectives: Mapping[str, str | None],
     json_file: str | None,
     html_file: str | None,
 ) -> list[dict[str, Any]]:
@@ -116,7 +116,7 @@ def _on_spark(
     from rheostat.config.reader import scalar
     from rheostat.errors import EngineError
     from rheostat.job.frozen import check_number, check_whole
-    from rheostat.job.slo import Slo
+    from rheostat.job.slo import SLO
     from rheostat.lab.experiment.comparison import compare as compare_on
     from rheostat.lab.experiment.descriptions import read_load
 
@@ -130,8 +130,8 @@ def _on_spark(
         asked[name] = policies.split(",") if policies else list(ground.ways(name))
         ground.check(name, asked[name])
     shape = None if load is None else read_load(load)
-    given = {key: scalar(value) for key, value in promises.items() if value is not None}
-    checked = build(Slo, given, "slo")
+    given = {key: scalar(value) for key, value in objectives.items() if value is not None}
+    checked = build(SLO, given, "slo")
     slo = replace(ground.slo, **{key: getattr(checked, key) for key in given})
     seconds = None if duration is None else scalar(duration)
     if seconds is not None:

@@ -138,9 +138,9 @@ def _costs(found: Any) -> Table:
     from rich.table import Table
 
     table = Table(title="What it cost", header_style="bold", title_justify="left")
-    for heading in ("", "executor-seconds", "seconds over the promise (15 s)", ""):
+    for heading in ("", "executor-seconds", "seconds over the objective (15 s)", ""):
         table.add_column(heading, justify="left" if not heading else "right")
     for cost in found:
-        how = "measured" if cost.measured else "computed from the measured ability"
+        how = "measured" if cost.measured else "computed from the measured capacity"
         table.add_row(cost.way, f"{cost.executor_seconds:,.0f}", f"{cost.seconds_over:,.0f}", how)
     return table

@@ -27,7 +27,7 @@ from rheostat.errors import RheostatError
 # Plain help: typer's rich help alone would take longer to import than everything else together.
 app = typer.Typer(
     name="rheostat",
-    help="Keeps a streaming job at the smallest size that still meets its promises, and says why.",
+    help="Keeps a streaming job at the smallest size that still meets its objectives, and says why.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

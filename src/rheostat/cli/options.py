@@ -31,7 +31,7 @@ Interval = Annotated[
     str | None, typer.Option(metavar="SECONDS", help="Simulated seconds between decisions (default: 60).")
 ]
 Headroom = Annotated[
-    str | None, typer.Option(metavar="SHARE", help="Spare ability as a share of the demand (default: 0.2).")
+    str | None, typer.Option(metavar="SHARE", help="Spare capacity as a share of the demand (default: 0.2).")
 ]
 MaxLatency = Annotated[str | None, typer.Option(metavar="SECONDS", help="Largest latency (default: 10).")]
 MaxLag = Annotated[str | None, typer.Option(metavar="SECONDS", help="Largest age of a waiting record.")]
@@ -69,7 +69,7 @@ def choose(
     file: Path | None,
     policies: str | None,
     values: Mapping[str, str | None],
-    promises: Mapping[str, str | None],
+    objectives: Mapping[str, str | None],
     beside: str = "",
 ) -> Chosen:
     """Put the options above the file's values; where no policies are asked for, the file's own runs `beside` others."""
@@ -97,7 +97,7 @@ def choose(
     if twice := sorted({text for text in labels if labels.count(text) > 1}):
         raise InvalidValue(f"policy {twice[0]!r} is there twice")
     merged["policy"] = {"name": asked[0][0], **asked[0][1]}
-    given = {key: scalar(value) for key, value in promises.items() if value is not None}
+    given = {key: scalar(value) for key, value in objectives.items() if value is not None}
     config = make_config(merged, given, asked)
     factor = own_factor(asked) if config.slo.headroom is None and "slo" not in base else ""
     notes = (f"no default headroom, because {factor} sets its own factor",) if factor else ()

@@ -36,7 +36,7 @@ def plan(
         str | None, typer.Option(metavar="N", help="Minutes on the testbed (default: as many as it takes).")
     ] = None,
     headroom: Annotated[
-        str | None, typer.Option(metavar="SHARE", help="Spare ability as a share of the rate (default: 0.1).")
+        str | None, typer.Option(metavar="SHARE", help="Spare capacity as a share of the rate (default: 0.1).")
     ] = None,
     price: Annotated[
         str | None, typer.Option(metavar="P|1g=P,2g=P", help="Price of a slot per hour, by memory profile if need be.")
@@ -97,7 +97,7 @@ def _plan(
     from rheostat.cli.journals import any_journal
     from rheostat.clock import WallClock
     from rheostat.planner.campaign import OnTestbed, explore
-    from rheostat.planner.configuration_optimizer import abilities
+    from rheostat.planner.configuration_optimizer import capacities
     from rheostat.planner.journaled import known, notebook
     from rheostat.planner.plan import make_plan
     from rheostat.planner.resource_explorer import Geometric, Space
@@ -114,7 +114,7 @@ def _plan(
             tell(f"{len(before)} measurements of {spec.name} are in the journal already")
         # Another seed per measurement, so that a simulated campaign that goes on does not repeat its noise.
         testbed = stack.enter_context(where.opened(seed + 1000 * len(before), tell))
-        bounds = abilities(spec, {}, {})
+        bounds = capacities(spec, {}, {})
         least, most = sum(a.least for a in bounds), min(most, sum(a.most for a in bounds))
         step = max((tunable.quantum for tunable in spec.tunable), default=1)
         space = Space(least, most, memories, step)

@@ -35,10 +35,10 @@ from rheostat.engine.testbed.loads import LOADS
 from rheostat.job.forecast import Foresight
 from rheostat.job.graph import Edge
 from rheostat.job.guards import FrozenPeriod, Guards
-from rheostat.job.slo import Bounds, Budget, Slo
-from rheostat.lab.experiment.clairvoyant import Clairvoyant
+from rheostat.job.slo import SLO, Bounds, Budget
 from rheostat.lab.experiment.config import Config
 from rheostat.lab.experiment.descriptions import CLAIRVOYANT, CURVES, JOB, OPERATOR
+from rheostat.lab.experiment.oracle import Oracle
 from rheostat.lab.jobs import JOBS
 from rheostat.policy.dragster.throughput import EdgeFunction
 from rheostat.policy.registry import POLICIES, policy_class
@@ -82,7 +82,7 @@ def page() -> str:
 def _lines() -> Iterator[str]:
     yield HEAD
     yield from _section("A run", Config, Config.__doc__ or "")
-    yield from _section("Slo", Slo)
+    yield from _section("SLO", SLO)
     yield from _section("Budget", Budget, level=3)
     yield from _section("Bounds", Bounds, level=3)
     yield from _section("Guards", Guards)
@@ -92,7 +92,7 @@ def _lines() -> Iterator[str]:
     about = "A job of your own, where `job` is a mapping; otherwise it names a [built-in one](#built-in-jobs)."
     yield from _section("Job", JOB, about, told={**sentences(Plant), **JOB_SENTENCES})
     yield from _section("Edge", Edge, level=3)
-    about = "An operator. Besides these, `curve` is its [ability curve](#curves); without one it never limits."
+    about = "An operator. Besides these, `curve` is its [capacity curve](#curves); without one it never limits."
     yield from _section("Operator", OPERATOR, about, level=3, told=sentences(PlantOperator))
     yield from _curves()
     for block in (Interference, Memory, LatencyLaw, Restart, Failure, Metrics, MicroBatch, RealTime):
@@ -101,9 +101,9 @@ def _lines() -> Iterator[str]:
     for name in POLICIES:
         yield from _section(f"`{name}`", policy_class(name), level=3)
     yield from _section("EdgeFunction", EdgeFunction, level=3)
-    told = sentences(Clairvoyant)
+    told = sentences(Oracle)
     told = {**told, "horizon_s": f"{told['horizon_s']} Left out, the interval and one mean restart."}
-    yield from _section("`clairvoyant`", CLAIRVOYANT, _about(Clairvoyant), level=3, told=told)
+    yield from _section("`oracle`", CLAIRVOYANT, _about(Oracle), level=3, told=told)
     yield "## Loads\n"
     for name, shape in LOADS.items():
         yield from _section(f"`{name}`", shape, level=3)
@@ -131,7 +131,7 @@ def _section(
 
 def _curves() -> Iterator[str]:
     yield "### Curves\n"
-    yield "Ability, in records/s of the whole operator, by tasks. `kind` chooses one:\n"
+    yield "Capacity, in records/s of the whole operator, by tasks. `kind` chooses one:\n"
     yield "| kind | what | keys |\n|---|---|---|"
     for kind, cls in CURVES.items():
         about = "Amdahl's law: `usl` without kappa." if kind == "amdahl" else _about(cls)

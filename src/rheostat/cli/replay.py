@@ -49,7 +49,7 @@ def replay(journal: JournalArgument, job: JobInJournal = None, json_file: option
 
 
 def policy_of(run: Run) -> Policy[Any]:
-    """Make a run's policy again: by name, from its file, or, for the clairvoyant, with all that the run knew."""
+    """Make a run's policy again: by name, from its file, or, for the oracle, with all that the run knew."""
     from dataclasses import replace
 
     from rheostat.config.named import named
@@ -59,10 +59,10 @@ def policy_of(run: Run) -> Policy[Any]:
     from rheostat.policy.registry import make_policy
 
     settings = {key: value for key, value in run.settings.items() if key != "engine"}
-    if run.policy == "clairvoyant":
+    if run.policy == "oracle":
         if not settings:
-            raise InvalidValue(f"the run of {run.job!r} has no settings, so what its clairvoyant knew is lost")
-        return policy_maker("clairvoyant", run.options)(replace(make_config(settings).trial(), seed=run.seed))
+            raise InvalidValue(f"the run of {run.job!r} has no settings, so what its oracle knew is lost")
+        return policy_maker("oracle", run.options)(replace(make_config(settings).trial(), seed=run.seed))
     written = named(settings["policy"], "name", "policy")[0] if "policy" in settings else run.policy
     return make_policy(written if written.endswith(".py") else run.policy, run.options)
 

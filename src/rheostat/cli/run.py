@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rheostat.api.scaler import Scaler
-    from rheostat.job.slo import Slo
-    from rheostat.policy.base import BasePolicy
+    from rheostat.job.slo import SLO
+    from rheostat.ports import Policy
 
 STOP_S = 20.0
 """How long the end of a batch is waited for when the query is told to stop: Kubernetes kills after 30 s."""
@@ -240,20 +240,20 @@ def _defined(start: Any, options: list[str]) -> Any:
     return start
 
 
-def _policy_and_slo(policy: str | None, headroom: str | None, max_latency: str | None) -> tuple[BasePolicy[Any], Slo]:
-    """Return the policy, and the promises: 20 % headroom unless it is given, or the policy has a factor of its own."""
+def _policy_and_slo(policy: str | None, headroom: str | None, max_latency: str | None) -> tuple[Policy[Any], SLO]:
+    """Return the policy and the SLO: 20 % headroom unless it is given or the policy has a factor of its own."""
     from rheostat.config.build import build
     from rheostat.config.named import parse_named
     from rheostat.config.reader import scalar
-    from rheostat.job.slo import DEFAULT_SLO, Slo
+    from rheostat.job.slo import DEFAULT_SLO, SLO
     from rheostat.policy.registry import make_policy
 
     chosen = make_policy(*parse_named(policy or "ds2"))
     given = {"headroom": headroom, "max_latency_s": max_latency}
-    promises = {key: scalar(value) for key, value in given.items() if value is not None}
+    objectives = {key: scalar(value) for key, value in given.items() if value is not None}
     if headroom is None and chosen.factor()[1] is None:
-        promises["headroom"] = DEFAULT_SLO.headroom
-    return chosen, build(Slo, promises, "slo")
+        objectives["headroom"] = DEFAULT_SLO.headroom
+    return chosen, build(SLO, objectives, "slo")
 
 
 def _bounds(text: str) -> tuple[int, int]:

@@ -42,11 +42,11 @@ def simulate(
     check_writable(json=json_file, html=html_file)
     values = {"job": job, "load": load, "seed": seed, "duration_s": duration, "interval_s": interval}
     values |= {"start": start, "journal": journal, "failures_s": failures}
-    promises = {"headroom": headroom, "max_latency_s": max_latency, "max_lag_s": max_lag}
-    promises["max_recovery_s"] = max_recovery
+    objectives = {"headroom": headroom, "max_latency_s": max_latency, "max_lag_s": max_lag}
+    objectives["max_recovery_s"] = max_recovery
     if policy is not None and "," in policy:
         raise InvalidValue(f"simulate runs one policy, not {policy!r}: use compare")
-    chosen = options.choose(file, policy, values, promises)
+    chosen = options.choose(file, policy, values, objectives)
     out = console(json_file)
     seeds = [chosen.config.seed]
     with live_simulation(out) as watch:

@@ -32,7 +32,7 @@ from rheostat.job.graph import JobSpec
 from rheostat.job.guards import Guards
 from rheostat.job.observation import Observation
 from rheostat.job.record import Intent, IntentStep, Record, Run
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 from rheostat.ports import Clock, Engine, Journal, Lease, Policy, Testbed
 
 K = TypeVar("K")
@@ -40,7 +40,7 @@ K = TypeVar("K")
 log = structlog.get_logger("rheostat.control.controller")
 
 QUANTILES = (0.1, 0.5, 0.9)
-"""Of every forecast, besides the one that a promise needs."""
+"""Of every forecast, besides the one that an objective needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Controller(Generic[K]):
         journal: Journal,
         clock: Clock,
         *,
-        slo: Slo | None = None,
+        slo: SLO | None = None,
         guards: Guards | None = None,
         testbed: Testbed | None = None,
         seed: int = 0,
@@ -111,7 +111,7 @@ class Controller(Generic[K]):
         self._folding = threading.RLock()
         # Here an engine that cannot describe its job is an error for the caller: there is nothing to guard yet.
         spec = self._observing.call("describe", engine.describe)
-        self.mind = Mind(policy, spec, slo or Slo(), guards or Guards(), seed)
+        self.mind = Mind(policy, spec, slo or SLO(), guards or Guards(), seed)
         self.foresight = (foresight or Foresight()) if _looks_ahead(self.mind) else None
         check_candidates(self.foresight.candidates if self.foresight else ())
         self.state = State()
@@ -361,6 +361,6 @@ class Controller(Generic[K]):
 
 
 def _looks_ahead(mind: Mind[Any]) -> bool:
-    """Whether a promise or the policy needs to know the load to come."""
+    """Whether an objective or the policy needs to know the load to come."""
     promised = mind.slo.max_recovery_s is not None and mind.guards.recovery_floor
     return promised or mind.policy.wants_forecast

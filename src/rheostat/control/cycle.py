@@ -26,7 +26,7 @@ from rheostat.job.graph import JobSpec
 from rheostat.job.guards import Guards
 from rheostat.job.observation import Change, Observation, Status, checked
 from rheostat.job.record import Ending, Intent, IntentEnd, Record, Run
-from rheostat.job.slo import Limits, Slo
+from rheostat.job.slo import SLO, Limits
 from rheostat.ports import Policy, Situation
 
 K = TypeVar("K")
@@ -126,11 +126,11 @@ def _looking_ahead(state: State, run: Run) -> State:
 
 @dataclass(frozen=True)
 class Mind(Generic[K]):
-    """What decides: a policy with the promises and guards it works under, for one job."""
+    """What decides: a policy with the objectives and guards it works under, for one job."""
 
     policy: Policy[K]
     spec: JobSpec
-    slo: Slo
+    slo: SLO
     guards: Guards
     seed: int
     limits: Limits = field(init=False)

@@ -11,7 +11,7 @@ from rheostat.job.decision import Decision, GuardNote, Reason
 from rheostat.job.fit import clip
 from rheostat.job.guards import Guards
 from rheostat.job.observation import Observation, Status
-from rheostat.job.slo import Limits, Slo
+from rheostat.job.slo import SLO, Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Scene:
     running: Allocation
     window: Observation
     limits: Limits
-    slo: Slo
+    slo: SLO
     guards: Guards
     reason: Reason
     changed_at_s: float | None
@@ -66,7 +66,7 @@ def recovering(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
 
 
 def over_slo(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
-    """Do not shrink while the promise is broken: policies that look at rates alone do not see what waits."""
+    """Do not shrink while the objective is broken: policies that look at rates alone do not see what waits."""
     kept = _without(target, scene.running, shrink=True)
     if scene.guards.shrink_over_slo or kept == target:
         return target, ""
@@ -83,9 +83,9 @@ def over_slo(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
 def hindered(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     """Do not grow while something slows the job down that size does not cure."""
     kept = _without(target, scene.running, shrink=False)
-    if not scene.window.hindrances or kept == target:
+    if not scene.window.bottlenecks or kept == target:
         return target, ""
-    return kept, f"growing would not help: {'; '.join(scene.window.hindrances)}"
+    return kept, f"growing would not help: {'; '.join(scene.window.bottlenecks)}"
 
 
 def cool_down(target: Allocation, scene: Scene) -> tuple[Allocation, str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.graph import JobSpec
-from rheostat.job.slo import Bounds, Limits, Slo
+from rheostat.job.slo import SLO, Bounds, Limits
 
 
-def limits(spec: JobSpec, slo: Slo) -> Limits:
-    """Join the engine's bounds and quota with the Slo's bounds and budget; an error when nothing is left."""
+def limits(spec: JobSpec, slo: SLO) -> Limits:
+    """Join the engine's bounds and quota with the SLO's bounds and budget; an error when nothing is left."""
     for name in slo.operators:
         if name not in spec.tunable_names:
             raise InvalidValue(f"slo.operators: {name!r} cannot be tuned, {nearest(name, spec.tunable_names)}")

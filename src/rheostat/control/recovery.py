@@ -1,9 +1,9 @@
 """A promised recovery time as a limit: it raises the smallest size before any policy decides.
 
-From what is known so far (abilities by size, downtimes of failures, the forecast) follows the ability that a job needs
-in order to have caught up in time, whenever in the next minutes it fails; and from that the fewest tasks of every
-operator. A policy that knows nothing of failures then keeps the promise. Where no allowed size does, the largest
-is asked for, and the decision says that the promise is broken.
+From what is known so far (capacities by size, downtimes of failures, the forecast) follows the capacity that a job
+needs in order to have caught up in time, whenever in the next minutes it fails; and from that the fewest tasks of every
+operator. A policy that knows nothing of failures then keeps the objective. Where no allowed size does, the largest
+is asked for, and the decision says that the objective is broken.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from statistics import NormalDist
 
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, GuardNote, Interval, Reason
-from rheostat.job.fit import MOST_TASKS, fit_wishes, round_up
+from rheostat.job.fit import MOST_TASKS, fit_suggestions, round_up
 from rheostat.job.forecast import Forecast
 from rheostat.job.graph import JobSpec
 from rheostat.job.observation import Observation, Status
 from rheostat.job.record import Record
-from rheostat.job.slo import Bounds, Limits, Slo
-from rheostat.model.ability import Floats
+from rheostat.job.slo import SLO, Bounds, Limits
+from rheostat.model.capacity import Floats
 from rheostat.model.downtime import Downtimes, state_of
 from rheostat.model.history import History
 from rheostat.model.history import fold as fold_history
 from rheostat.model.loglog import LogLog
-from rheostat.model.recovery import Course, needed_ability_per_s, recovery_time_s
+from rheostat.model.recovery import Course, needed_capacity_per_s, recovery_time_s
 from rheostat.policy.demand import measured_selectivity
 
 PROMISED = 0.9
-"""Share of failures for which a recovery time is promised, where the Slo does not say."""
+"""Share of failures for which a recovery time is promised, where the SLO does not say."""
 CHECKPOINT_S = 10.0
 """Where the engine does not say how often it makes a checkpoint."""
 LEAD_S = 120.0
@@ -48,15 +48,15 @@ UNBOUNDED_TASKS = 200
 
 @dataclass(frozen=True)
 class Recoveries:
-    """What a promise about recovery is made from; a fold over the journal."""
+    """What an objective about recovery is made from; a fold over the journal."""
 
-    abilities: History = field(default_factory=History)
+    capacities: History = field(default_factory=History)
     downtimes: Downtimes = field(default_factory=Downtimes)
 
 
 def fold(known: Recoveries, record: Record, spec: JobSpec | None) -> Recoveries:
-    """Fold one record in: abilities from ordinary windows, the downtime from the first window after a failure."""
-    known = replace(known, abilities=fold_history(known.abilities, record))
+    """Fold one record in: capacities from ordinary windows, the downtime from the first window after a failure."""
+    known = replace(known, capacities=fold_history(known.capacities, record))
     if isinstance(record, Observation) and record.status is Status.RECOVERING and spec is not None:
         return replace(known, downtimes=_learned(known, record, spec))
     return known
@@ -93,7 +93,7 @@ def _lost_s(known: Recoveries, window: Observation, spec: JobSpec) -> float | No
 
 
 def _served_share(known: Recoveries, window: Observation, spec: JobSpec) -> float | None:
-    """Return the ability of the job over its load: of the operator that has least."""
+    """Return the capacity of the job over its load: of the operator that has least."""
     demand = _demand(window, spec)
     shares = []
     for name, tasks in (window.running.tasks if window.running else {}).items():
@@ -110,7 +110,7 @@ class Floor:
     """What a promised recovery time asks for: the fewest tasks, and whether they keep it."""
 
     tasks: Mapping[str, int]
-    """The fewest tasks of every operator whose ability is known."""
+    """The fewest tasks of every operator whose capacity is known."""
     kept: bool
     why: str
     needed_per_s: float
@@ -119,13 +119,13 @@ class Floor:
     interval_s: float
     course: Course
     """The load that a failure now would meet."""
-    abilities_per_s: Mapping[str, Floats]
+    capacities_per_s: Mapping[str, Floats]
     """Operator -> what 1, 2, 3 ... of its tasks can do, in records/s at the sources."""
 
     def expected_s(self, allocation: Allocation) -> float | None:
         """Return the recovery time of an allocation, of its slowest operator; None where that is not known."""
         able = []
-        for name, curve in self.abilities_per_s.items():
+        for name, curve in self.capacities_per_s.items():
             tasks = allocation.tasks.get(name, 0)
             if not 1 <= tasks <= curve.size:
                 return None
@@ -134,7 +134,7 @@ class Floor:
 
 
 def recovery_floor(
-    limits: Limits, spec: JobSpec, slo: Slo, window: Observation, known: Recoveries, forecast: Forecast | None
+    limits: Limits, spec: JobSpec, slo: SLO, window: Observation, known: Recoveries, forecast: Forecast | None
 ) -> Floor | None:
     """Return the fewest tasks that keep `slo.max_recovery_s`; None where nothing is promised or known yet.
 
@@ -150,29 +150,29 @@ def recovery_floor(
     interval_s = spec.checkpoint_interval_s or CHECKPOINT_S
     soon, later = _courses(load, forecast, quantile, LEAD_S), _courses(load, forecast, 0.5, math.inf)
     needed, at_last = (
-        max(needed_ability_per_s(slo.max_recovery_s, course, interval_s, downtime_s) for course in courses)
+        max(needed_capacity_per_s(slo.max_recovery_s, course, interval_s, downtime_s) for course in courses)
         for courses in (soon, later)
     )
-    wishes: dict[str, float] = {}
-    abilities: dict[str, Floats] = {}
+    suggestions: dict[str, float] = {}
+    capacities: dict[str, Floats] = {}
     for name, tasks in running.tasks.items():
         top = limits.operators[name].max or max(UNBOUNDED_TASKS, 2 * tasks)
         curve = _curve(known, name, top)
         if curve is None or not demand[name] > 0:
             continue
-        # In units of the sources: an operator that takes in a tenth of the records needs a tenth of the ability.
-        abilities[name] = curve * (load / demand[name])
-        wishes[name] = _steady(_enough(abilities[name], needed), _enough(abilities[name], at_last), tasks, top)
-    if not wishes:
+        # In units of the sources: an operator that takes in a tenth of the records needs a tenth of the capacity.
+        capacities[name] = curve * (load / demand[name])
+        suggestions[name] = _steady(_enough(capacities[name], needed), _enough(capacities[name], at_last), tasks, top)
+    if not suggestions:
         return None
-    tasks_left = fit_wishes(
-        limits, {name: wishes.get(name, float(limits.operators[name].min)) for name in running.tasks}
+    tasks_left = fit_suggestions(
+        limits, {name: suggestions.get(name, float(limits.operators[name].min)) for name in running.tasks}
     )
-    # Bounds, quantum and slots may cut what was wished for: what is left must still be enough.
-    late = [name for name, able in abilities.items() if not able[min(tasks_left[name], able.size) - 1] >= needed]
-    floor = {name: tasks_left[name] for name in wishes}
+    # Bounds, quantum and slots may cut what was suggested for: what is left must still be enough.
+    late = [name for name, able in capacities.items() if not able[min(tasks_left[name], able.size) - 1] >= needed]
+    floor = {name: tasks_left[name] for name in suggestions}
     why = _why(slo.max_recovery_s, floor, late, downtime_s, forecast)
-    return Floor(floor, not late, why, needed, downtime_s, interval_s, soon[0], abilities)
+    return Floor(floor, not late, why, needed, downtime_s, interval_s, soon[0], capacities)
 
 
 def doubt(quantile: float | None) -> float:
@@ -181,13 +181,13 @@ def doubt(quantile: float | None) -> float:
     return normal.cdf(normal.inv_cdf(quantile or PROMISED) / math.sqrt(2))
 
 
-def _enough(abilities_per_s: Floats, needed_per_s: float) -> int | None:
-    able = abilities_per_s >= needed_per_s
+def _enough(capacities_per_s: Floats, needed_per_s: float) -> int | None:
+    able = capacities_per_s >= needed_per_s
     return int(able.argmax()) + 1 if able.any() else None
 
 
 def _steady(soon: int | None, later: int | None, running: int, top: int) -> float:
-    """Return what is wished for: what runs, where it is enough and not much too large; else what it takes, and room."""
+    """Return the tasks to ask for: the running ones if enough and not far too many, else the need plus room."""
     if soon is None:
         return float(top)
     most = max(soon, later or top)
@@ -201,12 +201,15 @@ def _why(
     promised_s: float, floor: Mapping[str, int], late: list[str], downtime_s: float, forecast: Forecast | None
 ) -> str:
     told = f"downtime {downtime_s:.0f} s, {f'forecast by {forecast.model}' if forecast else 'no forecast'}"
-    sizes, promise = ", ".join(f"{name} {tasks}" for name, tasks in floor.items()), f"recovery within {promised_s:g} s"
+    sizes, objective = (
+        ", ".join(f"{name} {tasks}" for name, tasks in floor.items()),
+        f"recovery within {promised_s:g} s",
+    )
     if downtime_s >= promised_s:
-        return f"{promise} is broken at any size: {told}"
+        return f"{objective} is broken at any size: {told}"
     if late:
-        return f"{promise} is broken: {', '.join(late)} cannot be large enough, the most is {sizes} ({told})"
-    return f"{promise} needs at least {sizes} ({told})"
+        return f"{objective} is broken: {', '.join(late)} cannot be large enough, the most is {sizes} ({told})"
+    return f"{objective} needs at least {sizes} ({told})"
 
 
 def raised(limits: Limits, floor: Floor) -> Limits:
@@ -222,7 +225,7 @@ def kept(decision: Decision, floor: Floor, limits: Limits, running: Allocation) 
     """Say in the decision what the floor did; where it holds below the floor, grow to it."""
     below = {n: max(running.tasks[n], least) for n, least in floor.tasks.items() if running.tasks[n] < least}
     if decision.target is None and below and decision.reason is not Reason.NO_POLICY:
-        target = running.with_tasks(fit_wishes(limits, {**running.tasks, **below}))
+        target = running.with_tasks(fit_suggestions(limits, {**running.tasks, **below}))
         if target != running:
             sentence = f"{floor.why}; {decision.sentence}"
             decision = replace(decision, target=target, reason=Reason.UNDER_PROVISIONED, sentence=sentence)
@@ -260,9 +263,9 @@ def _demand(window: Observation, spec: JobSpec) -> dict[str, float] | None:
 
 
 def _curve(known: Recoveries, operator: str, most: int) -> Floats | None:
-    """Return the expected abilities at 1, 2, 3 ... tasks; None where nothing is known."""
-    samples = known.abilities.samples(operator)
+    """Return the expected capacities at 1, 2, 3 ... tasks; None where nothing is known."""
+    samples = known.capacities.samples(operator)
     if not samples or not 1 <= most <= MOST_TASKS:
         return None
     curve = LogLog.fit(samples).curve(min(most, 10 * UNBOUNDED_TASKS))
-    return curve.ability_per_s
+    return curve.capacity_per_s

@@ -37,6 +37,26 @@ class Reason(StrEnum):
     UNJOURNALED = "not journaled"
 
 
+def direction(running: Allocation, target: Allocation) -> Reason:
+    """Return which way a change goes."""
+    grows = any(target.tasks[name] > count for name, count in running.tasks.items())
+    shrinks = any(target.tasks[name] < count for name, count in running.tasks.items())
+    if grows and shrinks:
+        return Reason.MIXED
+    if grows:
+        return Reason.UNDER_PROVISIONED
+    return Reason.OVER_PROVISIONED if shrinks else Reason.STEADY
+
+
+def changes(running: Allocation, target: Allocation) -> str:
+    """Return the operators that change, as `split 2 -> 3, count 4 -> 2`."""
+    return ", ".join(
+        f"{name} {count} -> {target.tasks[name]}"
+        for name, count in running.tasks.items()
+        if target.tasks[name] != count
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A value with the range in which it is expected; `high` may be infinite."""

@@ -1,4 +1,4 @@
-"""Making a wish fit what is allowed: whole tasks, in steps of the quantum, within bounds and slots.
+"""Making a suggestion fit what is allowed: whole tasks, in steps of the quantum, within bounds and slots.
 
 Every policy and the guard behind it end here, so that a limit means the same to all of them.
 """
@@ -12,7 +12,7 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Limits
 
 MOST_TASKS = 1_000_000
-"""More tasks than any cluster has: what an absurd or infinite wish becomes where no bound stops it."""
+"""More tasks than any cluster has: what an absurd or infinite suggestion becomes where no bound stops it."""
 
 
 def round_up(count: float) -> int:
@@ -30,16 +30,16 @@ def fit_tasks(limits: Limits, operator: str, wanted: float) -> int:
     return bounds.clip(steps * quantum)
 
 
-def fit_wishes(limits: Limits, wanted: Mapping[str, float]) -> dict[str, int]:
-    """Return the tasks that come closest to these wishes.
+def fit_suggestions(limits: Limits, wanted: Mapping[str, float]) -> dict[str, int]:
+    """Return the tasks that come closest to these suggestions.
 
-    When the job may not have so many slots, every operator gets the largest common share of its wish that
+    When the job may not have so many slots, every operator gets the largest common share of its suggestion that
     fits: cutting all by the same ratio keeps them in balance. Too few slots are filled up the same way.
     """
-    wishes = {name: max(wish, limits.operators[name].min) for name, wish in wanted.items()}
+    suggestions = {name: max(suggestion, limits.operators[name].min) for name, suggestion in wanted.items()}
 
     def tasks_at(share: float) -> dict[str, int]:
-        return {name: fit_tasks(limits, name, wish * share) for name, wish in wishes.items()}
+        return {name: fit_tasks(limits, name, suggestion * share) for name, suggestion in suggestions.items()}
 
     tasks = tasks_at(1.0)
     slots = sum(tasks.values())
@@ -58,7 +58,7 @@ def fit_wishes(limits: Limits, wanted: Mapping[str, float]) -> dict[str, int]:
 
 def clip(target: Allocation, limits: Limits) -> tuple[Allocation, str]:
     """Return the nearest allocation that the limits allow, and why it is another ("" when it is not)."""
-    tasks = fit_wishes(limits, target.tasks)
+    tasks = fit_suggestions(limits, target.tasks)
     cut = [f"{name} {count} -> {tasks[name]}" for name, count in target.tasks.items() if tasks[name] != count]
     if not cut:
         return target, ""

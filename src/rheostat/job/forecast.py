@@ -13,7 +13,7 @@ LAST_VALUE = "last value"
 
 @dataclass(frozen=True, slots=True)
 class Foresight:
-    """Whether and how far the loop looks ahead. It does so only where a promise or a policy needs it."""
+    """Whether and how far the loop looks ahead. It does so only where an objective or a policy needs it."""
 
     horizon_s: float = 600.0
     """How far ahead, in seconds."""

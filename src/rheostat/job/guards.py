@@ -78,7 +78,7 @@ class Guards:
     shrink_while_recovering: bool = False
     """Whether the job may shrink before the backlog of a failure, a change or a peak is worked off."""
     shrink_over_slo: bool = True
-    """Whether the job may shrink while its latency or lag breaks the promise; `autoscale` turns it off."""
+    """Whether the job may shrink while its latency or lag breaks the objective; `autoscale` turns it off."""
     recovery_floor: bool = True
     """Whether a promised recovery time raises the smallest size before a policy decides."""
     shadow: bool = False

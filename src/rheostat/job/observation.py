@@ -61,7 +61,7 @@ class OperatorReading:
     """Share of its run time that went into garbage collection."""
 
     @property
-    def ability_per_s(self) -> float | None:
+    def capacity_per_s(self) -> float | None:
         """Records/s of the whole operator at its present tasks (the papers' PA)."""
         return None if self.true_rate_per_s is None else self.true_rate_per_s * self.tasks
 
@@ -127,7 +127,7 @@ class Observation:
     uptime_s: float = 0.0
     downtime_s: float | None = None
     """Seconds without output in the last change or failure, as far as the engine saw it."""
-    hindrances: tuple[str, ...] = ()
+    bottlenecks: tuple[str, ...] = ()
     """What slows the job down and is not a matter of size: named, and no reason to grow."""
     batch_time: BatchTime | None = None
     """Where the job works in micro-batches that differ enough to tell."""

@@ -16,7 +16,7 @@ from rheostat.job.graph import JobSpec
 from rheostat.job.guards import Guards
 from rheostat.job.observation import Observation
 from rheostat.job.plan import Estimate, Plan
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class Run:
     version: str
     seed: int
     spec: JobSpec
-    slo: Slo
+    slo: SLO
     guards: Guards
     policy: str
     options: Mapping[str, Any] = field(default_factory=FrozenMap)
     settings: Mapping[str, Any] = field(default_factory=FrozenMap)
-    """Where the job came from (engine, load, interval): for people, for reports, for the clairvoyant."""
+    """Where the job came from (engine, load, interval): for people, for reports, for the oracle."""
     foresight: Foresight | None = None
     """How the load is forecast; None where nothing needs that."""
 

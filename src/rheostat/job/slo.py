@@ -1,4 +1,4 @@
-"""What the user promises (Slo), and what follows from it for one job (Limits)."""
+"""The user's objectives (SLO), and what follows from it for one job (Limits)."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ class Budget:
 
 
 DAY_S = 86_400.0
-"""A promise beyond this is no promise of a streaming job, but one in milliseconds."""
+"""An objective beyond this is no objective of a streaming job, but one in milliseconds."""
 MOST_HEADROOM = 10.0
 """Beyond ten times the demand it is a percentage."""
 
 
 @dataclass(frozen=True, slots=True)
-class Slo:
-    """What the user promises. Everything left out is not promised and never acted upon."""
+class SLO:
+    """The user's objectives. One that is left out is never acted upon."""
 
     max_latency_s: float | None = None
     """Largest end-to-end latency, in seconds."""
@@ -86,7 +86,7 @@ class Slo:
     recovery_quantile: float | None = None
     """Share of failures for which that is promised; left out, 0.9."""
     headroom: float | None = None
-    """Spare ability as a share of the demand (0.2 = 20 %); replaces a policy's own factor."""
+    """Spare capacity as a share of the demand (0.2 = 20 %); replaces a policy's own factor."""
     budget: Budget | None = None
     """The most that the job may use."""
     job: Bounds = Bounds()
@@ -127,5 +127,5 @@ class Limits:
         put(self, operators=FrozenMap(self.operators), quantum=FrozenMap(self.quantum))
 
 
-DEFAULT_SLO = Slo(max_latency_s=10.0, headroom=0.2)
+DEFAULT_SLO = SLO(max_latency_s=10.0, headroom=0.2)
 """What is promised where nothing is said about it at all."""

@@ -102,9 +102,9 @@ class Broker:
         from confluent_kafka.cimpl import NewTopic
 
         check_number("partitions", partitions, least=1)
-        wish = NewTopic(topic, partitions, 1, config=dict(settings or {}))
+        suggestion = NewTopic(topic, partitions, 1, config=dict(settings or {}))
         try:
-            client.create_topics([wish], operation_timeout=READY_WITHIN_S)[topic].result()
+            client.create_topics([suggestion], operation_timeout=READY_WITHIN_S)[topic].result()
         except KafkaException as error:
             said = kafka_client.reason(error)
             raise EngineError(f"topic {topic!r} with {partitions} partitions is refused: {said}") from error
@@ -192,7 +192,7 @@ def _free_ports(number: int) -> list[int]:
 
 def _check_free(port: int) -> None:
     with socket.socket() as trial:
-        # As Kafka does: connections that a dead broker left behind are no hindrance.
+        # As Kafka does: connections that a dead broker left behind are no bottleneck.
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             trial.bind((LOCALHOST, port))

@@ -73,7 +73,7 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Suggestion:
     """What the child is asked for."""
 
     bootstrap: str
@@ -100,13 +100,13 @@ def start_load(
     """
     check_number("first_s", first_s)
     check_number("last_s", last_s, least=first_s)
-    return KafkaLoad(Wish(bootstrap, topic, schedule, start_s, first_s, last_s))
+    return KafkaLoad(Suggestion(bootstrap, topic, schedule, start_s, first_s, last_s))
 
 
 class KafkaLoad:
     """A load that runs; see `start_load`."""
 
-    def __init__(self, wish: Wish) -> None:
+    def __init__(self, suggestion: Suggestion) -> None:
         # Not `multiprocessing`: that would import the caller's main module once more.
         self._child = subprocess.Popen(
             [sys.executable, "-m", "rheostat.kafka.load"],
@@ -120,9 +120,9 @@ class KafkaLoad:
         self._reader = threading.Thread(target=self._read, name="rheostat-kafka-load", daemon=True)
         self._reader.start()
         try:
-            self._say(pickle.dumps(wish))
+            self._say(pickle.dumps(suggestion))
             if not self._ready.wait(READY_WITHIN_S):
-                raise EngineError(f"the load into {wish.topic!r} was not ready within {READY_WITHIN_S:.0f} s")
+                raise EngineError(f"the load into {suggestion.topic!r} was not ready within {READY_WITHIN_S:.0f} s")
             _ = self.sent
         except BaseException:
             self.close()
@@ -202,24 +202,24 @@ def replaces_time(kind: int) -> bool:
 class _Player:
     """The child's side: sends what is due and tells what it did."""
 
-    def __init__(self, wish: Wish, tell: IO[str]) -> None:
-        self._wish = wish
+    def __init__(self, suggestion: Suggestion, tell: IO[str]) -> None:
+        self._suggestion = suggestion
         self._tell = tell
-        self._partitions = kafka_client.partitions(wish.bootstrap, wish.topic)
-        self._producer = kafka_client.producer(wish.bootstrap, SETTINGS)
-        start_s = time.time() - wish.first_s if wish.start_s is None else wish.start_s
+        self._partitions = kafka_client.partitions(suggestion.bootstrap, suggestion.topic)
+        self._producer = kafka_client.producer(suggestion.bootstrap, SETTINGS)
+        start_s = time.time() - suggestion.first_s if suggestion.start_s is None else suggestion.start_s
         # In whole milliseconds, as time stamps are: so none of them is outside of its second.
         self._start_us = round(start_s * 1000) * 1000
-        self._sent = Sent(self._start_us / 1_000_000, wish.schedule.due(wish.first_s))
+        self._sent = Sent(self._start_us / 1_000_000, suggestion.schedule.due(suggestion.first_s))
         self._count = self._delivered = self._worst_late_us = self._worst_delivery_us = 0
         self._failure = ""
         self._stopped = False
 
     def play(self) -> None:
         """Send until the last second is over or somebody says stop, and wait for what is under way."""
-        schedule, told_s = self._wish.schedule, 0.0
-        second, nth = self._wish.first_s, 0
-        while not self._stopped and second != self._wish.last_s:
+        schedule, told_s = self._suggestion.schedule, 0.0
+        second, nth = self._suggestion.first_s, 0
+        while not self._stopped and second != self._suggestion.last_s:
             gone_us = time.time_ns() // 1000 - self._start_us - second * 1_000_000
             # Never back, whatever the clock does.
             upto = max(nth, due_by(schedule.due(second + 1) - schedule.due(second), gone_us))
@@ -242,7 +242,7 @@ class _Player:
         while not self._stopped:
             try:
                 self._producer.produce(
-                    self._wish.topic,
+                    self._suggestion.topic,
                     str(number).encode(),
                     partition=number % self._partitions,
                     timestamp=due_us // 1000,
@@ -258,10 +258,10 @@ class _Player:
 
     def _on_delivery(self, due_us: int, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            self._failure = f"Kafka refused a record of topic {self._wish.topic!r}: {error.str()}"
+            self._failure = f"Kafka refused a record of topic {self._suggestion.topic!r}: {error.str()}"
         elif replaces_time(message.timestamp()[0]):
             self._failure = (
-                f"topic {self._wish.topic!r} replaces the time at which a record was due by its own: create it with "
+                f"topic {self._suggestion.topic!r} replaces the due times of records by its own: create it with "
                 "message.timestamp.type=CreateTime"
             )
         self._delivered += 1
@@ -303,9 +303,9 @@ def due_by(count: int, gone_us: int) -> int:
 
 def main() -> None:
     """Play what standard input asks for; end with the process that holds its other end."""
-    wish: Wish = pickle.load(sys.stdin.buffer)
+    suggestion: Suggestion = pickle.load(sys.stdin.buffer)
     try:
-        _Player(wish, sys.stdout).play()
+        _Player(suggestion, sys.stdout).play()
     except RheostatError as error:
         print(json.dumps({"error": str(error)}), flush=True)
         sys.exit(error.exit_code)

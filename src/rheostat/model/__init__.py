@@ -2,7 +2,7 @@
 
 | file | what |
 |---|---|
-| `ability.py`, `registry.py` | samples and curves over tasks; models by name |
+| `capacity.py`, `registry.py` | samples and curves over tasks; models by name |
 | `linear.py`, `gp.py`, `loglog.py` | DS2's line, ContTune's Gaussian process, ours |
 | `history.py`, `experience.py` | what operators, and whole allocations, were seen to do: folds |
 | `joint.py` | a Gaussian process over whole allocations |

@@ -2,7 +2,7 @@
 
 The paper takes D for a constant that is known before. It decides how large a job must be (CALIBRATION.md: 90 or 130 s
 is a saving of 49 or 23 %), so here it is learned from every restart that was seen. Around a line in the state's size,
-where the restarts show one, downtimes scatter; a promise takes an upper quantile, wide while little was seen.
+where the restarts show one, downtimes scatter; an objective takes an upper quantile, wide while little was seen.
 """
 
 from __future__ import annotations

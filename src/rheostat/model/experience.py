@@ -15,7 +15,7 @@ from rheostat.job.decision import Decision, Measurement
 from rheostat.job.frozen import FrozenMap, put
 from rheostat.job.observation import Observation
 from rheostat.job.record import Record, Run
-from rheostat.model.ability import Floats
+from rheostat.model.capacity import Floats
 from rheostat.model.history import History, teaches
 from rheostat.model.history import fold as fold_history
 
@@ -70,7 +70,7 @@ class Experience:
 
     seen: tuple[Seen, ...] = ()
     bases: tuple[Base, ...] = ()
-    abilities: History = field(default_factory=History)
+    capacities: History = field(default_factory=History)
     untested: str = ""
     """Why the last trial could not be run; nothing is tried again then."""
 
@@ -107,10 +107,10 @@ def fold(known: Experience, record: Record) -> Experience:
             return Experience(
                 tuple(s for s in known.seen if set(s.tasks) == names),
                 tuple(b for b in known.bases if set(b.tasks) == names),
-                fold_history(known.abilities, record),
+                fold_history(known.capacities, record),
             )
         case Observation() if teaches(record):
-            return _added(replace(known, abilities=fold_history(known.abilities, record)), record)
+            return _added(replace(known, capacities=fold_history(known.capacities, record)), record)
         case Measurement() if record.observation is None or record.problem is not None:
             return replace(known, untested=record.problem or "it gave no measurement")
         case Measurement():

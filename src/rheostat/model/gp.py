@@ -1,12 +1,12 @@
-"""ContTune's Gaussian process, as published: zero mean, RBF kernel, over (tasks, ability).
+"""ContTune's Gaussian process, as published: zero mean, RBF kernel, over (tasks, capacity).
 
 Lian et al., VLDB 2023, Eq 3. Its published code averages repeated observations of one size ("mean reversion"), knows no
 noise, and learns length scale and signal deviation by maximum likelihood within bounds.
 
 | paper | here |
 |---|---|
-| K, k, y | `kernel` with unit variance; abilities divided by the largest of them |
-| σ_f | the most likely one for a length scale, sqrt(yᵀK⁻¹y / n), but at most the largest ability |
+| K, k, y | `kernel` with unit variance; capacities divided by the largest of them |
+| σ_f | the most likely one for a length scale, sqrt(yᵀK⁻¹y / n), but at most the largest capacity |
 | length scale | the most likely one of `LENGTHS`; one sample says nothing about it, then `LENGTH_0` |
 
 Ours: the bounds. The code's own let the length scale collapse to 0 and the matrix become singular on ordinary
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rheostat.model.ability import AbilityCurve, Floats, Sample, columns, distances
+from rheostat.model.capacity import CapacityCurve, Floats, Sample, columns, distances
 
 LENGTH_0 = 4.37
 """Tasks; where the published code starts."""
@@ -36,19 +36,19 @@ class GaussianProcess:
 
     sizes: Floats
     weights: Floats
-    """K⁻¹y, in units of the largest ability."""
+    """K⁻¹y, in units of the largest capacity."""
     inverse: Floats
     length: float
     signal: float
-    """The signal deviation, in units of the largest ability."""
+    """The signal deviation, in units of the largest capacity."""
     unit_per_s: float
 
     @staticmethod
     def fit(samples: Sequence[Sample]) -> GaussianProcess:
         """Average repeated observations, then take the most likely length scale and variance."""
-        tasks, ability, _ = columns(samples)
+        tasks, capacity, _ = columns(samples)
         sizes, where = np.unique(tasks, return_inverse=True)
-        mean = np.bincount(where, ability) / np.bincount(where)
+        mean = np.bincount(where, capacity) / np.bincount(where)
         unit = float(mean.max())
         y, n = mean / unit, len(mean)
         kernels = kernel(sizes, sizes, LENGTHS[:, None, None]) + JITTER * np.eye(n)
@@ -60,12 +60,12 @@ class GaussianProcess:
         inverse = np.linalg.inv(kernels[best])
         return GaussianProcess(sizes, solved[best], inverse, float(LENGTHS[best]), float(variance[best] ** 0.5), unit)
 
-    def curve(self, most: int) -> AbilityCurve:
+    def curve(self, most: int) -> CapacityCurve:
         """Return mean and standard deviation of Eq 3."""
         k = kernel(np.arange(1.0, most + 1.0), self.sizes, self.length)
         spread = np.maximum(1.0 - ((k @ self.inverse) * k).sum(axis=1), 0.0)
         sd = self.signal * np.sqrt(spread) * self.unit_per_s
-        return AbilityCurve(k @ self.weights * self.unit_per_s, sd, distances(self.sizes, most))
+        return CapacityCurve(k @ self.weights * self.unit_per_s, sd, distances(self.sizes, most))
 
 
 def kernel(a: Floats, b: Floats, length: Floats | float) -> Floats:

@@ -9,7 +9,7 @@ from rheostat.job.frozen import FrozenMap, put
 from rheostat.job.observation import Change, Observation, Status
 from rheostat.job.plan import Estimate
 from rheostat.job.record import Record, Run
-from rheostat.model.ability import Sample
+from rheostat.model.capacity import Sample
 
 KEPT_PER_SIZE = 5
 """Newest observations of one size that are kept; ContTune's published example averages five."""
@@ -53,7 +53,7 @@ def fold(history: History, record: Record) -> History:
 
 
 def teaches(window: Observation) -> bool:
-    """Whether abilities may be learned from a window: not from one with a problem, a failure or a change in it."""
+    """Whether capacities may be learned from a window: not from one with a problem, a failure or a change in it."""
     return (
         window.usable
         and window.running is not None

@@ -1,4 +1,4 @@
-"""A Gaussian process over a whole allocation, and the expected improvement that it promises.
+"""A Gaussian process over a whole allocation, and its expected improvement.
 
 Zhang, Zheng, Zheng, Zhu, Li, Guo: "Bayesian-Driven Automated Scaling in Stream Computing With Multiple QoS Targets"
 (AuTraScale+), TPDS 2024, Eq 5 and 6.
@@ -25,7 +25,7 @@ from typing import Protocol
 import numpy as np
 
 from rheostat.errors import InvalidValue
-from rheostat.model.ability import Floats
+from rheostat.model.capacity import Floats
 
 LENGTHS = 2.0 ** np.arange(-1.0, 2.6, 0.7)
 """In log tasks: from less than a doubling to beyond every size."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rheostat.model.ability import AbilityCurve, Floats, Sample, columns, distances
+from rheostat.model.capacity import CapacityCurve, Floats, Sample, columns, distances
 
 
 @dataclass(frozen=True)
 class Linear:
-    """ability(p) = rate x p, with the rate per task of the newest sample; it has no idea how sure that is."""
+    """capacity(p) = rate x p, with the rate per task of the newest sample; it has no idea how sure that is."""
 
     rate_per_s: float
     sizes: Floats
@@ -20,11 +20,11 @@ class Linear:
     @staticmethod
     def fit(samples: Sequence[Sample]) -> Linear:
         """Take the newest sample's rate per task."""
-        tasks, ability, age = columns(samples)
+        tasks, capacity, age = columns(samples)
         newest = int(np.argmin(age))
-        return Linear(float(ability[newest] / tasks[newest]), tasks)
+        return Linear(float(capacity[newest] / tasks[newest]), tasks)
 
-    def curve(self, most: int) -> AbilityCurve:
+    def curve(self, most: int) -> CapacityCurve:
         """Return rate x p."""
-        ability = self.rate_per_s * np.arange(1.0, most + 1.0)
-        return AbilityCurve(ability, np.zeros(most), distances(self.sizes, most))
+        capacity = self.rate_per_s * np.arange(1.0, most + 1.0)
+        return CapacityCurve(capacity, np.zeros(most), distances(self.sizes, most))

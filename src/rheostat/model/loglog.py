@@ -1,4 +1,4 @@
-"""Our ability model: log(rate per task) is nearly a straight line in log(tasks), with a little of everything else.
+"""Our capacity model: log(rate per task) is nearly a straight line in log(tasks), with a little of everything else.
 
     log rate_per_task(p) = b0 + b1 log p + g(log p) + roughness(p) + noise
 
@@ -12,7 +12,7 @@ samples still count: the most probable values of a few.
 - Drift: when the newest samples do not fit, the ones before may have been of another level. They then share an unknown
   shift of about 30 %: what they say about the level is weighted down to next to nothing, what they say about the shape
   stays. Where the change was is chosen like the rest, against the odds of no change at all.
-- The ability of the whole operator, p x rate, never falls with p in an answer: where tasks hurt, it stays level.
+- The capacity of the whole operator, p x rate, never falls with p in an answer: where tasks hurt, it stays level.
 
 The prior of the slope comes from the jobs of ContTune's paper (CALIBRATION.md); `rheostat bench models` judges the
 model on StreamBed's operators.
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rheostat.model.ability import AbilityCurve, Floats, Sample, columns, distances
+from rheostat.model.capacity import CapacityCurve, Floats, Sample, columns, distances
 
 SLOPE, SLOPE_SD = -0.1, 0.15
 LEVEL_SD = 10.0
@@ -112,8 +112,8 @@ class LogLog:
     @staticmethod
     def fit(samples: Sequence[Sample]) -> LogLog:
         """Choose shape and noise, and where the newest samples are odd look for a change."""
-        tasks, ability, age = columns(samples)
-        rate = np.log(ability / tasks)
+        tasks, capacity, age = columns(samples)
+        rate = np.log(capacity / tasks)
         centre = float(rate.mean())
         best = Candidate.of(tasks, rate - centre, age, SHAPES)
         if best.noise >= LOUD:
@@ -137,16 +137,16 @@ class LogLog:
         seen += ROUGH_SD**2 * (tasks[:, None] == self.best.sizes[None, :])
         return self.centre + SLOPE * x + seen @ self.best.weights, seen
 
-    def curve(self, most: int) -> AbilityCurve:
-        """Return the median ability, its standard deviation, and never less for more tasks."""
+    def curve(self, most: int) -> CapacityCurve:
+        """Return the median capacity, its standard deviation, and never less for more tasks."""
         tasks = np.arange(1.0, most + 1.0)
         log_rate, seen = self.log_rate(tasks)
         prior = LEVEL_SD**2 + (SLOPE_SD * np.log(tasks)) ** 2 + self.best.shape.sd**2 + ROUGH_SD**2
         known = (np.linalg.solve(self.best.covariance, seen.T) * seen.T).sum(axis=0)
         # The clip keeps absurd rates finite.
-        ability = np.maximum.accumulate(tasks * np.exp(np.clip(log_rate, -690.0, 690.0)))
-        sd = ability * np.sqrt(np.expm1(np.clip(prior - known, 0.0, 10.0)))
-        return AbilityCurve(ability, sd, distances(self.best.sizes, most))
+        capacity = np.maximum.accumulate(tasks * np.exp(np.clip(log_rate, -690.0, 690.0)))
+        sd = capacity * np.sqrt(np.expm1(np.clip(prior - known, 0.0, 10.0)))
+        return CapacityCurve(capacity, sd, distances(self.best.sizes, most))
 
 
 def _prior(a: Floats, b: Floats, shape: Shape) -> Floats:

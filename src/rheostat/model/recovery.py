@@ -1,4 +1,4 @@
-"""Recovery time: how long a job needs after a failure until it has caught up again, and what ability that takes.
+"""Recovery time: how long a job needs after a failure until it has caught up again, and what capacity that takes.
 
 Geldenhuys, Scheinert, Kao, Thamsen: "Phoebe: QoS-aware distributed stream processing through anticipating dynamic
 workloads", ICWS 2022, section III-B.
@@ -9,13 +9,13 @@ workloads", ICWS 2022, section III-B.
 | t_0, the failure | second 0 of a `Course` |
 | I, seconds since the last checkpoint | `checkpoint_interval_s`: the failure comes just before the next checkpoint |
 | D, downtime | `downtime_s`: from the failure until records are processed again |
-| T_max | `ability_per_s` |
+| T_max | `capacity_per_s` |
 | c(n), C, R = D + C | `catch_up_steps_s`, their sum, `recovery_time_s` |
 
 The paper adds up c(n) until a step is shorter than a second. Its sum has a limit, and the limit needs no steps: with
 t_n = D + c(0) + ... + c(n-1) the definition says T_max (t_n+1 - D) = records that came from -I to t_n. So R is the
-first moment at which what came equals what could be processed. Where the load stays at or above the ability that moment
-never comes, and R is infinite. `needed_ability_per_s` turns the same equation around.
+first moment at which what came equals what could be processed. Where the load stays at or above the capacity that
+moment never comes, and R is infinite. `needed_capacity_per_s` turns the same equation around.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Course:
 
 
 def recovery_time_s(
-    ability_per_s: float,
+    capacity_per_s: float,
     course: Course,
     checkpoint_interval_s: float,
     downtime_s: float,
@@ -98,13 +98,13 @@ def recovery_time_s(
     `waiting` are records that wait already when it fails: a failure during recovery.
     """
     _check(checkpoint_interval_s, downtime_s, waiting)
-    check_number("ability_per_s", ability_per_s)
+    check_number("capacity_per_s", capacity_per_s)
     if math.isinf(downtime_s):
         return math.inf
     # What is left to do at a moment; a straight line between two moments of the course.
     moments = np.concatenate([[downtime_s], course.at_s[course.at_s > downtime_s]])
     lost = waiting - float(course.came_until(-checkpoint_interval_s))
-    left = lost + course.came_until(moments) - ability_per_s * (moments - downtime_s)
+    left = lost + course.came_until(moments) - capacity_per_s * (moments - downtime_s)
     done = np.flatnonzero(left <= SLACK * max(lost, 1.0))
     if done.size:
         k = int(done[0])
@@ -112,13 +112,13 @@ def recovery_time_s(
             return float(downtime_s)
         span, fell = moments[k] - moments[k - 1], left[k - 1] - left[k]
         return float(min(moments[k - 1] + span * left[k - 1] / fell, moments[k]))
-    spare = ability_per_s - course.after_per_s
-    # Plain floats: an ability of next to nothing takes infinitely long, without a warning.
-    return float(moments[-1]) + float(left[-1]) / spare if spare > SLACK * ability_per_s else math.inf
+    spare = capacity_per_s - course.after_per_s
+    # Plain floats: a capacity of next to nothing takes infinitely long, without a warning.
+    return float(moments[-1]) + float(left[-1]) / spare if spare > SLACK * capacity_per_s else math.inf
 
 
 def catch_up_steps_s(
-    ability_per_s: float,
+    capacity_per_s: float,
     course: Course,
     checkpoint_interval_s: float,
     downtime_s: float,
@@ -126,24 +126,24 @@ def catch_up_steps_s(
 ) -> list[float]:
     """Return the paper's c(0), c(1), ... down to the first that is shorter than a second."""
     _check(checkpoint_interval_s, downtime_s, 0.0)
-    check_number("ability_per_s", ability_per_s, least=5e-324)
+    check_number("capacity_per_s", capacity_per_s, least=5e-324)
     steps: list[float] = []
     start, end = -checkpoint_interval_s, downtime_s
     while len(steps) < most and not (steps and steps[-1] < CLOSE_S):
         records = float(course.came_until(end) - course.came_until(start))
-        steps.append(records / ability_per_s)
+        steps.append(records / capacity_per_s)
         start, end = end, end + steps[-1]
     return steps
 
 
-def needed_ability_per_s(
+def needed_capacity_per_s(
     max_recovery_s: float,
     course: Course,
     checkpoint_interval_s: float,
     downtime_s: float,
     waiting: float = 0.0,
 ) -> float:
-    """Return the smallest ability with which a job recovers in time; infinite where no ability can.
+    """Return the smallest capacity with which a job recovers in time; infinite where no capacity can.
 
     It must have caught up at some moment of the time it has, so it is the least of what each moment would take; between
     two moments of the course that rises or falls all the way, so only the moments themselves matter.
@@ -163,16 +163,16 @@ def needed_ability_per_s(
 
 def implied_downtime_s(
     recovery_s: float,
-    ability_per_s: float,
+    capacity_per_s: float,
     course: Course,
     checkpoint_interval_s: float,
     waiting: float = 0.0,
 ) -> float:
     """Return the downtime that explains a measured recovery, given the load that really came: the model, corrected."""
     _check(checkpoint_interval_s, recovery_s, waiting)
-    check_number("ability_per_s", ability_per_s, least=5e-324)
+    check_number("capacity_per_s", capacity_per_s, least=5e-324)
     records = waiting + float(course.came_until(recovery_s) - course.came_until(-checkpoint_interval_s))
-    return min(max(recovery_s - records / ability_per_s, 0.0), recovery_s)
+    return min(max(recovery_s - records / capacity_per_s, 0.0), recovery_s)
 
 
 def _check(checkpoint_interval_s: float, downtime_s: float, waiting: float) -> None:

@@ -16,7 +16,7 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.graph import JobSpec
 from rheostat.job.plan import Estimate
 from rheostat.planner.capacity_estimator import Phases, Search, dichotomic, estimate
-from rheostat.planner.configuration_optimizer import Ability, abilities, bids2, readings
+from rheostat.planner.configuration_optimizer import Capacity, bids2, capacities, readings
 from rheostat.planner.failures import kept
 from rheostat.planner.resource_explorer import HELPER, Ask, Stop, Strategy
 from rheostat.planner.rig import Feed
@@ -67,15 +67,15 @@ class OnTestbed:
             return self._estimate(single, None, why)
         if ask.slots == single.slots:
             return self._estimate(single, None, ask.why)
-        split = bids2(self.abilities(known), ask.slots)
+        split = bids2(self.capacities(known), ask.slots)
         return self._estimate(Allocation(dict(split.tasks), ask.memory_mb), split.rate_per_s, ask.why)
 
     def single(self, memory_mb: int | None) -> Allocation:
         """Return the smallest allocation."""
-        found = abilities(self.spec, {}, {})
+        found = capacities(self.spec, {}, {})
         return Allocation({a.name: a.least for a in found}, memory_mb)
 
-    def abilities(self, known: Sequence[Estimate]) -> Sequence[Ability]:
+    def capacities(self, known: Sequence[Estimate]) -> Sequence[Capacity]:
         """Return what the optimizer splits by."""
         usable = [e for e in known if readings(e)[0]]
         if self.learned and len({e.slots for e in usable}) > 1:
@@ -84,10 +84,10 @@ class OnTestbed:
 
             return curves(Scaling.fit(kept(usable)), self.spec)
         if not usable:
-            return abilities(
+            return capacities(
                 self.spec, dict.fromkeys(self.spec.tunable_names, 1.0), dict.fromkeys(self.spec.tunable_names, 1.0)
             )
-        return abilities(self.spec, *readings(min(usable, key=lambda e: e.slots)))
+        return capacities(self.spec, *readings(min(usable, key=lambda e: e.slots)))
 
     def _estimate(self, allocation: Allocation, expected: float | None, why: str) -> Estimate:
         expected = expected if expected is None or math.isfinite(expected) else None

@@ -4,7 +4,7 @@ Rosinosky, Schmitz, Rivière: "StreamBed: capacity planning for stream processin
 
 | paper | here |
 |---|---|
-| o^i / r^i, the source rate that one task carries | `Ability.source_per_s` |
+| o^i / r^i, the source rate that one task carries | `Capacity.source_per_s` |
 | π^i | `Split.tasks` |
 | λ_src (Eq 1) | `Split.rate_per_s` |
 | 𝒫 (Eq 4) | `slots` |
@@ -32,7 +32,7 @@ NEAR = 1.002
 
 
 @dataclass(frozen=True, slots=True)
-class Ability:
+class Capacity:
     """One operator: p tasks carry source_per_s * p ** exponent records/s of the sources."""
 
     name: str
@@ -74,58 +74,58 @@ class Split:
     rate_per_s: float
 
 
-def bids2(abilities: Sequence[Ability], slots: int) -> Split:
+def bids2(capacities: Sequence[Capacity], slots: int) -> Split:
     """Return the best split of exactly so many slots (or, in steps of more than one, of as many as can be had)."""
-    if not abilities:
+    if not capacities:
         raise InvalidValue("there is no operator to give slots to")
-    fewest = sum(a.least for a in abilities)
+    fewest = sum(a.least for a in capacities)
     if slots < fewest:
-        raise InvalidValue(f"{slots} slots are too few: {len(abilities)} operators need at least {fewest}")
-    if all(a.quantum == 1 for a in abilities) and slots > (room := sum(a.most for a in abilities)):
+        raise InvalidValue(f"{slots} slots are too few: {len(capacities)} operators need at least {fewest}")
+    if all(a.quantum == 1 for a in capacities) and slots > (room := sum(a.most for a in capacities)):
         raise InvalidValue(f"{slots} slots cannot all be used: the operators take at most {room}")
-    tasks = _carrying(abilities, slots)
+    tasks = _carrying(capacities, slots)
     free = slots - sum(tasks)
-    carried = [a.carries_per_s(p) for a, p in zip(abilities, tasks, strict=True)]
+    carried = [a.carries_per_s(p) for a, p in zip(capacities, tasks, strict=True)]
     while free > 0:
-        open_ = [k for k, a in enumerate(abilities) if tasks[k] + a.quantum <= a.most and a.quantum <= free]
+        open_ = [k for k, a in enumerate(capacities) if tasks[k] + a.quantum <= a.most and a.quantum <= free]
         if not open_:
             break
         k = min(open_, key=carried.__getitem__)
-        tasks[k] += abilities[k].quantum
-        free -= abilities[k].quantum
-        carried[k] = abilities[k].carries_per_s(tasks[k])
-    return Split({a.name: p for a, p in zip(abilities, tasks, strict=True)}, min(carried))
+        tasks[k] += capacities[k].quantum
+        free -= capacities[k].quantum
+        carried[k] = capacities[k].carries_per_s(tasks[k])
+    return Split({a.name: p for a, p in zip(capacities, tasks, strict=True)}, min(carried))
 
 
-def _carrying(abilities: Sequence[Ability], slots: int) -> list[int]:
+def _carrying(capacities: Sequence[Capacity], slots: int) -> list[int]:
     """Return the fewest tasks that carry a rate a little below the best one."""
-    within = min(a.carries_per_s(a.most) for a in abilities)
-    top = min(within, min(a.carries_per_s(slots) for a in abilities))
-    low = min(a.carries_per_s(a.least) for a in abilities)
+    within = min(a.carries_per_s(a.most) for a in capacities)
+    top = min(within, min(a.carries_per_s(slots) for a in capacities))
+    low = min(a.carries_per_s(a.least) for a in capacities)
     if math.isinf(top):
-        return [a.least for a in abilities]
+        return [a.least for a in capacities]
     # A straight line's start: rounding up costs at most one step each.
-    spare = slots - sum(a.quantum for a in abilities)
-    if spare > 0 and all(a.exponent == 1.0 for a in abilities):
-        low = max(low, min(top, spare / sum(1.0 / a.source_per_s for a in abilities)))
-        if sum(a.needs(low) for a in abilities) <= slots:
-            return [a.needs(low) for a in abilities]
-        low = min(a.carries_per_s(a.least) for a in abilities)
+    spare = slots - sum(a.quantum for a in capacities)
+    if spare > 0 and all(a.exponent == 1.0 for a in capacities):
+        low = max(low, min(top, spare / sum(1.0 / a.source_per_s for a in capacities)))
+        if sum(a.needs(low) for a in capacities) <= slots:
+            return [a.needs(low) for a in capacities]
+        low = min(a.carries_per_s(a.least) for a in capacities)
     while top > low * NEAR:
         middle = math.sqrt(low * top)
-        if sum(a.needs(middle) for a in abilities) <= slots:
+        if sum(a.needs(middle) for a in capacities) <= slots:
             low = middle
         else:
             top = middle
-    return [a.needs(low) for a in abilities]
+    return [a.needs(low) for a in capacities]
 
 
-def slots_for(abilities: Sequence[Ability], rate_per_s: float) -> dict[str, int]:
+def slots_for(capacities: Sequence[Capacity], rate_per_s: float) -> dict[str, int]:
     """Return the fewest tasks that carry a rate (BIDS2 turned round, which is DS2)."""
-    return {a.name: min(a.needs(rate_per_s), a.most) for a in abilities}
+    return {a.name: min(a.needs(rate_per_s), a.most) for a in capacities}
 
 
-def abilities(spec: JobSpec, rates_per_s: Mapping[str, float], ratios: Mapping[str, float]) -> tuple[Ability, ...]:
+def capacities(spec: JobSpec, rates_per_s: Mapping[str, float], ratios: Mapping[str, float]) -> tuple[Capacity, ...]:
     """Return what the optimizer needs, from the true rate of one task (o^i) and its input's share (r^i)."""
     found = []
     for tunable in spec.tunable:
@@ -133,7 +133,7 @@ def abilities(spec: JobSpec, rates_per_s: Mapping[str, float], ratios: Mapping[s
         rate, ratio = rates_per_s.get(name, math.inf), ratios.get(name, 0.0)
         most = MANY if bounds.max is None else bounds.max // tunable.quantum * tunable.quantum
         least = -(-bounds.min // tunable.quantum) * tunable.quantum
-        found.append(Ability(name, rate / ratio if ratio > 0 else math.inf, 1.0, least, most, tunable.quantum))
+        found.append(Capacity(name, rate / ratio if ratio > 0 else math.inf, 1.0, least, most, tunable.quantum))
     return tuple(found)
 
 

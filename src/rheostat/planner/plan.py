@@ -13,7 +13,7 @@ from rheostat.job.decision import Interval
 from rheostat.job.frozen import check_number
 from rheostat.job.graph import JobSpec
 from rheostat.job.plan import Choice, Estimate, NextMeasurement, Plan
-from rheostat.planner.configuration_optimizer import MANY, Ability, abilities, bids2
+from rheostat.planner.configuration_optimizer import MANY, Capacity, bids2, capacities
 from rheostat.planner.failures import doubtful, kept
 from rheostat.planner.scaling import Floats, Scaling
 
@@ -36,11 +36,11 @@ class NotPlannable(RheostatError):  # noqa: N818
     """Nothing that was measured allows a plan."""
 
 
-def curves(scaling: Scaling, spec: JobSpec, bounded: bool = True) -> tuple[Ability, ...]:
+def curves(scaling: Scaling, spec: JobSpec, bounded: bool = True) -> tuple[Capacity, ...]:
     """Return every operator's likeliest curve, within the job's bounds or without upper ones."""
     levels, exponents = scaling.levels(), scaling.exponents()
     return tuple(
-        Ability(
+        Capacity(
             a.name,
             levels.get(a.name, math.inf),
             exponents.get(a.name, 1.0),
@@ -48,7 +48,7 @@ def curves(scaling: Scaling, spec: JobSpec, bounded: bool = True) -> tuple[Abili
             a.most if bounded else MANY // a.quantum * a.quantum,
             a.quantum,
         )
-        for a in abilities(spec, {}, {})
+        for a in capacities(spec, {}, {})
     )
 
 
@@ -93,7 +93,7 @@ def make_plan(
     if not good:
         raise NotPlannable(_nothing(estimates))
     scaling = Scaling.fit(good, seed)
-    least = sum(a.least for a in abilities(spec, {}, {}))
+    least = sum(a.least for a in capacities(spec, {}, {}))
     wanted = rate_per_s * (1 + headroom)
     crashed = crashes(estimates)
     measured = [m for m in memories_mb if m not in crashed] or [good[-1].memory_mb]
@@ -119,7 +119,7 @@ def make_plan(
     split = bids2(curves(scaling, spec, bounded=False), max(_whole(size, spec), least))
     warnings += [
         f"{a.name} has {split.tasks[a.name]} tasks in the plan and may have {a.most} as it is"
-        for a in abilities(spec, {}, {})
+        for a in capacities(spec, {}, {})
         if split.tasks[a.name] > a.most
     ]
     capacity = scaling.rate_per_s(sum(split.tasks.values()), chosen.memory_mb)

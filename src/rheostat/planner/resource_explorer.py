@@ -131,7 +131,7 @@ class Paper:
         rows = np.array([[slots, memory or 1] for slots, memory in budgets], dtype=float)
         mean, sd = JointGP.fit(seen, values).predict(rows)
         gain = expected_improvement(mean, sd, float(values.max()), 0.0)
-        # Of equal promises any one is as good; the generator is of this step only.
+        # Of equal objectives any one is as good; the generator is of this step only.
         rng = np.random.default_rng([self.seed, len(good)])
         top = np.flatnonzero(gain >= gain.max() * (1 - 1e-9))
         slots, memory = budgets[int(rng.choice(top))]
@@ -174,7 +174,7 @@ class Geometric:
             if memory != main and len(tried) < PER_MEMORY and not (len(tried) == 1 and tried[0].problem):
                 return Ask(self.space.most, memory, "what this memory profile changes")
         largest = [e for e in _of(done, self.space.most, main) if e.usable]
-        # Where there are fewer sizes than wished for, the largest is measured the more often.
+        # Where there are fewer sizes than suggested for, the largest is measured the more often.
         repeats = self.repeats + self.sizes - len(self.design())
         if (
             len(largest) <= repeats

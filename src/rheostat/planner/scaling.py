@@ -1,7 +1,7 @@
-"""Our model of capacity over (memory, slots): power-law abilities per operator, and what a job loses as a whole.
+"""Our model of capacity over (memory, slots): power-law capacities per operator, and what a job loses as a whole.
 
     log R = log η(Π) + g log2(M / M0) + log B(Π) + noise
-    B(Π)  = the most that Π slots carry when every operator's ability is a_i p^b_i (BIDS2)
+    B(Π)  = the most that Π slots carry when every operator's capacity is a_i p^b_i (BIDS2)
     η(Π)  = e0                                  "steady"
           = e0 (Π / Π0)^e1                      "power"
           = e0 / (1 + k (Π - Π_min))            "per slot"

@@ -4,7 +4,7 @@ Above its capacity c a job that heeds back pressure processes c, with noise; bel
 a few seconds at the target rate r is min(r, c e^(σ z)): a measurement of c where it lies below r, a lower bound where
 it does not (a Tobit likelihood). The posterior of (log c, log σ) on a grid tells when to stop: when the 90 % interval
 of c is within 3 %, or within 0.4 σ (at most 8 %) where noise makes that too dear. The rate that comes out is the
-ability over time, which is what a job with a backlog really sustains: the paper's 99 % rule asks that every window
+capacity over time, which is what a job with a backlog really sustains: the paper's 99 % rule asks that every window
 keeps up, and so ends the lower, the more noise there is.
 
 - The end of the warm-up is sampled, too, but counted with 5 % of doubt: far above its capacity a job may behave oddly.
@@ -80,7 +80,7 @@ class Belief:
         if full.any():
             sd = np.sqrt(NOISES[None, :] ** 2 + doubt**2)
             above = _log_upper((top - gap) / sd)
-            # Full samples in a row are one statement, said again: their ability hardly differs.
+            # Full samples in a row are one statement, said again: their capacity hardly differs.
             self.weight = self.weight + math.sqrt(float(full.sum())) * above
 
     def capacity(self) -> tuple[float, float, float]:

@@ -2,7 +2,7 @@
 
 | file or folder | what |
 |---|---|
-| `base.py`, `registry.py` | what every policy starts from; policies by name or file |
+| `registry.py` | policies by name or file |
 | `demand.py`, `tuning.py`, `catch_up.py`, `fit.py`, `explain.py` | blocks that several share |
 | `static.py`, `ds2.py`, `dhalion.py`, `hpa.py`, `drs.py`, `trigger_interval.py` | published policies, one file each |
 | `max_tasks.py`, `proportion.py`, `exponent.py` | AuTraScale+'s baselines |

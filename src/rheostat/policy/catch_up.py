@@ -4,7 +4,7 @@ AuTraScale+ (TPDS 2024), section IV-E and V-A. How the larger allocation is chos
 the paper's baselines Max, Proportion and Exponent have a rule each. A baseline is a policy of its own that does nothing
 else: the steady allocation is what it finds running.
 
-Ours: it returns as soon as the backlog is back at what the promise allows, and stays a while over time when it is not,
+Ours: it returns as soon as the backlog is back at what the objective allows, and stays a while over time when not,
 because to return with a rest of it only brings the same again; and a backlog that two restarts alone would cause is not
 worth them.
 """
@@ -16,17 +16,15 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Decision, Reason
+from rheostat.job.decision import Decision, Reason, changes, direction
 from rheostat.job.frozen import check_number
 from rheostat.job.record import Record
 from rheostat.model.experience import Experience, fold
-from rheostat.policy.base import BasePolicy
-from rheostat.policy.explain import changes, direction, rate, sustains
-from rheostat.policy.fit import fit_allocation
-from rheostat.ports import Situation
+from rheostat.policy.explain import rate, sustains
+from rheostat.ports import Policy, Situation
 
 LIMIT_S = 480.0
-"""T_limit where neither the policy nor the Slo says one: the middle of the paper's 6 to 10 minutes."""
+"""T_limit where neither the policy nor the SLO says one: the middle of the paper's 6 to 10 minutes."""
 OVERTIME = 1.5
 """After so many times the limit it returns, whatever is left."""
 GONE_S = 0.05
@@ -50,17 +48,17 @@ class Need:
 
 
 def limit_of(situation: At, own_s: float | None) -> float:
-    """Return T_limit: the policy's own, the Slo's time to recover, or the paper's."""
+    """Return T_limit: the policy's own, the SLO's time to recover, or the paper's."""
     return own_s or situation.slo.max_recovery_s or LIMIT_S
 
 
 def need_of(situation: At, own_s: float | None) -> Need | None:
-    """Return what must be worked off: event-time latency is above its promise, and the job is too slow by itself."""
-    window, promise_s = situation.window, situation.slo.max_latency_s
+    """Return what must be worked off: event-time latency is above its objective, and the job is too slow by itself."""
+    window, objective_s = situation.window, situation.slo.max_latency_s
     latency, backlog, load = window.latency, window.backlog, window.load_per_s
-    if promise_s is None or latency is None or not backlog or not load or latency.event_p50_s <= promise_s:
+    if objective_s is None or latency is None or not backlog or not load or latency.event_p50_s <= objective_s:
         return None
-    over = _excess(situation, situation.running.tasks, backlog, load, promise_s)
+    over = _excess(situation, situation.running.tasks, backlog, load, objective_s)
     restarts = 2.0 * load * (window.downtime_s or 0.0)
     limit_s = limit_of(situation, own_s)
     target = catch_up_per_s(load, over, limit_s)
@@ -69,12 +67,12 @@ def need_of(situation: At, own_s: float | None) -> Need | None:
     return Need(load, over, target, limit_s)
 
 
-def _excess(situation: At, steady: Mapping[str, int], backlog: float, load: float, promise_s: float) -> float:
+def _excess(situation: At, steady: Mapping[str, int], backlog: float, load: float, objective_s: float) -> float:
     """Return Eq 11 with the latency through the job in its steady state, where it was ever seen in it."""
     latency = situation.window.latency
     now_s = latency.p50_s if latency else 0.0
     known = [s.latency_s for s in situation.knowledge.at(load) if s.tasks == steady and s.latency_s]
-    return excess(backlog, load, promise_s, min(known[-1] if known else now_s, promise_s))
+    return excess(backlog, load, objective_s, min(known[-1] if known else now_s, objective_s))
 
 
 def boost(
@@ -98,13 +96,13 @@ def boost(
 
 def ride(situation: At, kept: Mapping[str, Any]) -> tuple[Decision, Mapping[str, Any] | None]:
     """Return the next step while a backlog is worked off, and what to keep: nothing once it has returned."""
-    window, steady = situation.window, fit_allocation(situation, kept["steady"])
+    window, steady = situation.window, situation.fit(kept["steady"])
     if steady == situation.running:
         if situation.changed_at_s == kept["changed_at_s"]:
             return Decision.hold(Reason.WAITING, "the larger allocation was not allowed; it is asked for again"), None
         return Decision.hold(Reason.STEADY, "the job is back at its steady allocation"), None
-    load, backlog, promise_s = window.load_per_s or 0.0, window.backlog or 0.0, situation.slo.max_latency_s or 0.0
-    left = _excess(situation, kept["steady"], backlog, load, promise_s)
+    load, backlog, objective_s = window.load_per_s or 0.0, window.backlog or 0.0, situation.slo.max_latency_s or 0.0
+    left = _excess(situation, kept["steady"], backlog, load, objective_s)
     since_s = window.at_s - kept["begun_s"]
     evidence = {"excess": left, "target_per_s": kept["target_per_s"]}
     gone = left <= GONE_S * load
@@ -124,14 +122,14 @@ def ride(situation: At, kept: Mapping[str, Any]) -> tuple[Decision, Mapping[str,
 
 
 @dataclass(frozen=True)
-class CatchUp(BasePolicy[Experience]):
+class CatchUp(Policy[Experience]):
     """A baseline of section V-A: subclass it and say what the larger allocation is."""
 
     rule: ClassVar[str] = ""
     """The rule in a few words."""
 
     limit_s: float | None = None
-    """T_limit, in seconds; left out, the Slo's max_recovery_s, else 480."""
+    """T_limit, in seconds; left out, the SLO's max_recovery_s, else 480."""
 
     def __post_init__(self) -> None:
         check_number(f"limit_s of policy {self.name!r}", self.limit_s, least=1e-3)
@@ -145,7 +143,7 @@ class CatchUp(BasePolicy[Experience]):
         return fold(knowledge, record)
 
     def decide(self, situation: At) -> Decision:
-        """Work off what waits beyond the promise, and return."""
+        """Work off what waits beyond the objective, and return."""
         kept = situation.memo.get("boost")
         if kept is not None:
             further = self.further(situation, kept)

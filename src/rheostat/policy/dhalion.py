@@ -23,20 +23,19 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rheostat.job.decision import Decision, Expectation, Reason
+from rheostat.job.decision import Decision, Expectation, Reason, changes, direction
 from rheostat.job.frozen import check_number
 from rheostat.job.observation import OperatorReading
-from rheostat.policy.base import BasePolicy
-from rheostat.policy.explain import changes, direction, rate, sustains
+from rheostat.policy.explain import rate, sustains
 from rheostat.policy.fit import fit_one
-from rheostat.ports import Situation
+from rheostat.ports import Policy, Situation
 
 CLEARLY = 0.1
 """Two loads that differ by less than this share are about the same."""
 
 
 @dataclass(frozen=True)
-class Dhalion(BasePolicy[None]):
+class Dhalion(Policy[None]):
     """Grows the root of back pressure; where there is none, shrinks the idlest operator."""
 
     name: ClassVar[str] = "dhalion"

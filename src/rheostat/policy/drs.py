@@ -22,16 +22,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from rheostat.job.decision import Decision, Reason
+from rheostat.job.decision import Decision, Reason, changes, direction
 from rheostat.job.fit import MOST_TASKS
 from rheostat.job.frozen import check_number
 from rheostat.model.experience import keeps_up
-from rheostat.policy.base import BasePolicy
 from rheostat.policy.demand import demand
-from rheostat.policy.explain import changes, direction, rate, sustains
-from rheostat.policy.fit import fit_allocation
+from rheostat.policy.explain import rate, sustains
 from rheostat.policy.tuning import moved
-from rheostat.ports import Situation
+from rheostat.ports import Policy, Situation
 
 TRIGGER = 0.05
 """Share by which a demand must move for the size to be looked at although the target is met."""
@@ -42,7 +40,7 @@ WIDE = 10_000
 
 
 @dataclass(frozen=True)
-class DRS(BasePolicy[None]):
+class DRS(Policy[None]):
     """Gives every operator the processors with which an open queueing network meets the latency target."""
 
     name: ClassVar[str] = "drs"
@@ -50,7 +48,7 @@ class DRS(BasePolicy[None]):
     rates: Literal["true", "observed"] = "true"
     """What a task serves: records per useful second, or the records that it was seen to process."""
     processing_s: float | None = None
-    """The largest latency through the job, in seconds; left out, the Slo's max_latency_s."""
+    """The largest latency through the job, in seconds; left out, the SLO's max_latency_s."""
 
     def __post_init__(self) -> None:
         check_number("processing_s of policy 'drs'", self.processing_s, least=1e-6)
@@ -72,10 +70,10 @@ class DRS(BasePolicy[None]):
         network = {n: (needed[n], mu) for n, mu in served.items() if mu and needed[n] > 0}
         most = {n: _most(situation, n) for n in network}
         wanted = smallest_network(network, load or 0.0, target_s, most)
-        target = fit_allocation(situation, wanted)
+        target = situation.fit(wanted)
         expected = expected_s(network, {**wanted}, load or 0.0)
         evidence = {"expected_s": expected} | {f"{name}.served_per_s": mu for name, (_, mu) in network.items()}
-        because = f"{rate(load)} arrive and the {self.rates} rates promise {1e3 * min(expected, 1e6):.3g} ms"
+        because = f"{rate(load)} arrive and the {self.rates} rates objective {1e3 * min(expected, 1e6):.3g} ms"
         if target == running:
             met = keeps_up(window) and (target_s is None or now_s is None or now_s <= target_s)
             reason = Reason.STEADY if met else Reason.UNDER_PROVISIONED

@@ -26,19 +26,17 @@ from statistics import median_high
 from typing import Any, ClassVar
 
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Decision, Reason
+from rheostat.job.decision import Decision, Reason, changes, direction
 from rheostat.job.fit import round_up
 from rheostat.job.frozen import check_number, check_whole
 from rheostat.job.observation import Observation
-from rheostat.policy.base import BasePolicy
 from rheostat.policy.demand import demand, linear_tasks
-from rheostat.policy.explain import changes, direction, rate, sustains
-from rheostat.policy.fit import fit_allocation
-from rheostat.ports import Situation
+from rheostat.policy.explain import rate, sustains
+from rheostat.ports import Policy, Situation
 
 
 @dataclass(frozen=True)
-class DS2(BasePolicy[None]):
+class DS2(Policy[None]):
     """Gives every operator the tasks that its demand needs at its measured true rate."""
 
     name: ClassVar[str] = "ds2"
@@ -51,7 +49,7 @@ class DS2(BasePolicy[None]):
     target_rate_ratio: float = math.inf
     """Once nothing needs to grow: arriving over processed rate of a source above which all operators grow by it."""
     scaling_factor: float | None = None
-    """Extra tasks as a share of the optimum; left out, it is the Slo's headroom."""
+    """Extra tasks as a share of the optimum; left out, it is the SLO's headroom."""
     ignore_single_decrease: bool = True
     """Whether a change that only takes single tasks (single steps, where the quantum is larger) away is not made."""
 
@@ -84,7 +82,7 @@ class DS2(BasePolicy[None]):
             return Decision.hold(Reason.WAITING, sentence, evidence=evidence, memo=memo)
 
         median = {name: median_high(tasks[name] for tasks in seen) for name in wanted}
-        target = fit_allocation(situation, median)
+        target = situation.fit(median)
         because = _because(load_per_s, optimal, target, median)
         if target == running or (self.ignore_single_decrease and not self._matters(situation, target)):
             because += "" if target == running else f"; {changes(running, target)} is too small a change"

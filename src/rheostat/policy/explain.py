@@ -1,38 +1,17 @@
-"""What every decision says about itself: which way it goes, what changes, and what it promises."""
+"""What a decision says about itself: rates for people, and the throughput it expects."""
 
 from __future__ import annotations
 
 import math
 
-from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Expectation, Interval, Reason
+from rheostat.job.decision import Expectation, Interval
 
 KEPT_UP = 0.99
 """Share of the load that must be processed for the job to count as keeping up; the rest is measurement noise."""
 
 
-def direction(running: Allocation, target: Allocation) -> Reason:
-    """Return which way a change goes."""
-    grows = any(target.tasks[name] > count for name, count in running.tasks.items())
-    shrinks = any(target.tasks[name] < count for name, count in running.tasks.items())
-    if grows and shrinks:
-        return Reason.MIXED
-    if grows:
-        return Reason.UNDER_PROVISIONED
-    return Reason.OVER_PROVISIONED if shrinks else Reason.STEADY
-
-
-def changes(running: Allocation, target: Allocation) -> str:
-    """Return the operators that change, as `split 2 -> 3, count 4 -> 2`."""
-    return ", ".join(
-        f"{name} {count} -> {target.tasks[name]}"
-        for name, count in running.tasks.items()
-        if target.tasks[name] != count
-    )
-
-
 def sustains(load_per_s: float | None, share: float = 1.0) -> Expectation:
-    """Return the promise to keep up with a share of the load; no promise when the load is not known."""
+    """Return the expectation to process a share of the load; an empty one when the load is not known."""
     if load_per_s is None or not math.isfinite(load_per_s):
         return Expectation()
     return Expectation(load_per_s, Interval.at_least(KEPT_UP * load_per_s * min(1.0, share)))

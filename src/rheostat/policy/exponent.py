@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from rheostat.job.allocation import Allocation
 from rheostat.policy.catch_up import REACHED, At, CatchUp, Need
-from rheostat.policy.fit import fit_allocation
 
 
 @dataclass(frozen=True)
@@ -32,4 +31,4 @@ class Exponent(CatchUp):
 
 
 def _doubled(situation: At) -> Allocation:
-    return fit_allocation(situation, {name: 2 * count for name, count in situation.running.tasks.items()})
+    return situation.fit({name: 2 * count for name, count in situation.running.tasks.items()})

@@ -24,21 +24,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Decision, Expectation, Reason
+from rheostat.job.decision import Decision, Expectation, Reason, changes, direction
 from rheostat.job.fit import round_up
 from rheostat.job.frozen import check_number, check_whole
 from rheostat.job.observation import Observation, Status
-from rheostat.policy.base import BasePolicy
-from rheostat.policy.explain import changes, direction, sustains
-from rheostat.policy.fit import fit_allocation
-from rheostat.ports import Situation
+from rheostat.policy.explain import sustains
+from rheostat.ports import Policy, Situation
 
 KUBERNETES_TARGET = 0.8
 """Kubernetes sets a target of 80 % CPU where a user gives none."""
 
 
 @dataclass(frozen=True)
-class HPA(BasePolicy[None]):
+class HPA(Policy[None]):
     """Keeps every operator's CPU near a target: grows at once, shrinks to the most it needed in five minutes."""
 
     name: ClassVar[str] = "hpa"
@@ -46,7 +44,7 @@ class HPA(BasePolicy[None]):
     factor_option: ClassVar[str] = "target_cpu"
 
     target_cpu: float | None = None
-    """Share of its CPU that a task should use; left out, 1 / (1 + the Slo's headroom), or 0.8 without one."""
+    """Share of its CPU that a task should use; left out, 1 / (1 + the SLO's headroom), or 0.8 without one."""
     tolerance: float = 0.1
     """Distance of the ratio from 1 up to which nothing changes."""
     stabilise_down_s: float = 300.0
@@ -86,7 +84,7 @@ class HPA(BasePolicy[None]):
             history[name] = _needed([*recent, (window.at_s, now)])
             recommended[name] = now if now > tasks else min(tasks, max(count for _, count in history[name]))
 
-        target = fit_allocation(situation, recommended)
+        target = situation.fit(recommended)
         enough = all(target.tasks[name] >= count for name, count in recommended.items())
         evidence = {f"{name}.{metric}": value for name, value in values.items()} | {"target_cpu": target_share}
         missing = [name for name in running.tasks if name not in values]
@@ -104,7 +102,7 @@ class HPA(BasePolicy[None]):
         return Decision(target, direction(running, target), sentence, evidence, expects, after)
 
     def target(self, situation: Situation[None]) -> float:
-        """Return the CPU share to aim at; a headroom of 25 % and a target of 80 % are the same wish."""
+        """Return the CPU share to aim at; a headroom of 25 % and a target of 80 % are the same suggestion."""
         if self.target_cpu is not None:
             return self.target_cpu
         headroom = situation.slo.headroom

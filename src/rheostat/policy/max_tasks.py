@@ -8,7 +8,6 @@ from typing import ClassVar
 from rheostat.job.allocation import Allocation
 from rheostat.job.fit import MOST_TASKS
 from rheostat.policy.catch_up import At, CatchUp, Need
-from rheostat.policy.fit import fit_allocation
 
 
 @dataclass(frozen=True)
@@ -22,4 +21,4 @@ class MaxTasks(CatchUp):
         """Return the largest allocation; an operator without a bound is left as it is."""
         limits = situation.limits
         bounds = {name: each.max or limits.slots.max for name, each in limits.operators.items()}
-        return fit_allocation(situation, {n: min(most, MOST_TASKS) for n, most in bounds.items() if most is not None})
+        return situation.fit({n: min(most, MOST_TASKS) for n, most in bounds.items() if most is not None})

@@ -11,7 +11,6 @@ from typing import ClassVar
 
 from rheostat.job.allocation import Allocation
 from rheostat.policy.catch_up import At, CatchUp, Need
-from rheostat.policy.fit import fit_allocation
 
 
 @dataclass(frozen=True)
@@ -25,4 +24,4 @@ class Proportion(CatchUp):
         """Return tasks times target over present throughput."""
         now = situation.window.throughput_per_s or need.load_per_s
         ratio = max(need.target_per_s / now, 1.0)
-        return fit_allocation(situation, {name: count * ratio for name, count in situation.running.tasks.items()})
+        return situation.fit({name: count * ratio for name, count in situation.running.tasks.items()})

@@ -12,7 +12,7 @@ from typing import Any
 
 from rheostat.config.named import Named, label
 from rheostat.errors import InvalidValue, nearest
-from rheostat.policy.base import BasePolicy
+from rheostat.ports import Policy
 
 POLICIES: Mapping[str, str] = {
     "static": "rheostat.policy.static:Static",
@@ -32,28 +32,28 @@ POLICIES: Mapping[str, str] = {
     "anticipate": "rheostat.policy.phoebe.anticipate:Anticipate",
     "trigger-interval": "rheostat.policy.trigger_interval:TriggerInterval",
 }
-"""Name -> module:class, imported only when asked for. The clairvoyant is made where the truth is known."""
+"""Name -> module:class, imported only when asked for. The oracle is made where the truth is known."""
 
 
-def policy_class(name: str) -> type[BasePolicy[Any]]:
+def policy_class(name: str) -> type[Policy[Any]]:
     """Return the class of a built-in policy, or of the one in a Python file (`steady.py`)."""
     if name.endswith(".py"):
         return _from_file(Path(name))
     if name not in POLICIES:
-        raise InvalidValue(f"unknown policy {name!r}, {nearest(name, [*POLICIES, 'clairvoyant'])}")
+        raise InvalidValue(f"unknown policy {name!r}, {nearest(name, [*POLICIES, 'oracle'])}")
     module, _, cls = POLICIES[name].partition(":")
-    found: type[BasePolicy[Any]] = getattr(importlib.import_module(module), cls)
+    found: type[Policy[Any]] = getattr(importlib.import_module(module), cls)
     return found
 
 
-def make_policy(name: str, options: Mapping[str, Any] | None = None) -> BasePolicy[Any]:
+def make_policy(name: str, options: Mapping[str, Any] | None = None) -> Policy[Any]:
     """Make a policy with options; an unknown option or an impossible value is an error that names it."""
     from rheostat.config import build
 
     return build(policy_class(name), options or {}, where=f"policy {name}")
 
 
-def _from_file(path: Path) -> type[BasePolicy[Any]]:
+def _from_file(path: Path) -> type[Policy[Any]]:
     if not path.is_file():
         raise InvalidValue(f"there is no policy file {str(path)!r}")
     # The whole path, so that two files of one name in different folders do not mix.
@@ -71,7 +71,7 @@ def _from_file(path: Path) -> type[BasePolicy[Any]]:
     found = [
         member
         for _, member in inspect.getmembers(module, inspect.isclass)
-        if issubclass(member, BasePolicy) and member.__module__ == module.__name__ and member.name
+        if issubclass(member, Policy) and member.__module__ == module.__name__ and member.name
     ]
     if len(found) != 1:
         raise InvalidValue(
@@ -85,6 +85,6 @@ def own_factor(policies: Sequence[Named]) -> str:
     from rheostat.policy.registry import make_policy
 
     for name, options in policies:
-        if name != "clairvoyant" and make_policy(name, options).factor()[1] is not None:
+        if name != "oracle" and make_policy(name, options).factor()[1] is not None:
             return label(name, options)
     return ""

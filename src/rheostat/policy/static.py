@@ -8,16 +8,13 @@ from typing import ClassVar
 
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Decision, Expectation, Reason
+from rheostat.job.decision import Decision, Expectation, Reason, changes, direction
 from rheostat.job.frozen import FrozenMap, put
-from rheostat.policy.base import BasePolicy
-from rheostat.policy.explain import changes, direction
-from rheostat.policy.fit import fit_allocation
-from rheostat.ports import Situation
+from rheostat.ports import Policy, Situation
 
 
 @dataclass(frozen=True)
-class Static(BasePolicy[None]):
+class Static(Policy[None]):
     """Keeps the given tasks, whatever the load does; operators that are not named keep what they run with."""
 
     name: ClassVar[str] = "static"
@@ -46,7 +43,7 @@ class Static(BasePolicy[None]):
         expects = Expectation(load_per_s=situation.window.load_per_s)
         if not chosen:
             return Decision.hold(Reason.STEADY, f"static: keeps what runs, {situation.running}", expects=expects)
-        target = fit_allocation(situation, chosen)
+        target = situation.fit(chosen)
         cut = [f"{name} {count}" for name, count in chosen.items() if target.tasks[name] != count]
         note = f"; the limits do not allow {', '.join(cut)}" if cut else ""
         evidence = {f"{name}.chosen_tasks": float(count) for name, count in chosen.items()}

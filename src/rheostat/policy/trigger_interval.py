@@ -16,16 +16,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rheostat.errors import InvalidValue
-from rheostat.job.decision import Decision, Reason
+from rheostat.job.decision import Decision, Reason, changes, direction
 from rheostat.job.frozen import check_number
-from rheostat.policy.base import BasePolicy
-from rheostat.policy.explain import changes, direction, sustains
-from rheostat.policy.fit import fit_allocation
-from rheostat.ports import Situation
+from rheostat.policy.explain import sustains
+from rheostat.ports import Policy, Situation
 
 
 @dataclass(frozen=True)
-class TriggerInterval(BasePolicy[None]):
+class TriggerInterval(Policy[None]):
     """Compares how long batches take with how often they are meant to start."""
 
     name: ClassVar[str] = "trigger-interval"
@@ -58,7 +56,7 @@ class TriggerInterval(BasePolicy[None]):
         says = f"a batch takes {seconds:.3g} s of the {self.interval_s:g} s between triggers"
         more = max(1, round(ratio)) if ratio >= self.scale_up_ratio else -1 if ratio <= self.scale_down_ratio else 0
         steps = {name: more * situation.limits.quantum.get(name, 1) for name in running.tasks}
-        target = fit_allocation(situation, {name: max(1, tasks + steps[name]) for name, tasks in running.tasks.items()})
+        target = situation.fit({name: max(1, tasks + steps[name]) for name, tasks in running.tasks.items()})
         if target == running:
             return Decision.hold(Reason.STEADY, says, evidence=evidence)
         expects = sustains(window.load_per_s)

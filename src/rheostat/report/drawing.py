@@ -26,7 +26,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#3
 GREY = "#7A7A7A"
 INK = "#222222"
 LIMIT = "#B00020"
-"""The Slo's lines."""
+"""The SLO's lines."""
 DASHES = ("solid", "dash", "dot", "dashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "pentagon", "star", "hexagon", "cross")
 NAME_LENGTH = 40
@@ -142,7 +142,7 @@ def line(
 
 
 def limit(time: TimeAxis, most: float, name: str, **more: Any) -> Trace:
-    """Return the Slo's line over the whole period."""
+    """Return the SLO's line over the whole period."""
     ends = np.array([time.start_s, time.end_s])
     return line(time, ends, np.full(2, most), name, SLO, " s", **more)
 

@@ -56,9 +56,9 @@ def job_figure(history: History, time: TimeAxis) -> Figure:
     def draw(column: str, name: str, pen: Pen, unit: str) -> Trace:
         return line(time, at_s, seen[column], name, pen, unit)
 
-    def promise(column: str) -> list[Trace]:
+    def objective(column: str) -> list[Trace]:
         most = seen[column]
-        return [] if np.isnan(most).all() else [line(time, at_s, most, "Slo", SLO, " s", step=True)]
+        return [] if np.isnan(most).all() else [line(time, at_s, most, "SLO", SLO, " s", step=True)]
 
     latency = np.concatenate([seen["event_p50_s"], seen["event_p99_s"]])
     tasks = operator_lines(history, time, "tasks", " tasks", step=True)
@@ -75,7 +75,7 @@ def job_figure(history: History, time: TimeAxis) -> Figure:
         Panel(
             "Lag, seconds (age of the oldest waiting record)",
             100,
-            [draw("lag_s", "lag", Pen(PURPLE), " s"), *promise("max_lag_s")],
+            [draw("lag_s", "lag", Pen(PURPLE), " s"), *objective("max_lag_s")],
         ),
         Panel(
             "Tasks per operator, and decisions that asked for a change (open: cut by a guard)",
@@ -91,7 +91,7 @@ def job_figure(history: History, time: TimeAxis) -> Figure:
                 draw("event_p95_s", "95 %", Pen(SKY), " s"),
                 draw("event_p50_s", "median", Pen(GREEN), " s"),
                 draw("p99_s", "99 %, through the job", Pen(GREY, "dot", width=1.4), " s"),
-                *promise("max_latency_s"),
+                *objective("max_latency_s"),
             ],
             scale="log" if spread(latency) > 30 else "linear",
             ticks="~g",

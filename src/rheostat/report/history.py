@@ -18,7 +18,7 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Measurement, Outcome, Verdict
 from rheostat.job.observation import Observation, Status
 from rheostat.job.record import Intent, IntentEnd, IntentStep, Run
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 from rheostat.ports import Journal
 from rheostat.report.series import Floats
 
@@ -117,7 +117,7 @@ class History:
         return None if np.isnan(lag).all() else float(np.nanmax(lag))
 
     def seconds_over(self) -> tuple[float, float] | None:
-        """Return seconds over the Slo, and seconds of which it cannot be told; None when nothing is promised."""
+        """Return seconds over the SLO, and seconds of which it cannot be told; None when nothing is promised."""
         over = np.zeros(len(self), dtype=bool)
         told = np.ones(len(self), dtype=bool)
         promised = False
@@ -136,7 +136,7 @@ class History:
 def read_history(journal: Journal, job: str) -> History:
     """Read all records of one job; an unknown job is an error that names the known ones."""
     history = History(job)
-    slo, last_s, last_end_s = Slo(), None, -math.inf
+    slo, last_s, last_end_s = SLO(), None, -math.inf
     fresh = True
     window: Observation | None = None
     judged: dict[int, Outcome] = {}
@@ -185,7 +185,7 @@ def read_history(journal: Journal, job: str) -> History:
     return history
 
 
-def _append(history: History, window: Observation, slo: Slo, stands_for_s: float, stale: bool) -> None:
+def _append(history: History, window: Observation, slo: SLO, stands_for_s: float, stale: bool) -> None:
     """Add one window to the columns. A window that is shown again tells nothing new, so its readings are gaps."""
     shown = None if stale else window
     latency = shown.latency if shown else None

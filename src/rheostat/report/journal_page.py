@@ -66,7 +66,7 @@ def _run_sections(history: History) -> dict[str, dict[str, str]]:
     }
     sections = {
         "Policy": {"name": run.policy, **words.settings(run.options), "seed": str(run.seed)},
-        "Slo": words.settings(run.slo) or {"promises": "nothing"},
+        "SLO": words.settings(run.slo) or {"objectives": "nothing"},
         "Guards": words.settings(run.guards),
         "Engine": {**words.settings(run.settings), **{k: v for k, v in job.items() if v != NONE}},
         "Operators": {**bounds, **pinned},
@@ -106,7 +106,7 @@ def _facts(history: History) -> list[Fact]:
         Fact(f"{kept} of {judged}" if judged else NONE, "expectations kept", words.value(verdicts) if verdicts else "")
     )
     facts.append(Fact(words.number(history.slot_seconds), "slot-seconds", "slots seen, times how long"))
-    facts.append(_promise_fact(history))
+    facts.append(_objective_fact(history))
     facts.append(Fact(words.seconds(history.worst_lag_s), "worst lag"))
     downtimes = [c.end.downtime_s for c in history.changes.values() if c.end and c.end.downtime_s is not None]
     if downtimes:
@@ -118,13 +118,13 @@ def _facts(history: History) -> list[Fact]:
     return facts
 
 
-def _promise_fact(history: History) -> Fact:
+def _objective_fact(history: History) -> Fact:
     over = history.seconds_over()
     if over is None:
-        return Fact(NONE, "over the Slo", "nothing is promised about latency or lag")
+        return Fact(NONE, "over the SLO", "nothing is promised about latency or lag")
     seconds, untold = over
     note = f"cannot be told of {words.seconds(untold)}" if untold else "told by every window"
-    return Fact(words.seconds(seconds), "over the Slo", note)
+    return Fact(words.seconds(seconds), "over the SLO", note)
 
 
 def _decisions(told: Sequence[Told]) -> Table:

@@ -46,7 +46,7 @@ def intent_step(name: str) -> IntentStep:
 
 
 class JournalConformance:
-    """The promises of the `Journal` port, one test each."""
+    """The objectives of the `Journal` port, one test each."""
 
     def make_journal(self, tmp_path: Path, wall: Callable[[], float]) -> Journal:
         """Return a new, empty journal that takes the time from `wall`."""

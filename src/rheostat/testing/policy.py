@@ -14,9 +14,8 @@ from rheostat.job.frozen import from_json, to_json
 from rheostat.job.graph import JobSpec
 from rheostat.job.observation import Observation
 from rheostat.job.record import Ending, Intent, IntentEnd, Record
-from rheostat.job.slo import Bounds, Limits, Slo
-from rheostat.policy.base import BasePolicy
-from rheostat.ports import Situation
+from rheostat.job.slo import SLO, Bounds, Limits
+from rheostat.ports import Policy, Situation
 from rheostat.testing.situations import diamond, limits_of, situation, window, word_count
 
 OPTIONAL = (
@@ -35,7 +34,7 @@ class PolicyConformance(ABC):
     """Subclass it and say how the policy is made; its tests are then collected and run."""
 
     @abstractmethod
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         """Return a policy; every call returns an equal one."""
 
     def jobs(self) -> tuple[JobSpec, ...]:
@@ -52,7 +51,7 @@ class PolicyConformance(ABC):
             # The limits may have moved while the job ran.
             one = Limits({name: Bounds(1, 1) for name in spec.tunable_names}, Bounds())
             yield f"{spec.name}, one task each", self._situation(spec, ordinary, one)
-            yield f"{spec.name}, headroom", replace(self._situation(spec, ordinary), slo=Slo(headroom=0.3))
+            yield f"{spec.name}, headroom", replace(self._situation(spec, ordinary), slo=SLO(headroom=0.3))
 
     def _windows(self, spec: JobSpec) -> Iterator[tuple[str, Observation]]:
         for rate in (0.0, 1e-9, 1.0, 1000.0, 1e15):
@@ -206,7 +205,7 @@ class PolicyConformance(ABC):
         assert again.options() == policy.options()
 
     def test_its_factor_is_one_of_its_options(self) -> None:
-        """So that setting it and the Slo's headroom can be refused by name."""
+        """So that setting it and the SLO's headroom can be refused by name."""
         policy = self.make_policy()
         option, value = policy.factor()
         assert option == "" or policy.options()[option] == value

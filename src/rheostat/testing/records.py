@@ -31,7 +31,7 @@ from rheostat.job.observation import (
 )
 from rheostat.job.plan import Choice, Estimate, NextMeasurement, Plan
 from rheostat.job.record import Ending, Intent, IntentEnd, IntentStep, Record, Run, Snapshot
-from rheostat.job.slo import Bounds, Budget, Slo
+from rheostat.job.slo import SLO, Bounds, Budget
 
 JOB = "Klicks-Zählung 点击 'x'"
 
@@ -75,7 +75,7 @@ EXAMPLES: tuple[Record, ...] = (
             slots_available=64,
             memory_choices_mb=(1024, 2048),
         ),
-        slo=Slo(
+        slo=SLO(
             max_latency_s=0.5,
             headroom=0.2,
             budget=Budget(cost_per_hour=1.6, price_per_slot_hour=0.1),
@@ -94,7 +94,7 @@ EXAMPLES: tuple[Record, ...] = (
         target=_LARGE,
         reason=Reason.UNDER_PROVISIONED,
         sentence="zählen schafft 3.3 von 10 records/s",
-        evidence={"recovery_s": math.inf, "slack": -math.inf, "zählen/ability_per_s": 10 / 3, "zero": -0.0},
+        evidence={"recovery_s": math.inf, "slack": -math.inf, "zählen/capacity_per_s": 10 / 3, "zero": -0.0},
         expects=Expectation(1e4, Interval.at_least(9e3), Interval.at_most(0.5), Interval(1.0, 2.0, math.inf)),
         memo={"phase": "big", "tried": [1, 2, [3, {"p": 4}]], "best": {"at": None, "ok": True, "score": 0.1}, "": "😀"},
         trials=(_TRIAL,),

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from rheostat.job.allocation import Allocation
 from rheostat.job.graph import Edge, Graph, JobSpec, Pinned, Tunable
 from rheostat.job.observation import EdgeReading, Observation, OperatorReading, SourceReading
-from rheostat.job.slo import Bounds, Limits, Slo
+from rheostat.job.slo import SLO, Bounds, Limits
 from rheostat.ports import Situation
 
 K = TypeVar("K")
@@ -21,7 +21,7 @@ K = TypeVar("K")
 WINDOW_S = 60.0
 HUNDRED = Bounds(1, 100)
 ANY = Bounds()
-NO_PROMISE = Slo()
+NO_CONFIDENCE = SLO()
 
 
 def word_count(bounds: Bounds = HUNDRED, quantum: int = 1) -> JobSpec:
@@ -117,7 +117,7 @@ def situation(
     observation: Observation,
     knowledge: K,
     *,
-    slo: Slo = NO_PROMISE,
+    slo: SLO = NO_CONFIDENCE,
     limits: Limits | None = None,
     memo: Mapping[str, Any] | None = None,
     step: int = 1,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from rheostat.engine.batches.bottleneck import gc_share, hindrances, unused
+from rheostat.engine.batches.bottleneck import bottlenecks, gc_share, unused
 from rheostat.engine.batches.progress import Batch, SourceProgress
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.spark.executors.pool import Loss, lost_executors
@@ -61,7 +61,7 @@ SLOW = replace(batch(0, 0.0, 10.0, 0, 1000), work_s=9.5)
     ],
 )
 def test_what_is_not_a_matter_of_size_is_named(batches: list[Batch], stages: list[Stage], says: str | None) -> None:
-    found = hindrances(batches, stages, slots=4)
+    found = bottlenecks(batches, stages, slots=4)
     if says is None:
         assert found == ()
     else:
@@ -71,11 +71,11 @@ def test_what_is_not_a_matter_of_size_is_named(batches: list[Batch], stages: lis
 
 def test_without_stages_a_large_fixed_part_is_named() -> None:
     line = BatchTime(6.0, 1e-3, 0.05, 20, 10.0, 900.0)
-    (cause,) = hindrances([SLOW], [], 4, line)
+    (cause,) = bottlenecks([SLOW], [], 4, line)
     assert cause == "batches are driver-bound: 6.0 of 10.0 s do not depend on their records"
-    assert hindrances([SLOW], [], 4, replace(line, fixed_s=4.0)) == ()
-    assert hindrances([replace(SLOW, seconds=0.9)], [], 4, replace(line, fixed_s=0.8)) == ()
-    assert hindrances([SLOW], [stage(0, 36.0, wall_s=9.4)], 4, line) == ()
+    assert bottlenecks([SLOW], [], 4, replace(line, fixed_s=4.0)) == ()
+    assert bottlenecks([replace(SLOW, seconds=0.9)], [], 4, replace(line, fixed_s=0.8)) == ()
+    assert bottlenecks([SLOW], [stage(0, 36.0, wall_s=9.4)], 4, line) == ()
 
 
 def test_the_share_of_garbage_collection() -> None:

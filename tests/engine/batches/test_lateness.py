@@ -13,15 +13,15 @@ CHAIN = Chain(("in", "map", "count"), {"in": 1, "map": 2, "count": 3}, 5.0)
 
 
 @given(st.floats(0.0, 500.0), st.floats(0.2, 5.0))
-def test_a_batch_is_too_long_exactly_when_the_ability_is_below_the_load(
-    waited_s: float, load_by_ability: float
+def test_a_batch_is_too_long_exactly_when_the_capacity_is_below_the_load(
+    waited_s: float, load_by_capacity: float
 ) -> None:
-    seconds = max(5.0, (waited_s + 5.0) * load_by_ability)
+    seconds = max(5.0, (waited_s + 5.0) * load_by_capacity)
     span = Span(100.0, (105.0, 105.0, 100.0 + seconds), 100.0 - waited_s)
     if abs(seconds - waited_s - 5.0) > 0.6:
-        assert late_stages(CHAIN, span) == (("count",) if load_by_ability > 1 else ())
+        assert late_stages(CHAIN, span) == (("count",) if load_by_capacity > 1 else ())
     share = held_up(CHAIN, [span])
-    assert share["count"] == pytest.approx(max(0.0, 1 - 1 / load_by_ability) if seconds > 5.0 else 0.0, abs=1e-9)
+    assert share["count"] == pytest.approx(max(0.0, 1 - 1 / load_by_capacity) if seconds > 5.0 else 0.0, abs=1e-9)
     assert share["map"] == 0.0
 
 

@@ -304,7 +304,7 @@ def test_a_window_after_a_change_tells_what_came_and_what_waits() -> None:
     assert (found.rate_per_s, found.backlog, found.lag_s) == (100.0, 500.0, 5.0)
     assert found.latency is not None
     assert found.latency.p50_s == 2.0
-    assert (found.records, found.busy_s, found.hindrances, found.overloaded) == (0.0, 0.0, (), False)
+    assert (found.records, found.busy_s, found.bottlenecks, found.overloaded) == (0.0, 0.0, (), False)
     assert unsettled([], rows, 35.0, True, 20.0) is None
 
 

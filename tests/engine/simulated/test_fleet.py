@@ -79,7 +79,7 @@ class TestSimulatedTestbed(TestbedConformance):
 
 
 @pytest.mark.parametrize(
-    ("curve", "tasks", "ability"),
+    ("curve", "tasks", "capacity"),
     [
         (Linear(10.0, 5.0), 4, 45.0),
         (Power(10.0, 0.5), 4, 20.0),
@@ -90,8 +90,8 @@ class TestSimulatedTestbed(TestbedConformance):
         (Table(((2, 20.0), (4, 30.0))), 8, 60.0),
     ],
 )
-def test_curves(curve: Curve, tasks: int, ability: float) -> None:
-    assert curve.ability_per_s(tasks) == pytest.approx(ability)
+def test_curves(curve: Curve, tasks: int, capacity: float) -> None:
+    assert curve.capacity_per_s(tasks) == pytest.approx(capacity)
 
 
 def test_curves_refuse_nonsense() -> None:
@@ -161,12 +161,12 @@ def test_the_bottleneck_sets_the_pace_and_is_named() -> None:
     assert window.operator("a").true_rate_per_s == pytest.approx(100.0)
     assert window.backlog == pytest.approx(300 * 40.0, rel=0.05)
     assert window.lag_s == pytest.approx(150.0, rel=0.05)
-    # Buffers are bounded: two seconds of each operator's own ability, in front of b full, of c empty.
+    # Buffers are bounded: two seconds of each operator's own capacity, in front of b full, of c empty.
     assert fleet.queue[2, 0] == pytest.approx(80.0, rel=0.02)
     assert fleet.queue[3, 0] == 0.0
 
 
-def test_a_join_shares_its_ability_among_its_inputs() -> None:
+def test_a_join_shares_its_capacity_among_its_inputs() -> None:
     graph = Graph(("big", "small", "join"), (Edge("big", "join"), Edge("small", "join")), ("big", "small"))
     operators = (source("big"), source("small"), PlantOperator("join", Linear(100.0)))
     plant = Plant("join", graph, operators, {"big": 1.0, "small": 0.2})
@@ -197,18 +197,18 @@ def test_windows_emit_in_bursts() -> None:
     assert max(emitted) > 100.0
 
 
-def test_noise_skew_limit_interference_and_memory_change_ability() -> None:
+def test_noise_skew_limit_interference_and_memory_change_capacity() -> None:
     operator = PlantOperator("a", Linear(100.0), skew=0.5)
     assert operator.evenness(1) == 1.0
     plant = chain(
         replace(operator, limit_per_s=250.0), interference=Interference(0.9, exponent=-0.5, reference_slots=1)
     )
     four = Allocation({"a": 4})
-    assert plant.ability_per_s("a", 4, four) == pytest.approx(250 * 0.9 / 2)
+    assert plant.capacity_per_s("a", 4, four) == pytest.approx(250 * 0.9 / 2)
     memory = Memory(2048, (512, 1024, 2048, 4096), 0.1, {512: 0.1})
     small = chain(operator, memory=memory)
-    assert small.ability_per_s("a", 1, Allocation({"a": 1}, 4096)) == pytest.approx(110.0)
-    assert small.ability_per_s("a", 1, Allocation({"a": 1}, 512)) == pytest.approx(100 * 0.1 / 1.1**2)
+    assert small.capacity_per_s("a", 1, Allocation({"a": 1}, 4096)) == pytest.approx(110.0)
+    assert small.capacity_per_s("a", 1, Allocation({"a": 1}, 512)) == pytest.approx(100 * 0.1 / 1.1**2)
 
 
 def test_interference_and_skew_hide_from_the_metrics() -> None:
@@ -301,7 +301,7 @@ def test_replay_reaches_back_to_the_last_checkpoint() -> None:
     assert float(fleet.taken[0, 0]) == pytest.approx(120 * 10.0)
 
 
-def test_recovery_never_ends_when_ability_is_below_the_load() -> None:
+def test_recovery_never_ends_when_capacity_is_below_the_load() -> None:
     plant = chain(PlantOperator("a", Linear(100.0)))
     fleet = Fleet(plant, [Constant(100.5)], [1], failures_s=[100.0])
     fleet.advance(3000)

@@ -20,10 +20,10 @@ from rheostat.errors import EngineError, InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.graph import Edge, Graph, JobSpec
 from rheostat.job.observation import Change, Observation, Status
-from rheostat.job.slo import Slo
-from rheostat.lab.experiment.clairvoyant import peak_allocation
+from rheostat.job.slo import SLO
 from rheostat.lab.experiment.comparison import compare
 from rheostat.lab.experiment.config import make_config
+from rheostat.lab.experiment.oracle import peak_allocation
 from rheostat.lab.experiment.simulated import Simulated
 from rheostat.lab.experiment.trial import Trial
 from rheostat.lab.jobs import job
@@ -101,10 +101,10 @@ def test_equal_tasks_run_in_waves(partitions: int, slots: int, waves: int) -> No
     assert batch.work_s == pytest.approx(batch.end_s - batch.start_s - 0.25)
 
 
-def test_the_curve_is_the_ability_of_all_slots_that_can_be_used() -> None:
+def test_the_curve_is_the_capacity_of_all_slots_that_can_be_used() -> None:
     curve = Usl(100.0, 0.1)
     run = simulated_run([1000.0, *([0.0] * 30)], [(0, 8)], curve, replace(BARE, partitions=4))
-    assert run.batches[0].end_s == pytest.approx(1.0 + 1000.0 / curve.ability_per_s(4))
+    assert run.batches[0].end_s == pytest.approx(1.0 + 1000.0 / curve.capacity_per_s(4))
 
 
 def test_a_cap_leaves_the_rest_for_the_next_batch() -> None:
@@ -468,7 +468,7 @@ def test_noise_interference_and_limits_change_what_slots_can_do() -> None:
     assert true_rate(halved) == pytest.approx(50.0)
     limited = replace(plant(), operators=(PlantOperator("job", Linear(100.0), limit_per_s=200.0, max_tasks=8),))
     assert true_rate(limited) == pytest.approx(50.0)
-    assert limited.ability_per_s("job", 4, Allocation({"job": 4})) == pytest.approx(200.0)
+    assert limited.capacity_per_s("job", 4, Allocation({"job": 4})) == pytest.approx(200.0)
 
 
 # -- the plant and its policies -----------------------------------------------------------------------------------
@@ -482,7 +482,7 @@ def test_ds2_finds_the_size_of_every_level_of_the_demo() -> None:
         Steps(levels, 120),
         960,
         interval_s=5.0,
-        slo=Slo(max_latency_s=15.0, headroom=0.3),
+        slo=SLO(max_latency_s=15.0, headroom=0.3),
         start=Allocation({"job": 1}),
     )
     found = compare(Simulated(), trial, ["ds2", "static"], [1])
@@ -500,14 +500,14 @@ def test_the_plant_of_the_demo_matches_the_demo() -> None:
     made = job("spark-ysb")
     assert isinstance(made.discipline, MicroBatch)
     assert made.discipline.partitions == demo.PARTITIONS
-    assert made.ability_per_s("job", 1, Allocation({"job": 1})) == demo.SLOT_PER_S
+    assert made.capacity_per_s("job", 1, Allocation({"job": 1})) == demo.SLOT_PER_S
     (tunable,) = made.spec().tunable
     assert (tunable.bounds.min, tunable.bounds.max) == demo.EXECUTORS
     assert made.unit_per_s["job"] == YSB.unit_per_s
     assert made.metrics.window_s == demo.WINDOW_S
 
 
-def test_the_clairvoyant_knows_waves() -> None:
+def test_the_oracle_knows_waves() -> None:
     """1300/s need 3.25 slots; 1700/s need 4.25, which twelve tasks only do on six."""
     made = job("spark-ysb")
     for level, slots in ((13.0, 4), (17.0, 6)):

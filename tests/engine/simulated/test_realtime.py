@@ -12,14 +12,14 @@ from rheostat import ports
 from rheostat.engine.simulated import Fleet, FleetClock, MicroBatch, Plant, RealTime, RealTimeReplicas
 from rheostat.engine.simulated.curves import Linear, Usl
 from rheostat.engine.simulated.plant import Memory, Metrics, PlantOperator, Restart
-from rheostat.engine.simulated.realtime.job import Ability, RealTimeJob
+from rheostat.engine.simulated.realtime.job import Capacity, RealTimeJob
 from rheostat.engine.testbed.loads import Constant, Load, Steps
 from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.errors import EngineError, InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.graph import Edge, Graph, JobSpec
 from rheostat.job.observation import Change, Observation, Status
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 from rheostat.lab.experiment.comparison import compare
 from rheostat.lab.experiment.config import make_config
 from rheostat.lab.experiment.simulated import Simulated
@@ -36,13 +36,13 @@ BARE = RealTime(gap_s=(0.0, 0.0))
 def made(start: dict[str, int], discipline: RealTime = BARE, selectivity: float = 2.0) -> RealTimeJob:
     """Return a job of a source, `map` at 100 records/s and task, and `count` (keyed) at 200."""
 
-    def abilities(allocation: Allocation) -> list[Ability]:
+    def capacities(allocation: Allocation) -> list[Capacity]:
         each = {"map": 100.0, "count": 200.0}
         rates = [(per_s * allocation.tasks[name], allocation.tasks[name]) for name, per_s in each.items()]
-        return [Ability(1e12, 1e12, 1), *(Ability(per_s, per_s, tasks) for per_s, tasks in rates)]
+        return [Capacity(1e12, 1e12, 1), *(Capacity(per_s, per_s, tasks) for per_s, tasks in rates)]
 
     rng = np.random.default_rng(1)
-    return RealTimeJob(discipline, [1.0, 1.0, selectivity], {"count"}, Allocation(start), abilities, rng, kept=None)
+    return RealTimeJob(discipline, [1.0, 1.0, selectivity], {"count"}, Allocation(start), capacities, rng, kept=None)
 
 
 def play(live: RealTimeJob, arrivals: list[float], script: dict[int, dict[str, int] | None] | None = None) -> None:
@@ -160,7 +160,7 @@ def test_a_lost_executor_fails_the_query_and_its_batch_is_repeated() -> None:
     assert live.running == Allocation({"map": 1, "count": 1})
 
 
-def test_the_last_wish_counts() -> None:
+def test_the_last_suggestion_counts() -> None:
     live = made({"map": 1, "count": 1})
     play(live, [50.0] * 10, {2: {"map": 4, "count": 1}, 4: {"map": 1, "count": 1}})
     assert live.downtime_s is None
@@ -406,7 +406,7 @@ def test_ds2_finds_the_size_of_every_level() -> None:
         Steps(levels, 300),
         1200,
         interval_s=15.0,
-        slo=Slo(headroom=0.2),
+        slo=SLO(headroom=0.2),
         start=Allocation({"map": 1, "count": 1}),
     )
     found = compare(Simulated(), trial, ["ds2"], [1])
@@ -418,9 +418,9 @@ def test_ds2_finds_the_size_of_every_level() -> None:
     assert run.trace["backlog"][-1] < 100.0
 
 
-def test_the_clairvoyant_leaves_room_for_the_gaps() -> None:
+def test_the_oracle_leaves_room_for_the_gaps() -> None:
     model, some = plant(), Allocation({"map": 1, "count": 1})
-    assert model.ability_per_s("count", 3, some) == pytest.approx(600.0 * 5.0 / 5.255)
+    assert model.capacity_per_s("count", 3, some) == pytest.approx(600.0 * 5.0 / 5.255)
 
 
 def test_the_built_in_jobs_fit_their_slots() -> None:
@@ -431,7 +431,7 @@ def test_the_built_in_jobs_fit_their_slots() -> None:
         needed = 0
         for stage in spec.tunable_names:
             sizes = range(1, 9)
-            needed += next(p for p in sizes if model.ability_per_s(stage, p, model.start()) >= demand[stage])
+            needed += next(p for p in sizes if model.capacity_per_s(stage, p, model.start()) >= demand[stage])
         assert needed == top
         assert spec.slots_available is not None
         assert needed <= spec.slots_available

@@ -1,4 +1,4 @@
-"""The bench of the ability models."""
+"""The bench of the capacity models."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from rheostat.lab.bench.probes import HOLD_S, SETTLE_S, TASKS, readings
 from rheostat.lab.experiment.run import Run
 from rheostat.lab.jobs.realtime import word_count
 
-ABLE = {op.name: op.curve.ability_per_s(TASKS[op.name]) for op in word_count().operators if op.name in TASKS}
+ABLE = {op.name: op.curve.capacity_per_s(TASKS[op.name]) for op in word_count().operators if op.name in TASKS}
 
 
 def window(start_s: float, end_s: float, off: float, *, usable: bool = True) -> Any:

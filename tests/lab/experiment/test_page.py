@@ -66,4 +66,4 @@ def test_ways_on_micro_batches_stand_side_by_side() -> None:
     for panel in ("Load, records/s", "Executors", "Backlog, records without a result", "Latency of the second"):
         assert panel in page
     assert "static-minimum" in printed(comparison)
-    assert "clairvoyant" not in page.partition("<script")[0]
+    assert "oracle" not in page.partition("<script")[0]

@@ -6,7 +6,7 @@ import pytest
 from rheostat.engine.batches.progress import Batch, SourceProgress
 from rheostat.engine.testbed.loads import Constant
 from rheostat.errors import InvalidValue
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 from rheostat.lab.experiment.by_second import BatchRun, backlog, latencies, size_by_second, throughput
 from rheostat.lab.experiment.microbatch import MicroBatches, demo_load
 from rheostat.lab.experiment.microbatch_job import STATIC_MAX, STATIC_MIN, MicroBatchJob, microbatch_job
@@ -27,7 +27,7 @@ def batch(number: int, first_s: int, last_s: int, start_s: float, end_s: float) 
 def run() -> BatchRun:
     """Ten records/s for 20 s; seconds 0-3 have results at 6 s, 4-9 at 14 s, the rest has none."""
     job = MicroBatchJob("ysb", "ysb", (1, 4), slot_per_s=5.0, level_per_s=10.0)
-    trial = Trial(job, Constant(1.0), 20, slo=Slo(max_latency_s=7.0), way="ds2")
+    trial = Trial(job, Constant(1.0), 20, slo=SLO(max_latency_s=7.0), way="ds2")
     batches = (batch(0, 0, 4, 4.0, 6.0), batch(1, 4, 10, 10.0, 14.0))
     return Run(trial, "spark", 20.0, EPOCH_S, batches=batches, sizes=SIZES)
 
@@ -75,7 +75,7 @@ def test_the_score_adds_up(run: BatchRun) -> None:
     # Over 7 s late: seconds 4 to 6 (9.5 to 7.5 s) and, of those without a result, 10 to 12.
     assert found.slo_seconds_over == 6
     assert found.slot_seconds_over_maximum == pytest.approx(found.slot_seconds / 80)
-    assert found.slot_seconds_over_clairvoyant == pytest.approx(found.slot_seconds / (2 * 20))
+    assert found.slot_seconds_over_oracle == pytest.approx(found.slot_seconds / (2 * 20))
     assert found.reconfigurations == 2
     assert found.backlog_max == 100
     assert found.latency_p99_s == pytest.approx(9.5)

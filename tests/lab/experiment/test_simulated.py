@@ -1,4 +1,4 @@
-"""Comparisons: same plant, loads and seeds for everybody; the clairvoyant is the yardstick."""
+"""Comparisons: same plant, loads and seeds for everybody; the oracle is the yardstick."""
 
 from dataclasses import replace
 
@@ -10,18 +10,18 @@ from rheostat.engine.simulated.plant import Interference
 from rheostat.engine.testbed.loads import Constant, Permutation, Steps
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
-from rheostat.job.slo import Bounds, Slo
+from rheostat.job.slo import SLO, Bounds
 from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.bench.measure import Measure
 from rheostat.lab.data import data_folder
-from rheostat.lab.experiment.clairvoyant import peak_allocation, smallest
 from rheostat.lab.experiment.comparison import compare
+from rheostat.lab.experiment.oracle import peak_allocation, smallest
 from rheostat.lab.experiment.simulated import Simulated
 from rheostat.lab.experiment.trial import Trial
 from rheostat.lab.jobs import job
 from rheostat.lab.papers.phoebe.recordings import recovery_s, shown
 
-TRIAL = Trial(job("wordcount"), Steps((2.0, 8.0, 3.0), 600), 1800, slo=Slo(max_latency_s=10.0))
+TRIAL = Trial(job("wordcount"), Steps((2.0, 8.0, 3.0), 600), 1800, slo=SLO(max_latency_s=10.0))
 
 
 def test_peak_allocation_sustains_the_highest_load_with_the_fewest_tasks() -> None:
@@ -29,31 +29,31 @@ def test_peak_allocation_sustains_the_highest_load_with_the_fewest_tasks() -> No
     plant = TRIAL.job
     for name, unit in (("splitter", 1e5), ("count", 1e6)):
         tasks = found.tasks[name]
-        assert plant.ability_per_s(name, tasks, found) >= 8 * unit
-        assert plant.ability_per_s(name, tasks - 1, found) < 8 * unit
+        assert plant.capacity_per_s(name, tasks, found) >= 8 * unit
+        assert plant.capacity_per_s(name, tasks - 1, found) < 8 * unit
 
 
-def test_the_clairvoyant_sees_through_interference_and_limits() -> None:
+def test_the_oracle_sees_through_interference_and_limits() -> None:
     plant = replace(job("wordcount"), interference=Interference(1.0, per_slot=0.01, reference_slots=1))
     spec, demand = plant.spec(), {"splitter": 5e5, "count": 5e6}
-    free = smallest(plant.ability_per_s, demand, plant.start(), limits(spec, Slo()))
-    assert all(plant.ability_per_s(n, free.tasks[n], free) >= demand[n] for n in demand)
+    free = smallest(plant.capacity_per_s, demand, plant.start(), limits(spec, SLO()))
+    assert all(plant.capacity_per_s(n, free.tasks[n], free) >= demand[n] for n in demand)
     bound = smallest(
-        plant.ability_per_s, demand, plant.start(), limits(spec, Slo(operators={"splitter": Bounds(1, 3)}))
+        plant.capacity_per_s, demand, plant.start(), limits(spec, SLO(operators={"splitter": Bounds(1, 3)}))
     )
     assert bound.tasks["splitter"] == 3
 
 
-def test_everybody_gets_the_same_load_and_the_clairvoyant_changes_once_per_step() -> None:
+def test_everybody_gets_the_same_load_and_the_oracle_changes_once_per_step() -> None:
     trial = replace(TRIAL, load=Permutation(hold_s=300), duration_s=3000)
     found = compare(Simulated(), trial, ["ds2", "static"], [1, 2])
     assert [row.policy for row in found.rows] == ["ds2", "static"]
     for seed in (1, 2):
-        loads = [found.run(p, seed).trace["load_per_s"] for p in ("ds2", "static", "clairvoyant")]
+        loads = [found.run(p, seed).trace["load_per_s"] for p in ("ds2", "static", "oracle")]
         assert np.array_equal(loads[0], loads[1])
         assert np.array_equal(loads[0], loads[2])
     assert not np.array_equal(found.run("ds2", 1).trace["load_per_s"], found.run("ds2", 2).trace["load_per_s"])
-    assert 8 <= found.run("clairvoyant", 1).reconfigurations <= 11
+    assert 8 <= found.run("oracle", 1).reconfigurations <= 11
     static = next(row for row in found.rows if row.policy == "static")
     assert static.reconfigurations == 0
     assert static.slot_seconds == 3000 * trial.job.start().slots
@@ -66,14 +66,14 @@ def test_rows_count_what_happened() -> None:
     assert row.slo_seconds_over == pytest.approx(600, abs=20)
     assert row.backlog_max == pytest.approx(600 * (3e5 - 97e3), rel=0.1)
     assert row.slot_seconds == 1200
-    assert row.slot_seconds_over_clairvoyant is not None
-    assert row.slot_seconds_over_clairvoyant < 1
+    assert row.slot_seconds_over_oracle is not None
+    assert row.slot_seconds_over_oracle < 1
     assert set(row.as_dict()) >= {"policy", "reconfigurations", "latency_p99_s", "decision_ms"}
 
 
-def test_the_clairvoyant_itself_is_the_measure() -> None:
-    (row,) = compare(Simulated(journal=MemoryJournal()), TRIAL, ["clairvoyant"], [1, 2]).rows
-    assert row.slot_seconds_over_clairvoyant == 1.0
+def test_the_oracle_itself_is_the_measure() -> None:
+    (row,) = compare(Simulated(journal=MemoryJournal()), TRIAL, ["oracle"], [1, 2]).rows
+    assert row.slot_seconds_over_oracle == 1.0
 
 
 def test_shown_is_a_late_trailing_mean() -> None:

@@ -204,5 +204,5 @@ def test_a_real_run_has_the_papers_order() -> None:
     assert 0.9 < np.mean(held) < 1.1
 
 
-def test_the_clairvoyant_changes_when_the_fewest_cores_do(found: Result) -> None:
+def test_the_oracle_changes_when_the_fewest_cores_do(found: Result) -> None:
     assert cell(found, "4a", CLAIRVOYANT).ours == 1.0

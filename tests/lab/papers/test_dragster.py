@@ -137,7 +137,7 @@ class TestPaper:
             plant = job(workload.job)
             load = 1e3 * workload.levels[0]
             need = {
-                operator: next(p for p in range(1, 11) if plant.ability_per_s(operator, p, plant.start()) >= load)
+                operator: next(p for p in range(1, 11) if plant.capacity_per_s(operator, p, plant.start()) >= load)
                 for operator in plant.spec().tunable_names
             }
             assert 10 * (sum(need.values()) - len(need)) == minutes, name

@@ -1,4 +1,4 @@
-"""Phoebe's suite: what its runs come to, the clairvoyant, and the conclusions drawn from them."""
+"""Phoebe's suite: what its runs come to, the oracle, and the conclusions drawn from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from rheostat.errors import InvalidValue
 from rheostat.lab.data import data_folder
-from rheostat.lab.papers.phoebe import SUITE, clairvoyant, measures, paper
+from rheostat.lab.papers.phoebe import SUITE, measures, oracle, paper
 from rheostat.lab.papers.phoebe.play import Failure, Method, Run, away_s, caught_up_s, experiment, play
 from rheostat.lab.papers.phoebe.recordings import DURATION_S
 from rheostat.lab.papers.phoebe.runs import Found, Size, methods, phoebe_row
@@ -71,26 +71,26 @@ def test_what_nobody_could_meet_is_not_missed() -> None:
     assert found.share == 0.5
 
 
-def test_the_clairvoyant_meets_the_target_with_as_few_as_possible(folder: Path) -> None:
+def test_the_oracle_meets_the_target_with_as_few_as_possible(folder: Path) -> None:
     for name in paper.EXPERIMENTS:
         chosen = experiment(name, folder)
-        sizes = clairvoyant.needed_workers(name, folder, 0.9)
-        away = clairvoyant.downtime_s(chosen, 0.9)
+        sizes = oracle.needed_workers(name, folder, 0.9)
+        away = oracle.downtime_s(chosen, 0.9)
         for at in (1200, 6686, 14915, 18000):
             size = int(sizes[at])
-            assert clairvoyant.true_recovery_s(chosen, size, at, away) <= paper.TARGET_S + 1.0
-            assert clairvoyant.true_recovery_s(chosen, size - 1, at, away) > paper.TARGET_S - 2.0
+            assert oracle.true_recovery_s(chosen, size, at, away) <= paper.TARGET_S + 1.0
+            assert oracle.true_recovery_s(chosen, size - 1, at, away) > paper.TARGET_S - 2.0
     # CALIBRATION.md: 12.0 and 10.5 on the mean, with the mean downtime.
-    assert clairvoyant.needed_workers(paper.TSW, folder, 0.5).mean() == pytest.approx(12.0, abs=0.5)
-    assert clairvoyant.needed_workers(paper.YSB, folder, 0.5).mean() == pytest.approx(10.5, abs=0.5)
+    assert oracle.needed_workers(paper.TSW, folder, 0.5).mean() == pytest.approx(12.0, abs=0.5)
+    assert oracle.needed_workers(paper.YSB, folder, 0.5).mean() == pytest.approx(10.5, abs=0.5)
 
 
-def test_more_changes_never_cost_the_clairvoyant_more(folder: Path) -> None:
+def test_more_changes_never_cost_the_oracle_more(folder: Path) -> None:
     for name in paper.EXPERIMENTS:
-        costs = clairvoyant.slot_seconds_by_changes(name, folder, 0.9)
+        costs = oracle.slot_seconds_by_changes(name, folder, 0.9)
         assert all(a >= b for a, b in pairwise(costs))
-        assert costs[0] == clairvoyant.needed_workers(name, folder, 0.9).max() * DURATION_S
-        assert costs[-1] >= clairvoyant.least_slot_seconds(name, folder, 0.9)
+        assert costs[0] == oracle.needed_workers(name, folder, 0.9).max() * DURATION_S
+        assert costs[-1] >= oracle.least_slot_seconds(name, folder, 0.9)
 
 
 def test_the_equation_is_the_closed_form_on_a_constant_load() -> None:
@@ -134,7 +134,7 @@ def test_conclusions_follow_from_the_numbers(found: Result) -> None:
 
 
 def test_a_run_on_the_simulator(folder: Path) -> None:
-    """Half of a promise kept is none: ours on one experiment, beside the sizes that say what could be met."""
+    """Half of an objective kept is none: ours on one experiment, beside the sizes that say what could be met."""
     ours = next(m for group in methods(Size(1, False)) for m in group if m.name == paper.OURS)
     runs = play(paper.YSB, folder, [Method(paper.S24, None, 24), ours], [3])
     mine, all24 = runs[paper.OURS][0], runs[paper.S24][0]

@@ -15,17 +15,16 @@ from rheostat.job.decision import Decision, Reason
 from rheostat.lab.jobs import job
 from rheostat.lab.papers.capacity import share_served
 from rheostat.lab.papers.tuning import LOOK_S, MOST_CHANGES, Method, cores, prepared, tune
-from rheostat.policy.base import BasePolicy
 from rheostat.policy.conttune.big_ds2 import BigDS2
 from rheostat.policy.ds2 import DS2
-from rheostat.ports import Situation
+from rheostat.ports import Policy, Situation
 
 Q1 = job("q1")
 LINEAR = Method("DS2", lambda: DS2(ignore_single_decrease=False))
 
 
 @dataclass(frozen=True)
-class Restless(BasePolicy[None]):
+class Restless(Policy[None]):
     """Changes for ever: one task more, one task less."""
 
     name: ClassVar[str] = "restless"

@@ -22,7 +22,7 @@ def stamped(df: DataFrame) -> DataFrame:
     return df.selectExpr("spark_partition_id() as part", "value", f"{NOW} as passed_ns")
 
 
-def ability_per_s(stamps: DataFrame) -> float:
+def capacity_per_s(stamps: DataFrame) -> float:
     """Add up what the tasks did, each over its own time, so that starting a job does not count."""
     spans = stamps.groupBy("part").agg({"value": "count", "passed_ns": "max"}).collect()
     first = {row["part"]: row[1] for row in stamps.groupBy("part").agg({"passed_ns": "min"}).collect()}
@@ -47,15 +47,15 @@ def numbers(spark: SparkSession, rows: int, tasks: int) -> DataFrame:
 @pytest.mark.parametrize("curve", [Linear(1000.0), Usl(700.0, 0.1, 0.02)], ids=["linear", "usl"])
 def test_a_stage_follows_its_curve(spark: SparkSession, curve: Curve, tasks: int) -> None:
     pace = Pace(curve, tasks, noise=0.1)
-    rows = numbers(spark, round(curve.ability_per_s(tasks) * 1.5), tasks)
+    rows = numbers(spark, round(curve.capacity_per_s(tasks) * 1.5), tasks)
 
     def measured() -> float:
         stamps = stamped(paced(rows, pace.rate_per_task_per_s, tasks=tasks, noise=pace.noise, seed=3)).cache()
-        rate = ability_per_s(stamps)
+        rate = capacity_per_s(stamps)
         stamps.unpersist()
         return rate
 
-    assert never_faster(typical(measured), curve.ability_per_s(tasks))
+    assert never_faster(typical(measured), curve.capacity_per_s(tasks))
 
 
 def test_a_stream_of_named_steps_follows_its_curves(spark: SparkSession, tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_stream_of_named_steps_follows_its_curves(spark: SparkSession, tmp_pat
                 query.awaitTermination(1)
                 assert query.exception() is None
             assert spark.table("paced").count() == 4000 * 46 // 50
-            return ability_per_s(spark.table("paced"))
+            return capacity_per_s(spark.table("paced"))
         finally:
             query.stop()
             spark.catalog.dropTempView("paced")
@@ -109,7 +109,7 @@ def test_refuses_an_impossible_pace(spark: SparkSession, change: dict[str, float
 class TenTimes:
     """Tasks of four slots are ten times as fast as those of two: nobody mistakes one for the other."""
 
-    def ability_per_s(self, tasks: int) -> float:
+    def capacity_per_s(self, tasks: int) -> float:
         return tasks * (200.0 if tasks <= 2 else 2000.0)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rheostat.lab.jobs import job
 from rheostat.lab.papers.autrascale.truth import exhaustive, latency_s
-from rheostat.model.ability import Floats
+from rheostat.model.capacity import Floats
 from rheostat.policy.autrascale.box import Box
 from rheostat.policy.autrascale.latency_model import DecomposedLatency, Network
 

@@ -22,7 +22,7 @@ from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.errors import InvalidValue
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.observation import Latency, Observation
-from rheostat.job.slo import Bounds, Slo
+from rheostat.job.slo import SLO, Bounds
 from rheostat.journal import open_journal
 from rheostat.lab.jobs import job
 from rheostat.model.experience import Experience, Seen, fold
@@ -34,7 +34,7 @@ from rheostat.testing.situations import diamond, limits_of, read, situation, win
 
 WORDS = word_count(Bounds(1, 40))
 RATES = {"lines": 1e6, "split": 100.0, "count": 250.0}
-PROMISE = Slo(max_latency_s=0.5)
+CONFIDENCE = SLO(max_latency_s=0.5)
 FEWEST = {"split": 4, "count": 8}
 """For 400 lines/s."""
 
@@ -45,7 +45,7 @@ def seen(load: float, tasks: Any, latency_s: float = 0.2, event_s: float | None 
 
 
 def at(observation: Observation, known: Experience | None = None, **rest: Any) -> Situation[Experience]:
-    return situation(WORDS, observation, fold(known or Experience(), observation), slo=PROMISE, **rest)
+    return situation(WORDS, observation, fold(known or Experience(), observation), slo=CONFIDENCE, **rest)
 
 
 def asked(decision: Decision) -> dict[str, int] | None:
@@ -85,7 +85,7 @@ class TestThroughput:
             rates = {**RATES, "count": 1250.0 / tasks["count"]}
             now = replace(window(WORDS, 400.0, tasks, rates), at_s=60.0 * step + 60)
             known = fold(known, now)
-            decision = policy.decide(situation(WORDS, now, known, slo=PROMISE, memo=memo, changed_at_s=60.0 * step))
+            decision = policy.decide(situation(WORDS, now, known, slo=CONFIDENCE, memo=memo, changed_at_s=60.0 * step))
             memo = decision.memo
             if decision.target is not None:
                 tasks = dict(decision.target.tasks)
@@ -160,7 +160,7 @@ class TestLatency:
         decision = AuTraScale().decide(at(late))
         assert decision.reason is Reason.WAITING
 
-    def test_no_promise_no_search(self) -> None:
+    def test_no_objective_no_search(self) -> None:
         now = seen(400.0, FEWEST, 99.0)
         decision = AuTraScale().decide(situation(WORDS, now, Experience()))
         assert decision.reason is Reason.STEADY
@@ -337,7 +337,9 @@ def test_whatever_is_measured_it_stays_within_the_limits(
         now = replace(window(spec, load, tasks, rate), at_s=60.0 * step + 60, latency=Latency(*(slow,) * 6))
         now = replace(now, sources=tuple(replace(s, backlog=backlog if step > 4 else 0.0) for s in now.sources))
         known = fold(known, now)
-        here = situation(spec, now, known, slo=PROMISE, limits=limits, memo=memo, step=step, changed_at_s=60.0 * step)
+        here = situation(
+            spec, now, known, slo=CONFIDENCE, limits=limits, memo=memo, step=step, changed_at_s=60.0 * step
+        )
         decision = policy.decide(here)
         known, memo = fold(known, decision), decision.memo
         assert all(not math.isnan(value) for value in decision.evidence.values())
@@ -355,7 +357,7 @@ def test_a_single_operator_and_fixed_ones_are_no_special_case() -> None:
     fixed = Box((np.array([5]), np.array([7])))
     assert [row.tolist() for row in bootstrapping(fixed, 4)] == [[5, 7]]
     decision = AuTraScale().decide(
-        situation(word_count(Bounds(4, 4)), replace(seen(400.0, 4, 0.9)), Experience(untested="no"), slo=PROMISE)
+        situation(word_count(Bounds(4, 4)), replace(seen(400.0, 4, 0.9)), Experience(untested="no"), slo=CONFIDENCE)
     )
     assert decision.target is None
 

@@ -19,10 +19,10 @@ from rheostat.engine.testbed.loads import Steps
 from rheostat.errors import InvalidValue
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.observation import Observation
-from rheostat.job.slo import Bounds, Slo
+from rheostat.job.slo import SLO, Bounds
 from rheostat.journal import open_journal
 from rheostat.lab.jobs import job
-from rheostat.model.ability import Sample
+from rheostat.model.capacity import Sample
 from rheostat.model.history import History
 from rheostat.policy.conttune.big_ds2 import BigDS2
 from rheostat.policy.conttune.policy import ContTune
@@ -37,7 +37,7 @@ GIVEN = ContTune(big=False)
 
 
 def history(**operators: Mapping[int, float | Sequence[float]]) -> History:
-    """Return a history: operator -> size -> ability, once or several times."""
+    """Return a history: operator -> size -> capacity, once or several times."""
     found: dict[str, tuple[Sample, ...]] = {}
     for name, sizes in operators.items():
         rows = [(p, a) for p, each in sizes.items() for a in (each if isinstance(each, Sequence) else [each])]
@@ -117,7 +117,7 @@ class TestSmall:
         assert "explores split" in decision.sentence
 
     def test_alpha_0_takes_sizes_that_were_seen_and_nothing_else_from_the_model(self) -> None:
-        near = replace(GIVEN, alpha=0.0, bracket=False).wish
+        near = replace(GIVEN, alpha=0.0, bracket=False).suggestion
         view = GIVEN.view(at(600.0, {"split": 11, "count": 20}, self.KNOWN), "split")
         assert near(view, 740.0).trusted
         assert near(view, 740.0).tasks == 8
@@ -134,7 +134,7 @@ class TestSmall:
 
     def test_the_headroom_of_the_slo_is_added_to_the_demand(self) -> None:
         known = history(split={4: 400.0, 8: 800.0}, count={10: 2500.0, 20: 5000.0})
-        wanted = asked(GIVEN.decide(at(400.0, {"split": 8, "count": 20}, known, slo=Slo(headroom=0.5))))
+        wanted = asked(GIVEN.decide(at(400.0, {"split": 8, "count": 20}, known, slo=SLO(headroom=0.5))))
         assert wanted is not None
         assert wanted["split"] == 6
 
@@ -375,4 +375,4 @@ def test_its_history_survives_a_restart_and_replays(tmp_path: Any, model: Any) -
     journal = open_journal(url)
     assert replay(journal, "q1", lambda run: policy).differences == ()
     journal.close()
-    assert np.isfinite([s.ability_per_s for s in later.samples("mapper")]).all()
+    assert np.isfinite([s.capacity_per_s for s in later.samples("mapper")]).all()

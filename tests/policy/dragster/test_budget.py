@@ -17,13 +17,13 @@ NAMES = ("a", "b", "c")
 ABILITIES = st.lists(st.floats(1.0, 1000.0), min_size=len(SIZES), max_size=len(SIZES))
 
 
-def choice(abilities: list[float], demand: float) -> Choice:
-    return Choice(SIZES, np.array(abilities), demand)
+def choice(capacities: list[float], demand: float) -> Choice:
+    return Choice(SIZES, np.array(capacities), demand)
 
 
 @given(st.lists(st.tuples(ABILITIES, st.floats(0.0, 1500.0)), min_size=1, max_size=3), st.integers(3, 21))
 def test_the_balanced_split_serves_as_much_as_any_split_can(rows: list[tuple[list[float], float]], slots: int) -> None:
-    """Also for abilities that fall with tasks, and for operators nothing is asked of."""
+    """Also for capacities that fall with tasks, and for operators nothing is asked of."""
     choices = {name: choice(*row) for name, row in zip(NAMES, rows, strict=False)}
 
     def share(places: tuple[int, ...]) -> float:
@@ -38,20 +38,20 @@ def test_the_balanced_split_serves_as_much_as_any_split_can(rows: list[tuple[lis
 
 
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=3), st.integers(3, 21))
-def test_the_euclidean_projection_is_the_nearest_point(wishes: list[int], slots: int) -> None:
-    wished = dict(zip(NAMES, wishes, strict=False))
+def test_the_euclidean_projection_is_the_nearest_point(suggestions: list[int], slots: int) -> None:
+    suggested = dict(zip(NAMES, suggestions, strict=False))
 
     def far(point: tuple[int, ...]) -> int:
-        return sum((wish - size) ** 2 for wish, size in zip(wishes, point, strict=True))
+        return sum((suggestion - size) ** 2 for suggestion, size in zip(suggestions, point, strict=True))
 
-    nearest = min(far(p) for p in product(SIZES, repeat=len(wishes)) if sum(p) <= slots)
-    found = euclidean(wished, dict.fromkeys(wished, SIZES), slots)
+    nearest = min(far(p) for p in product(SIZES, repeat=len(suggestions)) if sum(p) <= slots)
+    found = euclidean(suggested, dict.fromkeys(suggested, SIZES), slots)
     assert sum(found.values()) <= slots
     assert far(tuple(found.values())) == nearest
 
 
 def test_the_nearest_point_is_not_the_best_split() -> None:
-    """Two operators wish for 6 and 4; the second one needs its tasks more."""
+    """Two operators suggestion for 6 and 4; the second one needs its tasks more."""
     many, few = [10.0 * p for p in SIZES], [15.0 * p for p in SIZES]
     choices = {"a": choice(few, 60.0), "b": choice(many, 60.0)}
     assert balanced(choices, 5)[0] == {"a": 2, "b": 3}

@@ -23,15 +23,14 @@ from rheostat.errors import InvalidValue
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.graph import Graph, JobSpec, Tunable
 from rheostat.job.guards import Guards
-from rheostat.job.slo import Bounds, Budget, Slo
+from rheostat.job.slo import SLO, Bounds, Budget
 from rheostat.journal import open_journal
 from rheostat.lab.jobs import job
-from rheostat.policy.base import BasePolicy
 from rheostat.policy.dragster.policy import Dragster, Knowledge
 from rheostat.policy.dragster.tally import MOST_COUNTED, Size, Tally, fold_tally
 from rheostat.policy.dragster.throughput import EdgeFunction
 from rheostat.policy.dragster.ucb import Posterior, beta
-from rheostat.ports import Situation
+from rheostat.ports import Policy, Situation
 from rheostat.testing.policy import PolicyConformance
 from rheostat.testing.situations import diamond, limits_of, read, situation, window, word_count
 
@@ -41,7 +40,7 @@ TAUGHT = {"split": [(p, 100.0 * p, 9) for p in range(1, 11)], "count": [(p, 250.
 
 
 def knowing(operators: Mapping[str, Any], seen: int = 20) -> Knowledge:
-    """Return knowledge: operator -> (tasks, ability, count)."""
+    """Return knowledge: operator -> (tasks, capacity, count)."""
     return Knowledge(Tally({n: tuple(Size(p, c, a, 1) for p, a, c in rows) for n, rows in operators.items()}, seen))
 
 
@@ -58,17 +57,17 @@ def asked(decision: Decision) -> dict[str, int] | None:
 
 
 class TestConformance(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return Dragster()
 
 
 class TestConformanceOfTheGradientWithEveryOption(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return Dragster("gradient", 0.2, 0.3, 4.0, 0.5, 0.1, 1.0, "euclidean", "cpu", "graph")
 
 
 class TestConformanceWithGivenFunctions(PolicyConformance):
-    def make_policy(self) -> BasePolicy[Any]:
+    def make_policy(self) -> Policy[Any]:
         return Dragster(functions={"split->count": EdgeFunction((0.01,), "tanh", 1e4, 1.0)})
 
     def jobs(self) -> tuple[JobSpec, ...]:
@@ -83,7 +82,7 @@ class TestBandit:
         sizes = [Size(p, 1, 100.0 * p * float(np.exp(0.05 * rng.standard_normal())), 1) for p in (1, 4, 5, 9)]
         found = Posterior.of(sizes, np.arange(1.0, 11.0), 900.0, 2.0, 0.1)
         oracle = GaussianProcessRegressor(RBF(2.0, "fixed"), alpha=0.1**2, optimizer=None)
-        oracle.fit([[s.tasks] for s in sizes], [s.ability_per_s / 900.0 for s in sizes])
+        oracle.fit([[s.tasks] for s in sizes], [s.capacity_per_s / 900.0 for s in sizes])
         mean, sd = oracle.predict(np.arange(1.0, 11.0)[:, None], return_std=True)
         assert found.mean == pytest.approx(mean)
         assert np.sqrt(found.variance) == pytest.approx(sd)
@@ -123,7 +122,7 @@ class TestTargets:
         assert decision.reason is Reason.UNDER_PROVISIONED
 
     def test_the_slos_headroom_is_its_margin_where_none_is_set(self) -> None:
-        decision = Dragster().decide(at(400.0, slo=Slo(headroom=0.25)))
+        decision = Dragster().decide(at(400.0, slo=SLO(headroom=0.25)))
         assert decision.evidence["split.target_per_s"] == pytest.approx(500.0)
         assert Dragster().decide(at(400.0)).evidence["split.target_per_s"] == pytest.approx(424.0)
 
@@ -139,7 +138,7 @@ class TestTargets:
             second = policy.decide(replace(here, memo=second.memo))
         assert second.evidence["split.target_per_s"] == pytest.approx(450.0)
         down = policy.decide(replace(at(100.0, {"split": 5, "count": 9}), memo=second.memo))
-        # Eq 16 has no way down: ours is one step of eta, of the largest ability that is known.
+        # Eq 16 has no way down: ours is one step of eta, of the largest capacity that is known.
         assert down.evidence["split.target_per_s"] == pytest.approx(450.0 - 0.1 * 1000.0)
 
     def test_the_gradient_helps_the_bottleneck_first(self) -> None:
@@ -197,17 +196,17 @@ class TestFunctions:
             Dragster(functions={"split->cuont": EdgeFunction()}).decide(at(100.0))
 
     def test_capacity_comes_from_cpu_where_useful_time_is_missing_or_when_told(self) -> None:
-        """Eq 8: 200 records/s at 25 % CPU are an ability of 800."""
+        """Eq 8: 200 records/s at 25 % CPU are a capacity of 800."""
         seen = window(TEN, 200.0, 4, RATES)
         seen = read(seen, "split", true_rate_per_s=None, useful_share=None, cpu_share=0.25)
         told = read(window(TEN, 200.0, 4, RATES), "split", cpu_share=0.25)
         for policy, each in ((Dragster(), seen), (Dragster(capacity="cpu"), told)):
             (size,) = policy.learn(Knowledge(), each).tally.sizes("split")
-            assert size.ability_per_s == pytest.approx(800.0)
+            assert size.capacity_per_s == pytest.approx(800.0)
 
 
 class TestBudget:
-    def test_what_the_slots_allow_is_split_by_ability(self) -> None:
+    def test_what_the_slots_allow_is_split_by_capacity(self) -> None:
         here = at(1000.0, {"split": 2, "count": 2}, limits=limits_of(TEN, Bounds(1, 9)))
         decision = Dragster().decide(here)
         assert asked(decision) == {"split": 3, "count": 6}  # a split feeds two counts
@@ -219,7 +218,7 @@ class TestBudget:
 
     def test_a_budget_below_one_task_per_operator_is_an_error_before_and_a_hold_inside(self) -> None:
         with pytest.raises(InvalidValue, match=r"slo.budget allows 1 slots, but the job needs at least 2"):
-            limits(TEN, Slo(budget=Budget(slots=1)))
+            limits(TEN, SLO(budget=Budget(slots=1)))
         decision = Dragster().decide(at(100.0, 1, limits=limits_of(TEN, Bounds(1, 1))))
         assert decision.target is None
         assert "budget of 1 slots is below the 2" in decision.sentence
@@ -272,7 +271,7 @@ class TestEdges:
             tally = fold_tally(tally, window(TEN, 50.0, 4, {**RATES, "split": rate}))
         (size,) = tally.sizes("split")
         assert size.count == MOST_COUNTED
-        assert size.ability_per_s == pytest.approx(800.0, rel=0.05)
+        assert size.capacity_per_s == pytest.approx(800.0, rel=0.05)
 
 
 @pytest.mark.parametrize(

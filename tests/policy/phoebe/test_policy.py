@@ -18,7 +18,7 @@ from rheostat.job.decision import Decision, Measurement, Reason
 from rheostat.job.forecast import Forecast
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.observation import Latency, Observation
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.jobs.phoebe import ysb
 from rheostat.model.downtime import Downtimes
@@ -38,7 +38,7 @@ SPEC = PLANT.spec()
 
 
 def able(size: int) -> float:
-    return PLANT.ability_per_s("job", size, Allocation({"job": size}))
+    return PLANT.capacity_per_s("job", size, Allocation({"job": size}))
 
 
 def profile() -> tuple[Point, ...]:
@@ -58,13 +58,13 @@ def series(rates: list[float], at_s: float = 6000.0) -> LoadSeries:
     return found
 
 
-def at(rates: list[float], running: int = 12, slo: Slo | None = None, **rest: Any) -> Situation[Known]:
+def at(rates: list[float], running: int = 12, slo: SLO | None = None, **rest: Any) -> Situation[Known]:
     fleet = Fleet(PLANT, [Constant(rates[-1])], [0], start=[Allocation({"job": running})])
     fleet.advance(200)
     window = replace(fleet.engine(0).observe(), at_s=6000.0, start_s=5900.0, end_s=5960.0, uptime_s=6000.0)
     downtimes = rest.pop("downtimes", Downtimes((), 65.0))
     seen = Known(load=series(rates), outages=Outages(downtimes, interval_s=10.0), profile=profile())
-    slo = slo or Slo()
+    slo = slo or SLO()
     window = replace(window, **rest)
     return Situation(SPEC, slo, limits(SPEC, slo), window, seen, 10, 0, {})
 
@@ -87,16 +87,16 @@ def test_phoebe_takes_the_smallest_scale_out_that_recovers_in_time() -> None:
         assert decision.evidence[PREDICTED] <= 180.0
 
 
-def test_phoebe_reads_the_promise_from_the_slo() -> None:
-    strict, loose = (Phoebe(**DONE).decide(at([60e3] * 40, 12, Slo(max_recovery_s=s))) for s in (150.0, 600.0))
+def test_phoebe_reads_the_objective_from_the_slo() -> None:
+    strict, loose = (Phoebe(**DONE).decide(at([60e3] * 40, 12, SLO(max_recovery_s=s))) for s in (150.0, 600.0))
     assert chosen(strict) > chosen(loose)
 
 
-def test_a_load_above_every_ability_takes_the_largest_and_says_so() -> None:
+def test_a_load_above_every_capacity_takes_the_largest_and_says_so() -> None:
     for policy in (Phoebe(**DONE), Anticipate(**DONE)):
         decision = policy.decide(at([900e3] * 40, 12))
         assert chosen(decision) == 24
-        assert "promise broken" in decision.sentence
+        assert "objective broken" in decision.sentence
         assert decision.evidence[PREDICTED] == math.inf
 
 

@@ -101,10 +101,10 @@ def change_line(step: Step) -> str:
     """Return what a step changes, or in shadow mode would change, and why; "" where it changes nothing."""
     was, decision = step.observation.running, step.decision
     shadowed = decision.asked if any(note.guard == "shadow" for note in decision.guards) else None
-    wish = step.intent.target if step.intent else shadowed
-    if wish is None:
+    suggestion = step.intent.target if step.intent else shadowed
+    if suggestion is None:
         return ""
-    text = f"{was.slots if was else '?'} -> {wish.slots} slots  {decision.reason}: {decision.sentence}"
+    text = f"{was.slots if was else '?'} -> {suggestion.slots} slots  {decision.reason}: {decision.sentence}"
     return text if step.intent else f"{text} (not applied)"
 
 

@@ -59,13 +59,13 @@ def recoveries(comparison: Comparison[Any]) -> list[str]:
 def conditions(comparison: Comparison[Any], seeds: Sequence[int], notes: Sequence[str] = ()) -> str:
     """Say under which conditions a table came about."""
     trial, slo = comparison.trial, comparison.trial.slo
-    promises = {
+    objectives = {
         "latency at most": (slo.max_latency_s, " s"),
         "lag at most": (slo.max_lag_s, " s"),
         "recovery within": (slo.max_recovery_s, " s"),
         "headroom": (slo.headroom, ""),
     }
-    said = [f"{what} {value:g}{unit}" for what, (value, unit) in promises.items() if value is not None]
+    said = [f"{what} {value:g}{unit}" for what, (value, unit) in objectives.items() if value is not None]
     if slo.budget and slo.budget.max_slots:
         said.append(f"at most {slo.budget.max_slots} slots")
     spread = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"

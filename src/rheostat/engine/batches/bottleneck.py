@@ -27,7 +27,7 @@ FAILING = 0.1
 """A share of tasks that fails is no accident any more."""
 
 
-def hindrances(
+def bottlenecks(
     batches: Sequence[Batch], stages: Sequence[Stage], slots: int, fitted: BatchTime | None = None
 ) -> tuple[str, ...]:
     """Name what slows these batches down and is not too few slots; stages are those of the batches.

@@ -1,7 +1,7 @@
 """Whether a batch of real-time mode is longer than what it found waiting explains, and which stage is to blame. Pure.
 
 A batch that starts when nothing has been read for w seconds and reads for D seconds has (w + D) L records to do at load
-L; at ability c that takes (w + D) L / c. So it lasts longer than w + D exactly when the ability is below the load,
+L; at capacity c that takes (w + D) L / c. So it lasts longer than w + D exactly when the capacity is below the load,
 however much had piled up before, and the part of its time beyond w + D is 1 - c / L of it. A job that catches up after
 a change or a peak has long batches too, and this tells them apart. No batch has to be compared with another one, and
 one that still runs is found out as soon as w + D is over.
@@ -50,7 +50,7 @@ class Span:
         return max(self.ends_s) - self.start_s
 
     def due_s(self, batch_s: float) -> float:
-        """Return when it would end at an ability that is just the load."""
+        """Return when it would end at a capacity that is just the load."""
         return self.start_s + batch_s + max(0.0, self.start_s - self.unread_s)
 
 
@@ -81,8 +81,8 @@ def needs(
 def worth_waiting_s(elapsed_s: float, least_s: float, was: Mapping[str, int], target: Mapping[str, int]) -> float:
     """Return how long the end of a batch is worth waiting for before a change is made inside it.
 
-    What is cut off is done again. Whoever stops after `a` seconds with `r` to go loses `a` at the old ability and gains
-    the difference to the new one over `r`: with an ability that grows by the share g, that pays where g r > a. How long
+    What is cut off is done again. Stopping after `a` seconds with `r` to go loses `a` at the old capacity and gains
+    the difference to the new one over `r`: with a capacity that grows by the share g, that pays where g r > a. How long
     a batch still lasts is not known, and to wait for a / g costs at most as much as not to have waited. A change that
     makes nothing larger gains nothing by haste.
     """
@@ -93,7 +93,7 @@ def worth_waiting_s(elapsed_s: float, least_s: float, was: Mapping[str, int], ta
 def held_up(chain: Chain, spans: Sequence[Span]) -> dict[str, float]:
     """Return for every stage the share of the time in which it alone kept the source from reading on.
 
-    Dhalion's back pressure: tasks x 1 / (1 - share) is what the load needs, where abilities are linear.
+    Dhalion's back pressure: tasks x 1 / (1 - share) is what the load needs, where capacities are linear.
     """
     found = dict.fromkeys(chain.names, 0.0)
     for span in spans:

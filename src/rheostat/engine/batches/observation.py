@@ -31,7 +31,7 @@ class JobView:
     status: Status = Status.RUNNING
     uptime_s: float = 0.0
     downtime_s: float | None = None
-    hindrances: tuple[str, ...] = ()
+    bottlenecks: tuple[str, ...] = ()
     change_costs_s: Mapping[str, float] = field(default_factory=dict)
     end_s: float | None = None
     """End of the window, where metrics come late; now where they do not."""
@@ -49,7 +49,7 @@ class JobView:
             uptime_s=self.uptime_s,
             downtime_s=self.downtime_s,
             change_costs_s=self.change_costs_s,
-            **{"start_s": end_s, "hindrances": self.hindrances, **seen},
+            **{"start_s": end_s, "bottlenecks": self.bottlenecks, **seen},
         )
 
 
@@ -77,7 +77,7 @@ def observe_queries(
         overloaded=(name,) if not problem and any(part.overloaded for part in parts) else (),
         overdue_s=max(part.overdue_s for part in parts),
         latency=worst_latency(parts),
-        hindrances=tuple(dict.fromkeys((*(text for part in parts for text in part.hindrances), *job.hindrances))),
+        bottlenecks=tuple(dict.fromkeys((*(text for part in parts for text in part.bottlenecks), *job.bottlenecks))),
         batch_time=parts[0].batch_time if len(parts) == 1 else None,
         problem=problem,
     )

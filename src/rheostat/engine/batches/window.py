@@ -14,7 +14,7 @@ from itertools import pairwise
 from statistics import median
 
 from rheostat.engine.batches.batch_time import Sample, fit_batches
-from rheostat.engine.batches.bottleneck import gc_share, hindrances
+from rheostat.engine.batches.bottleneck import bottlenecks, gc_share
 from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.engine.batches.probe import Probe, read_probe
 from rheostat.engine.batches.progress import Batch, SourceProgress
@@ -67,7 +67,7 @@ class QueryWindow:
     state_bytes: int
     probes: Mapping[str, Probe]
     """Named operators, by what their probes counted."""
-    hindrances: tuple[str, ...]
+    bottlenecks: tuple[str, ...]
     """What slows it down and is not a matter of size."""
     seen: bool = True
     """Whether stages were seen: without them CPU, garbage and tasks are not known."""
@@ -200,7 +200,7 @@ def query_window(
         most_tasks=max(widest(work).values(), default=0),
         state_bytes=last.state_bytes,
         probes=_probes(inside),
-        hindrances=hindrances(inside, work, slots, fitted),
+        bottlenecks=bottlenecks(inside, work, slots, fitted),
         seen=bool(seen),
         gc_share=gc_share(work),
         batch_time=fitted,
@@ -239,7 +239,7 @@ def unsettled(
         latency=found.latency if ended else None,
         busy_s=0.0,
         probes={},
-        hindrances=(),
+        bottlenecks=(),
         batch_time=None,
         settled=False,
     )

@@ -1,4 +1,4 @@
-"""Ability curves: records/s of a whole operator at p tasks."""
+"""Capacity curves: records/s of a whole operator at p tasks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rheostat.job.frozen import check_number
 
 
 class Curve(Protocol):
-    """Ability as a function of tasks."""
+    """Capacity as a function of tasks."""
 
-    def ability_per_s(self, tasks: int) -> float:
+    def capacity_per_s(self, tasks: int) -> float:
         """Return records/s of all tasks together."""
 
 
@@ -29,7 +29,7 @@ class Linear:
         check_number("rate_per_s", self.rate_per_s, least=1e-12)
         check_number("base_per_s", self.base_per_s)
 
-    def ability_per_s(self, tasks: int) -> float:
+    def capacity_per_s(self, tasks: int) -> float:
         """Return base + rate * p."""
         return self.base_per_s + self.rate_per_s * tasks
 
@@ -45,7 +45,7 @@ class Power:
         check_number("rate_per_s", self.rate_per_s, least=1e-12)
         check_number("exponent", self.exponent)
 
-    def ability_per_s(self, tasks: int) -> float:
+    def capacity_per_s(self, tasks: int) -> float:
         """Return rate * p ** exponent."""
         return float(self.rate_per_s * tasks**self.exponent)
 
@@ -65,7 +65,7 @@ class Usl:
         check_number("sigma", self.sigma, most=1.0)
         check_number("kappa", self.kappa, most=1.0)
 
-    def ability_per_s(self, tasks: int) -> float:
+    def capacity_per_s(self, tasks: int) -> float:
         """Return p u / (1 + sigma (p - 1) + kappa p (p - 1))."""
         return self.rate_per_s * tasks / (1 + self.sigma * (tasks - 1) + self.kappa * tasks * (tasks - 1))
 
@@ -80,11 +80,11 @@ class Table:
         tasks = [p for p, _ in self.points]
         if not tasks or tasks != sorted(set(tasks)) or tasks[0] < 1:
             raise InvalidValue(f"a curve's table needs rising task counts from 1 on, not {tasks}")
-        for p, ability in self.points:
-            check_number(f"ability at {p} tasks", ability, least=1e-12)
+        for p, capacity in self.points:
+            check_number(f"capacity at {p} tasks", capacity, least=1e-12)
 
-    def ability_per_s(self, tasks: int) -> float:
-        """Return the interpolated ability."""
+    def capacity_per_s(self, tasks: int) -> float:
+        """Return the interpolated capacity."""
         (first, low), (last, high) = self.points[0], self.points[-1]
         if tasks < first:
             return low / first * tasks

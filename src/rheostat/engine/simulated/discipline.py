@@ -42,9 +42,9 @@ class Discipline:
         """Return how many of the tasks can work at the same time."""
         return tasks
 
-    def sustained_per_s(self, tasks: int, ability_per_s: float) -> float:
-        """Return the load that these tasks keep up with, of which the usable ones have this ability."""
-        return ability_per_s
+    def sustained_per_s(self, tasks: int, capacity_per_s: float) -> float:
+        """Return the load that these tasks keep up with, of which the usable ones have this capacity."""
+        return capacity_per_s
 
     def checkpoint_interval_s(self, plant_s: float) -> float:
         """Return the seconds between two checkpoints, given the plant's setting."""

@@ -61,7 +61,7 @@ class Replicas(Protocol):
         """Play a second; return the records taken in it, by source, and those processed, by operator."""
 
     def renew(self, factors: Floats) -> None:
-        """Multiply all abilities by these factors (operators x replicas), until there are others."""
+        """Multiply all capacities by these factors (operators x replicas), until there are others."""
 
     def reconfigure(self, replica: int, target: Allocation) -> None:
         """Begin to give a replica another allocation."""

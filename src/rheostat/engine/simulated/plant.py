@@ -25,7 +25,7 @@ class PlantOperator:
     name: str
     curve: Curve = UNLIMITED
     noise: float = 0.0
-    """Log standard deviation of the ability, drawn anew every `Plant.noise_period_s`."""
+    """Log standard deviation of the capacity, drawn anew every `Plant.noise_period_s`."""
     skew: float = 0.0
     """How much more than its share the hottest task gets (0.5 = half as much again)."""
     limit_per_s: float | None = None
@@ -55,16 +55,16 @@ class PlantOperator:
         check_number(f"state_retention_s of {self.name}", self.state_retention_s, least=1.0)
 
     def evenness(self, tasks: int) -> float:
-        """Return the share of the ability that is left when the hottest task is full."""
+        """Return the share of the capacity that is left when the hottest task is full."""
         return 1 / (1 + self.skew * (1 - 1 / tasks))
 
 
 @dataclass(frozen=True, slots=True)
 class Interference:
-    """Job-level interference: every operator gets eta(slots) of its ability, and none of its metrics tells."""
+    """Job-level interference: every operator gets eta(slots) of its capacity, and none of its metrics tells."""
 
     scale: float = 1.0
-    """Share of the ability that is left at the reference size."""
+    """Share of the capacity that is left at the reference size."""
     per_slot: float = 0.0
     """How much of it every further slot costs."""
     exponent: float = 0.0
@@ -86,14 +86,14 @@ class Interference:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """How ability depends on the memory profile: a gain per doubling, and a collapse below a minimum."""
+    """How capacity depends on the memory profile: a gain per doubling, and a collapse below a minimum."""
 
     reference_mb: int
     """Memory at which the curves hold."""
     choices_mb: tuple[int, ...]
     """Memory profiles that can be chosen."""
     gain_per_doubling: float = 0.0
-    """Share by which ability grows when memory doubles."""
+    """Share by which capacity grows when memory doubles."""
     collapse: Mapping[int, float] = field(default_factory=FrozenMap)
     """Memory in MB -> factor; holds up to that size."""
 
@@ -106,7 +106,7 @@ class Memory:
         put(self, collapse=FrozenMap(self.collapse))
 
     def factor(self, memory_mb: int | None) -> float:
-        """Return what a memory profile makes of every ability."""
+        """Return what a memory profile makes of every capacity."""
         memory = memory_mb or self.reference_mb
         grown = math.pow(1 + self.gain_per_doubling, math.log2(memory / self.reference_mb))
         small = [size for size in self.collapse if memory <= size]
@@ -221,7 +221,7 @@ class Plant:
     interference: Interference = Interference()
     """What operators of one job cost each other."""
     memory: Memory | None = None
-    """What memory does to ability; None where it is no choice."""
+    """What memory does to capacity; None where it is no choice."""
     latency: LatencyLaw = LatencyLaw()
     """How long a record takes."""
     restart: Restart = Restart()
@@ -231,11 +231,11 @@ class Plant:
     metrics: Metrics = Metrics()
     """What the engine shows."""
     buffer_s: float = 2.0
-    """Seconds of an operator's own ability that fit into the buffers in front of it."""
+    """Seconds of an operator's own capacity that fit into the buffers in front of it."""
     cpu_gain: float = 1.0
     """CPU share at full useful time; recorded jobs show far less than 1."""
     noise_period_s: int = 60
-    """Seconds after which abilities are drawn anew."""
+    """Seconds after which capacities are drawn anew."""
     checkpoint_interval_s: float = 10.0
     """Seconds between two checkpoints."""
     slots_available: int | None = None
@@ -307,10 +307,10 @@ class Plant:
         return Allocation({o.name: tasks for o in self.operators if o.pinned_tasks is None}, memory)
 
     def nominal_per_s(self, operator: PlantOperator, tasks: int, memory_mb: int | None) -> float:
-        """Return the ability that metrics would show: curve and memory, without interference, skew and limit."""
-        return operator.curve.ability_per_s(tasks) * (self.memory.factor(memory_mb) if self.memory else 1.0)
+        """Return the capacity that metrics would show: curve and memory, without interference, skew and limit."""
+        return operator.curve.capacity_per_s(tasks) * (self.memory.factor(memory_mb) if self.memory else 1.0)
 
-    def ability_per_s(self, name: str, tasks: int, allocation: Allocation) -> float:
+    def capacity_per_s(self, name: str, tasks: int, allocation: Allocation) -> float:
         """Return what the operator can really do at p tasks, noise apart, while the job has this allocation."""
         operator, usable = self.operator(name), self.discipline.usable(tasks)
         even = self.nominal_per_s(operator, usable, allocation.memory_mb) * operator.evenness(usable)

@@ -1,4 +1,4 @@
-"""How well ability models predict, from a few samples, and how long a decision with them takes.
+"""How well capacity models predict, from a few samples, and how long a decision with them takes.
 
 The truth is StreamBed's operators as fitted (a p^b, each with its own noise). A draw takes n different sizes from 1 to
 16, small ones more often, measures each once, and asks for every size between them (inside) and for those up to four
@@ -17,12 +17,12 @@ from rheostat.control.limits import limits
 from rheostat.engine.simulated import Fleet
 from rheostat.engine.simulated.plant import PlantOperator
 from rheostat.engine.testbed.loads import Sine
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 from rheostat.lab.bench.measure import Measure
 from rheostat.lab.bench.speed import example, slope
 from rheostat.lab.experiment.trial import Progress
 from rheostat.lab.jobs.streambed import JOBS
-from rheostat.model.ability import AbilityModel, Floats, Sample
+from rheostat.model.capacity import CapacityModel, Floats, Sample
 from rheostat.model.history import History
 from rheostat.model.registry import MODELS
 from rheostat.policy.conttune.policy import ContTune
@@ -51,10 +51,10 @@ def draw(operator: PlantOperator, count: int, rng: np.random.Generator) -> list[
     chosen = rng.choice(sizes, count, replace=False, p=(1 / sizes) / (1 / sizes).sum())
     noise = np.exp(operator.noise * rng.standard_normal(count))
     pairs = zip(chosen.tolist(), noise.tolist(), strict=True)
-    return [Sample(p, operator.curve.ability_per_s(p) * e, k) for k, (p, e) in enumerate(pairs)]
+    return [Sample(p, operator.curve.capacity_per_s(p) * e, k) for k, (p, e) in enumerate(pairs)]
 
 
-def errors(draws: int, models: Mapping[str, Callable[[Sequence[Sample]], AbilityModel]] = MODELS) -> Errors:
+def errors(draws: int, models: Mapping[str, Callable[[Sequence[Sample]], CapacityModel]] = MODELS) -> Errors:
     """Let every model predict from the same draws."""
     operators = truths()
     found = {
@@ -69,9 +69,9 @@ def errors(draws: int, models: Mapping[str, Callable[[Sequence[Sample]], Ability
                 samples = draw(operator, count, np.random.default_rng([d, k, count]))
                 low, high = (f(s.tasks for s in samples) for f in (min, max))
                 most = BEYOND * high
-                true = np.array([operator.curve.ability_per_s(p) for p in range(1, most + 1)])
+                true = np.array([operator.curve.capacity_per_s(p) for p in range(1, most + 1)])
                 for model, fit in models.items():
-                    off = np.abs(fit(samples).curve(most).ability_per_s / true - 1.0)
+                    off = np.abs(fit(samples).curve(most).capacity_per_s / true - 1.0)
                     found[model, count, "inside"][k, d] = np.median(off[low - 1 : high])
                     found[model, count, "beyond"][k, d] = np.median(off[high:])
     return found
@@ -119,9 +119,9 @@ def known_job(operators: int, samples: int) -> Situation[History]:
         curve = fleet.plant.operator(tunable.operator).curve
         noise = np.exp(0.03 * rng.standard_normal(samples))
         pairs = zip(sizes.tolist(), noise.tolist(), strict=True)
-        history[tunable.operator] = tuple(Sample(p, curve.ability_per_s(p) * e, k) for k, (p, e) in enumerate(pairs))
+        history[tunable.operator] = tuple(Sample(p, curve.capacity_per_s(p) * e, k) for k, (p, e) in enumerate(pairs))
     knowledge = History(history, dict.fromkeys(history, 24), samples)
-    return Situation(spec, Slo(), limits(spec, Slo()), window, knowledge, 0, 0, {})
+    return Situation(spec, SLO(), limits(spec, SLO()), window, knowledge, 0, 0, {})
 
 
 def decision_ms(model: Literal["gp", "loglog"], operators: int, repeats: int) -> float:

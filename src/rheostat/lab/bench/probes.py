@@ -79,7 +79,7 @@ class Reading:
 
     stage: str
     busy: float
-    """Its demand over its ability."""
+    """Its demand over its capacity."""
     ratio: float
     """The true rate that was seen, over the one that it is paced with."""
 
@@ -99,14 +99,14 @@ def _lines_per_s() -> dict[str, float]:
     """Return the lines/s that every stage can do."""
     plant = word_count()
     demand = plant.graph.demand_per_s(dict.fromkeys(plant.graph.sources, 1.0))
-    return {o.name: o.curve.ability_per_s(TASKS[o.name]) / demand[o.name] for o in plant.operators if o.name in TASKS}
+    return {o.name: o.curve.capacity_per_s(TASKS[o.name]) / demand[o.name] for o in plant.operators if o.name in TASKS}
 
 
 def readings(run: Run[Plant]) -> Iterator[Reading]:
     """Yield what windows say that lie in one level of the load."""
     schedule, able_per_s = run.trial.schedule, _lines_per_s()
     paced = {
-        o.name: o.curve.ability_per_s(TASKS[o.name]) / TASKS[o.name] for o in word_count().operators if o.name in TASKS
+        o.name: o.curve.capacity_per_s(TASKS[o.name]) / TASKS[o.name] for o in word_count().operators if o.name in TASKS
     }
     for step in run.steps:
         window = step.observation

@@ -1,4 +1,4 @@
-"""How well recovery times are predicted, and how often a promise about them is missed, on Phoebe's two experiments.
+"""How well recovery times are predicted, and how often an objective about them is missed, on Phoebe's two experiments.
 
 A prediction is what our policy says in its last step before a failure, so it has seen nothing of it: neither the load
 to come nor the downtime that is drawn. Downtimes are learned from the failures before it.
@@ -21,7 +21,7 @@ def recovery(quick: bool, progress: Progress) -> list[Measure]:
     """Play both experiments with ours and with 24 fixed workers, which say what could have been met."""
     from rheostat.lab.papers.phoebe import measures, paper
     from rheostat.lab.papers.phoebe.play import Method, play
-    from rheostat.lab.papers.phoebe.runs import PROMISE, Found, Size, methods
+    from rheostat.lab.papers.phoebe.runs import CONFIDENCE, Found, Size, methods
 
     folder, size = data_folder(), Size(3 if quick else 12, False)
     ours = next(method for group in methods(size) for method in group if method.name == paper.OURS)
@@ -41,8 +41,8 @@ def recovery(quick: bool, progress: Progress) -> list[Measure]:
         found.append(Measure(BENCH, f"error_{name}", off.median_run, "share", "<= 0.05", "lower", note))
         each = measures.missed(runs[name], paper.OURS)
         late, feasible = late + each.missed, feasible + each.failures - each.infeasible
-    note = f"{late} of {feasible} failures that 24 workers would have met; {PROMISE:.0%} are promised"
-    goal = f"<= {1 - PROMISE:.2g}"
+    note = f"{late} of {feasible} failures that 24 workers would have met; {CONFIDENCE:.0%} are promised"
+    goal = f"<= {1 - CONFIDENCE:.2g}"
     found.append(Measure(BENCH, "missed_targets", late / max(feasible, 1), "share", goal, "lower", note))
     progress("decisions")
     phoebe = Method(paper.PHOEBE, partial(Phoebe, target_s=paper.TARGET_S))

@@ -38,8 +38,7 @@ from rheostat.lab.experiment.processes import Child, in_own_process
 from rheostat.lab.experiment.realtime_run import SINK, SOURCE, drained, keys_wrong, local_session, open_topics
 from rheostat.lab.experiment.trial import Progress
 from rheostat.lab.workload.realtime import numbers, record
-from rheostat.policy.base import BasePolicy
-from rheostat.ports import Situation
+from rheostat.ports import Policy, Situation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -219,7 +218,7 @@ def _change(engine: Any, stateful: bool, number: int, clock: WallClock) -> float
 # -- the storm ---------------------------------------------------------------------------------------------------------
 
 
-class Restless(BasePolicy[None]):
+class Restless(Policy[None]):
     """Asks for other tasks in every window, at random."""
 
     name: ClassVar[str] = "restless"

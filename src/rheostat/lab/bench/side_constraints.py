@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rheostat.errors import InvalidValue
-from rheostat.planner.configuration_optimizer import Ability, Split
+from rheostat.planner.configuration_optimizer import Capacity, Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,38 +23,38 @@ class Side:
     most: float = math.inf
 
 
-def solve(abilities: Sequence[Ability], slots: int, sides: Sequence[Side] = (), *, exactly: bool = True) -> Split:
+def solve(capacities: Sequence[Capacity], slots: int, sides: Sequence[Side] = (), *, exactly: bool = True) -> Split:
     """Return the best split under side constraints; InvalidValue when nothing fulfils them."""
-    if all(a.exponent == 1.0 for a in abilities):
-        tasks = _program(abilities, slots, sides, exactly, None)
+    if all(a.exponent == 1.0 for a in capacities):
+        tasks = _program(capacities, slots, sides, exactly, None)
     else:
-        tasks = _curved(abilities, slots, sides, exactly)
+        tasks = _curved(capacities, slots, sides, exactly)
     if tasks is None:
         raise InvalidValue(f"no split of {slots} slots fulfils the bounds and the {len(sides)} side constraints")
-    rate = min(a.carries_per_s(p) for a, p in zip(abilities, tasks, strict=True))
-    return Split({a.name: p for a, p in zip(abilities, tasks, strict=True)}, rate)
+    rate = min(a.carries_per_s(p) for a, p in zip(capacities, tasks, strict=True))
+    return Split({a.name: p for a, p in zip(capacities, tasks, strict=True)}, rate)
 
 
-def _curved(abilities: Sequence[Ability], slots: int, sides: Sequence[Side], exactly: bool) -> list[int] | None:
+def _curved(capacities: Sequence[Capacity], slots: int, sides: Sequence[Side], exactly: bool) -> list[int] | None:
     """Bisect the rate: whether it can be carried is a program without curves."""
-    best = _program(abilities, slots, sides, exactly, [a.least for a in abilities])
+    best = _program(capacities, slots, sides, exactly, [a.least for a in capacities])
     if best is None:
         return None
-    low = min(a.carries_per_s(p) for a, p in zip(abilities, best, strict=True))
-    top = min(a.carries_per_s(min(slots, a.most)) for a in abilities)
+    low = min(a.carries_per_s(p) for a, p in zip(capacities, best, strict=True))
+    top = min(a.carries_per_s(min(slots, a.most)) for a in capacities)
     while top > low * (1 + 1e-9):
         middle = math.sqrt(low * top)
-        found = _program(abilities, slots, sides, exactly, [a.needs(middle) for a in abilities])
+        found = _program(capacities, slots, sides, exactly, [a.needs(middle) for a in capacities])
         if found is None:
             top = middle
         else:
             best = found
-            low = max(middle, min(a.carries_per_s(p) for a, p in zip(abilities, best, strict=True)))
+            low = max(middle, min(a.carries_per_s(p) for a, p in zip(capacities, best, strict=True)))
     return best
 
 
 def _program(
-    abilities: Sequence[Ability], slots: int, sides: Sequence[Side], exactly: bool, least: Sequence[int] | None
+    capacities: Sequence[Capacity], slots: int, sides: Sequence[Side], exactly: bool, least: Sequence[int] | None
 ) -> list[int] | None:
     """Solve for the rate, or, where `least` is given, for any tasks of at least so many."""
     try:
@@ -62,19 +62,19 @@ def _program(
         from scipy.optimize import Bounds, LinearConstraint, milp
     except ImportError as error:
         raise InvalidValue("side constraints need scipy: pip install 'rheostat[plan]'") from error
-    n = len(abilities)
-    scale = min(a.source_per_s for a in abilities)  # keeps the program's numbers near one
-    low = [a.least if least is None else max(a.least, least[k]) for k, a in enumerate(abilities)]
-    high = [min(a.most, slots) for a in abilities]
+    n = len(capacities)
+    scale = min(a.source_per_s for a in capacities)  # keeps the program's numbers near one
+    low = [a.least if least is None else max(a.least, least[k]) for k, a in enumerate(capacities)]
+    high = [min(a.most, slots) for a in capacities]
     if any(one > other for one, other in zip(low, high, strict=True)):
         return None
-    steps = [a.quantum for a in abilities]
+    steps = [a.quantum for a in capacities]
     rows, lows, highs = [[*steps, 0.0]], [float(slots) if exactly else 0.0], [float(slots)]
     for side in sides:
-        rows.append([side.coefficients.get(a.name, 0.0) * q for a, q in zip(abilities, steps, strict=True)] + [0.0])
+        rows.append([side.coefficients.get(a.name, 0.0) * q for a, q in zip(capacities, steps, strict=True)] + [0.0])
         lows.append(side.least)
         highs.append(side.most)
-    for k, a in enumerate(abilities):
+    for k, a in enumerate(capacities):
         if math.isfinite(a.source_per_s):
             row = [0.0] * (n + 1)
             row[k], row[n] = -float(a.quantum), scale / a.source_per_s  # Eq 2 and 3

@@ -84,14 +84,14 @@ def recovery_on_spark(quick: bool, progress: Progress) -> list[Measure]:
 
 def _fail(job: _Job, kind: str, seen: list[Failure]) -> Failure:
     job.calm(CALM_S)
-    ability = EXECUTORS * SLOT_PER_S
+    capacity = EXECUTORS * SLOT_PER_S
     course = Course.constant(job.rate_per_s)
     known = [failure.downtime_s for failure in seen if failure.kind == kind]
-    predicted = recovery_time_s(ability, course, TRIGGER_S, median(known)) if known else None
+    predicted = recovery_time_s(capacity, course, TRIGGER_S, median(known)) if known else None
     usual, killed_s = job.most_waiting, time.time()
     job.kill(kind)
     recovery_s = job.recovered(killed_s, usual)
-    return Failure(kind, job.load, recovery_s, predicted, implied_downtime_s(recovery_s, ability, course, TRIGGER_S))
+    return Failure(kind, job.load, recovery_s, predicted, implied_downtime_s(recovery_s, capacity, course, TRIGGER_S))
 
 
 class _Job:

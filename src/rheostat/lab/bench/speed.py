@@ -20,7 +20,7 @@ from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.engine.simulated import Fleet, FleetClock
 from rheostat.engine.simulated.plant import LatencyLaw, Plant
 from rheostat.engine.testbed.loads import Sine
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 from rheostat.journal import open_journal
 from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.bench.measure import Measure
@@ -84,7 +84,7 @@ def controller(policy: str, operators: int, journal: Journal) -> Controller[Any]
     fleet = Fleet(example(operators), [LOAD], [1])
     fleet.advance(120)
     made = Controller(
-        fleet.engine(0), make_policy(policy), journal, FleetClock(fleet), slo=Slo(max_latency_s=10.0), pace=IMMEDIATE
+        fleet.engine(0), make_policy(policy), journal, FleetClock(fleet), slo=SLO(max_latency_s=10.0), pace=IMMEDIATE
     )
     made.start()
     return made

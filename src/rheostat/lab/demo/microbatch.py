@@ -101,7 +101,7 @@ def _paced(events: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One way to run the demo's load: what it holds, and how long it breaks its promise."""
+    """One way to run the demo's load: what it holds, and how long it breaks its objective."""
 
     way: str
     executor_seconds: float
@@ -110,7 +110,7 @@ class Cost:
 
 
 def costs(demo: Demo) -> list[Cost]:
-    """Compare the scaler with fixed sizes; these are computed from the ability that was measured in this run."""
+    """Compare the scaler with fixed sizes; these are computed from the capacity that was measured in this run."""
     usable = [step.observation for step in demo.steps if step.observation.running is not None]
     held = sum(o.running.slots for o in usable if o.running is not None) * INTERVAL_S
     over = sum(INTERVAL_S for o in usable if o.latency and o.latency.event_p99_s > (SLO.max_latency_s or 0.0))
@@ -123,11 +123,11 @@ def costs(demo: Demo) -> list[Cost]:
     return found
 
 
-def _late_s(demo: Demo, ability_per_s: float) -> float:
-    """Return the seconds in which a fixed ability is further behind than was promised."""
+def _late_s(demo: Demo, capacity_per_s: float) -> float:
+    """Return the seconds in which a fixed capacity is further behind than was promised."""
     backlog, late = 0.0, 0.0
     for second in range(int(demo.seconds)):
         arrived = demo.schedule.due(second + 1) - demo.schedule.due(second)
-        backlog = max(0.0, backlog + arrived - ability_per_s)
-        late += backlog > ability_per_s * (SLO.max_latency_s or 0.0)
+        backlog = max(0.0, backlog + arrived - capacity_per_s)
+        late += backlog > capacity_per_s * (SLO.max_latency_s or 0.0)
     return late

@@ -15,7 +15,7 @@ from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.testbed.loads import Steps
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.job.allocation import Allocation
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.broker import Broker
 from rheostat.kafka.load import start_load
@@ -37,7 +37,7 @@ from rheostat.policy.conttune.policy import ContTune
 from rheostat.ports import Journal
 
 LEVELS = (2.0, 4.0, 7.0, 5.0, 3.0, 2.0)
-SLO = Slo(headroom=0.2)
+OBJECTIVES = SLO(headroom=0.2)
 INTERVAL_S, WINDOW_S = 5.0, 20.0
 START = {"split": 2, "count": 2}
 FIRST_LOOK_S = 10.0
@@ -78,7 +78,7 @@ def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None], t
             with autoscale(
                 staged,
                 mode="realtime",
-                slo=SLO,
+                slo=OBJECTIVES,
                 policy=ContTune(model="loglog"),
                 start=Allocation(START),
                 journal=journal,

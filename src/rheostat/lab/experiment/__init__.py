@@ -9,5 +9,5 @@
 | `realtime.py`, `realtime_run.py` | real-time mode on Spark: jobs, a run |
 | `processes.py`, `query_checkpoint.py` | child processes that end with this one; a query seen through its checkpoint |
 | `config.py`, `descriptions.py` | a run as a YAML file; jobs, loads and policies from text |
-| `clairvoyant.py` | the yardstick: knows every curve and the load to come |
+| `oracle.py` | the yardstick: knows every curve and the load to come |
 """

@@ -10,7 +10,7 @@ from rheostat.lab.experiment.run import Run, Series
 from rheostat.lab.experiment.score import Column, Score
 from rheostat.lab.experiment.trial import J, Progress, Trial
 
-CLAIRVOYANT = "clairvoyant"
+CLAIRVOYANT = "oracle"
 
 
 class Ground(Protocol[J]):
@@ -68,7 +68,7 @@ class Comparison(Generic[J]):
 
     @property
     def yardstick(self) -> str | None:
-        """The label under which the clairvoyant ran; None where it did not."""
+        """The label under which the oracle ran; None where it did not."""
         return find_yardstick(run.policy for run in self.measured)
 
     @property
@@ -92,7 +92,7 @@ class Comparison(Generic[J]):
 
 
 def find_yardstick(labels: Iterable[str]) -> str | None:
-    """Return the label of the clairvoyant among these."""
+    """Return the label of the oracle among these."""
     return next((label for label in labels if label.partition(":")[0] == CLAIRVOYANT), None)
 
 

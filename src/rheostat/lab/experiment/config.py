@@ -16,7 +16,7 @@ from rheostat.errors import InvalidValue, nearest
 from rheostat.job.allocation import Allocation
 from rheostat.job.forecast import Foresight
 from rheostat.job.guards import Guards
-from rheostat.job.slo import DEFAULT_SLO, Slo
+from rheostat.job.slo import DEFAULT_SLO, SLO
 from rheostat.lab.experiment.descriptions import natural_length_s, policy_maker, read_load, read_plant
 from rheostat.policy.registry import own_factor
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from rheostat.lab.experiment.trial import Trial
 
 
-def _slo(value: Any) -> Slo:
-    return value if isinstance(value, Slo) else build(Slo, value, "slo")
+def _slo(value: Any) -> SLO:
+    return value if isinstance(value, SLO) else build(SLO, value, "slo")
 
 
 def _guards(value: Any) -> Guards:
@@ -48,7 +48,7 @@ class Config(BaseModel):
     """A load: `shape:parameter=value`, or a mapping with `shape` and its parameters."""
     policy: str | dict[str, Any] = "ds2"
     """A policy: `name:option=value`, or a mapping with `name` and its options; a path of a .py file is a name too."""
-    slo: Annotated[Slo, PlainValidator(_slo)] = DEFAULT_SLO
+    slo: Annotated[SLO, PlainValidator(_slo)] = DEFAULT_SLO
     """What is promised. Left out altogether: a latency of 10 s, and 20 % headroom unless the policy sets its own."""
     guards: Annotated[Guards, PlainValidator(_guards)] = Guards()
     """Which guards stand between a decision and the job."""
@@ -107,7 +107,7 @@ class Config(BaseModel):
     def _start(self, trial: Trial[Plant], plant: Plant, seeds: Sequence[int]) -> Allocation:
         from rheostat.control.limits import limits
         from rheostat.job.fit import clip
-        from rheostat.lab.experiment.clairvoyant import peak_allocation
+        from rheostat.lab.experiment.oracle import peak_allocation
 
         allowed = limits(plant.spec(), self.slo)
         if self.start == "peak":
@@ -137,12 +137,12 @@ def load_config(file: str | Path) -> Config:
 
 def make_config(
     values: Mapping[str, Any],
-    promises: Mapping[str, Any] | None = None,
+    objectives: Mapping[str, Any] | None = None,
     policies: Sequence[Named] | None = None,
 ) -> Config:
     """Make a Config from plain values; the errors name the key and the value.
 
-    `promises` are keys of the Slo that go above those of the values. Of the default promises, the headroom is
+    `objectives` are keys of the SLO that go above those of the values. Of the default objectives, the headroom is
     dropped where one of the policies that will run sets a factor of its own; one that was given never is.
     """
     given = plain(values, "")
@@ -152,7 +152,7 @@ def make_config(
         slo = {"max_latency_s": DEFAULT_SLO.max_latency_s}
         slo |= {} if own_factor(chosen) else {"headroom": DEFAULT_SLO.headroom}
     if isinstance(slo, Mapping):
-        slo = {**slo, **plain(promises or {}, "slo")}
+        slo = {**slo, **plain(objectives or {}, "slo")}
     try:
         return Config(**{**given, "slo": slo})
     except ValidationError as error:

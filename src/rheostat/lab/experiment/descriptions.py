@@ -16,7 +16,7 @@ from rheostat.engine.simulated.realtime.discipline import RealTime
 from rheostat.engine.testbed.loads import LOADS, Load, Permutation, Trace
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.graph import Edge, Graph
-from rheostat.lab.experiment.clairvoyant import Clairvoyant, make_clairvoyant
+from rheostat.lab.experiment.oracle import Oracle, make_oracle
 from rheostat.lab.experiment.trial import PolicyMaker, Trial
 from rheostat.lab.jobs import job
 
@@ -27,7 +27,7 @@ CURVES: Mapping[str, type[Linear | Power | Usl | Table]] = {
     "usl": Usl,
     "table": Table,
 }
-"""Kinds of ability curve; Amdahl's law is the universal one without kappa."""
+"""Kinds of capacity curve; Amdahl's law is the universal one without kappa."""
 
 
 def _keys(cls: Any, *left_out: str) -> list[tuple[str, Any, Any]]:
@@ -58,11 +58,11 @@ JOB: type[Any] = make_dataclass(
 )
 """The keys of a job."""
 CLAIRVOYANT: type[Any] = make_dataclass(
-    "Clairvoyant",
-    [("horizon_s", float | None, None), *_keys(Clairvoyant, "ability", "peak", "horizon_s")],
+    "Oracle",
+    [("horizon_s", float | None, None), *_keys(Oracle, "capacity", "peak", "horizon_s")],
     frozen=True,
 )
-"""The clairvoyant's options; what it knows comes from the trial."""
+"""The oracle's options; what it knows comes from the trial."""
 
 
 def read_plant(value: str | Mapping[str, Any], where: str = "job") -> Plant:
@@ -128,19 +128,19 @@ def natural_length_s(load: Load) -> float:
 
 def policy_maker(name: str, options: Mapping[str, Any]) -> PolicyMaker:
     """Return what makes the policy for a trial; wrong options are an error here, not later."""
-    if name == "clairvoyant":
-        return _clairvoyant_maker(options)
+    if name == "oracle":
+        return _oracle_maker(options)
     from rheostat.policy.registry import make_policy
 
     policy = make_policy(name, options)
     return lambda _: policy
 
 
-def _clairvoyant_maker(options: Mapping[str, Any]) -> PolicyMaker:
-    own = build(CLAIRVOYANT, options, "policy clairvoyant")
+def _oracle_maker(options: Mapping[str, Any]) -> PolicyMaker:
+    own = build(CLAIRVOYANT, options, "policy oracle")
 
-    def make(trial: Trial[Plant]) -> Clairvoyant:
+    def make(trial: Trial[Plant]) -> Oracle:
         given = {f.name: value for f in fields(own) if (value := getattr(own, f.name)) is not None}
-        return replace(make_clairvoyant(trial), **given)
+        return replace(make_oracle(trial), **given)
 
     return make

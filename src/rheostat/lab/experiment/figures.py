@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 
 def policy_pens(comparison: Comparison[Any]) -> dict[str, Pen]:
-    """Give every policy its colour; the clairvoyant's is always grey."""
+    """Give every policy its colour; the oracle's is always grey."""
     known = comparison.yardstick
     looks = pens([name for name in dict.fromkeys(run.policy for run in comparison.measured) if name != known])
     return looks if known is None else {**looks, known: Pen("#A8A8A8", symbol="x", width=3.2)}
 
 
 def cost_figure(comparison: Comparison[Any]) -> Figure:
-    """Return what each policy costs against how badly it breaks the promise: the lower left corner is best."""
+    """Return what each policy costs against how badly it breaks the objective: the lower left corner is best."""
     slo = comparison.trial.slo
     best = {run.seed: slot_seconds(run) for run in comparison.runs if run.policy == comparison.yardstick}
     data: list[Trace] = []
@@ -54,7 +54,7 @@ def cost_figure(comparison: Comparison[Any]) -> Figure:
         y = [float(seconds_over(run, slo)) for run in runs]
         small = {"symbol": pen.symbol, "color": pen.colour, "size": 6, "opacity": 0.5}
         big = {"symbol": pen.symbol, "color": pen.colour, "size": 14, "line": {"width": 1, "color": "#FFFFFF"}}
-        told = "%{x:.3f} times the clairvoyant's slot-seconds<br>%{y:.3~s} s over the Slo<extra>"
+        told = "%{x:.3f} times the oracle's slot-seconds<br>%{y:.3~s} s over the SLO<extra>"
         common: Trace = {"type": "scatter", "legendgroup": policy}
         if len(runs) > 1:
             seeds = [f"seed {run.seed}" for run in runs]
@@ -67,8 +67,8 @@ def cost_figure(comparison: Comparison[Any]) -> Figure:
             | {"name": label(policy), "hovertemplate": told + "mean of the seeds</extra>"}
         )
     layout = base(430)
-    layout["xaxis"] = {**grid(), "title": {"text": "cost: slot-seconds over the clairvoyant's"}, "tickformat": "~g"}
-    layout["yaxis"] = {**grid(), "title": {"text": "broken promise: seconds over the Slo"}, "tickformat": "~s"}
+    layout["xaxis"] = {**grid(), "title": {"text": "cost: slot-seconds over the oracle's"}, "tickformat": "~g"}
+    layout["yaxis"] = {**grid(), "title": {"text": "broken objective: seconds over the SLO"}, "tickformat": "~s"}
     layout["yaxis"]["rangemode"] = "tozero"
     layout["hovermode"] = "closest"
     layout["shapes"] = [
@@ -109,7 +109,7 @@ def timeline_figure(comparison: Comparison[Any], seed: int) -> Figure:
                 for run, own in zip(runs, together, strict=True)
             ]
         if series.limit is not None:
-            traces.append(limit(time, series.limit, "Slo"))
+            traces.append(limit(time, series.limit, "SLO"))
         panels.append(Panel(series.title, series.height, traces, "log" if series.log else "linear", series.ticks))
     moments = np.array(comparison.trial.failures_s, dtype=float)
     return stack(time, panels, band(time, moments, moments + 2 * time.finest_s, "176,0,32", 0.6, "failure"))
@@ -136,11 +136,11 @@ def latency_figure(comparison: Comparison[Any]) -> Figure:
             }
         )
     layout = base(430)
-    promise = comparison.trial.slo.max_latency_s
-    if promise is not None:
-        highest = max(highest, promise)
+    objective = comparison.trial.slo.max_latency_s
+    if objective is not None:
+        highest = max(highest, objective)
         data.append(
-            {"type": "scatter", "mode": "lines", "name": "Slo", "x": [promise, promise], "y": [0, 1]}
+            {"type": "scatter", "mode": "lines", "name": "SLO", "x": [objective, objective], "y": [0, 1]}
             | {"line": {"color": LIMIT, "dash": "dash", "width": 1.4}, "hovertemplate": "%{x:~g} s"}
         )
     layout["xaxis"] = {**grid(), "type": "log", "tickformat": "~g"}

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from rheostat.engine.testbed.loads import Load, Steps
 from rheostat.errors import InvalidValue
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 from rheostat.lab.experiment.by_second import BatchRun, backlog, latencies, records_of, size_by_second
 from rheostat.lab.experiment.comparison import Comparison
 from rheostat.lab.experiment.microbatch_job import FIXED, MicroBatchJob, microbatch_job
@@ -36,7 +36,7 @@ class MicroBatches:
     """Runs every trial on an embedded cluster of its own."""
 
     name: ClassVar[str] = MICROBATCH
-    slo: ClassVar[Slo] = Slo(max_latency_s=15.0, headroom=0.3)
+    slo: ClassVar[SLO] = SLO(max_latency_s=15.0, headroom=0.3)
     lead: ClassVar[str] = (
         "The same load on a real Spark, once in each of these ways, one after the other, each on a cluster of its own."
     )
@@ -44,7 +44,7 @@ class MicroBatches:
         "policy",
         "reconfigurations",
         "slot_seconds",
-        "slot_seconds_over_clairvoyant",
+        "slot_seconds_over_oracle",
         "slot_seconds_over_maximum",
         "slo_seconds_over",
         "latency_p95_s",
@@ -59,7 +59,7 @@ class MicroBatches:
     columns: ClassVar[tuple[Column, ...]] = (
         Column("slot_seconds", "executor\nseconds", ",.0f", "executor-seconds", words.number),
         Column("slot_seconds_over_maximum", "/ max", ".2f", "share of static maximum", lambda v: f"{v:.2f}"),
-        Column("slo_seconds_over", "s over\nSLO", ",.0f", "seconds over the Slo", words.number),
+        Column("slo_seconds_over", "s over\nSLO", ",.0f", "seconds over the SLO", words.number),
         Column("latency_p95_s", "latency\np95 s", ",.1f", "latency, 95\u00a0%", words.seconds),
         Column("latency_p99_s", "latency\np99 s", ",.1f", "latency, 99\u00a0%", words.seconds),
         Column("backlog_max", "backlog\nmax", ",.0f", "largest backlog, records", words.number),
@@ -79,7 +79,7 @@ class MicroBatches:
             check_way(way, FIXED)
 
     def trial(
-        self, name: str, load: Load | None, seconds: int | None, slo: Slo, interval_s: float, progress: Progress
+        self, name: str, load: Load | None, seconds: int | None, slo: SLO, interval_s: float, progress: Progress
     ) -> BatchTrial:
         """Return the trial without its way; where only the machine knows what a slot can do, it is measured first."""
         job, length = microbatch_job(name), seconds or SECONDS

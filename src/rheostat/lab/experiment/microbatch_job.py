@@ -58,7 +58,7 @@ class MicroBatchJob:
         """Records/s at level 1; empty where they must be measured first."""
         if self.level_per_s is not None:
             return {"events": self.level_per_s}
-        return {} if self.capacity is None else {"events": self.capacity.ability_per_s(1) / 4}
+        return {} if self.capacity is None else {"events": self.capacity.capacity_per_s(1) / 4}
 
     def start_executors(self, way: str) -> int:
         """Return the executors at the start."""

@@ -44,7 +44,7 @@ def _sections(comparison: Comparison[Any], seeds: list[int]) -> dict[str, dict[s
             "seeds": words.value(seeds),
             "failures at": ", ".join(words.moment(at) for at in trial.failures_s) or "none",
         },
-        "Slo": words.settings(trial.slo) or {"promises": "nothing"},
+        "SLO": words.settings(trial.slo) or {"objectives": "nothing"},
         "Guards": words.settings(trial.guards),
         "Settings": words.settings(trial.settings),
     }
@@ -52,7 +52,7 @@ def _sections(comparison: Comparison[Any], seeds: list[int]) -> dict[str, dict[s
 
 
 def _rows(comparison: Comparison[Any]) -> Table:
-    """Return the table; the least of a column is its best. Neither the clairvoyant nor a prediction competes."""
+    """Return the table; the least of a column is its best. Neither the oracle nor a prediction competes."""
     ground, slo = comparison.ground, comparison.trial.slo
     counted = "seeds" in ground.keys
     rivals = [row for row in comparison.rows if row.engine == ground.name and row.policy != comparison.yardstick]
@@ -60,7 +60,7 @@ def _rows(comparison: Comparison[Any]) -> Table:
     lines = []
     for row in comparison.lines:
         predicted = row.engine != ground.name
-        under = "the yardstick: knows load and abilities" if row.policy == comparison.yardstick else row.failed
+        under = "the yardstick: knows load and capacities" if row.policy == comparison.yardstick else row.failed
         cells = [Cell("predicted", "muted") if predicted else Cell(row.policy, "policy", under)]
         cells += [Cell(str(row.seeds), "number")] if counted else []
         for column in ground.columns:

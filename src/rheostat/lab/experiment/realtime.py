@@ -17,7 +17,7 @@ from rheostat.engine.testbed.loads import Load, Permutation
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Observation
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 from rheostat.lab.experiment.comparison import Comparison
 from rheostat.lab.experiment.realtime_run import REALTIME, TWINS, paces_of, pipeline_of, run_realtime
 from rheostat.lab.experiment.run import Floats, Run, Series, run_apart
@@ -35,7 +35,7 @@ class RealTime:
     """Predicts every trial, then runs it with a Spark and a broker of its own."""
 
     name: ClassVar[str] = REALTIME
-    slo: ClassVar[Slo] = Slo(headroom=0.1)
+    slo: ClassVar[SLO] = SLO(headroom=0.1)
     lead: ClassVar[str] = (
         "The same load on a real Spark in real-time mode, once under each policy, each with a broker of its own; in "
         "grey what the simulator predicted before the run."
@@ -79,7 +79,7 @@ class RealTime:
             check_way(way)
 
     def trial(
-        self, name: str, load: Load | None, seconds: int | None, slo: Slo, interval_s: float, progress: Progress
+        self, name: str, load: Load | None, seconds: int | None, slo: SLO, interval_s: float, progress: Progress
     ) -> Trial[Plant]:
         """Return the trial without its policy; it lasts as long as the load's levels unless told otherwise."""
         twin, shape = realtime_twin(name), load or Permutation(repeats=1, hold_s=HOLD_S)

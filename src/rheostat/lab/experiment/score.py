@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rheostat.engine.simulated.plant import Plant
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 from rheostat.lab.experiment.by_second import BatchRun, backlog, latencies
 from rheostat.lab.experiment.run import Floats, Run
 
@@ -33,8 +33,8 @@ class Score:
     reconfigurations_per_tuning: float = 0.0
     slot_seconds: float = 0.0
     """On micro-batches executors have one core, so these are executor-seconds."""
-    slot_seconds_over_clairvoyant: float | None = None
-    """Against the clairvoyant's; on Spark, against what the load needs in every second, None where that is unknown."""
+    slot_seconds_over_oracle: float | None = None
+    """Against the oracle's; on Spark, against what the load needs in every second, None where that is unknown."""
     slot_seconds_over_maximum: float = 0.0
     """Against holding the largest size all the time."""
     slo_seconds_over: float = 0.0
@@ -78,7 +78,7 @@ class Column:
         return "-" if value is None else format(value / self.divisor, self.form)
 
 
-def seconds_over(run: Run[Any], slo: Slo) -> int:
+def seconds_over(run: Run[Any], slo: SLO) -> int:
     """Count the seconds in which an objective about latency or lag was missed."""
     over = np.zeros(len(run.trace["lag_s"]), dtype=bool)
     if slo.max_latency_s is not None:
@@ -94,7 +94,7 @@ def slot_seconds(run: Run[Any]) -> float:
 
 
 def score_simulated(runs: Sequence[Run[Plant]], best: Mapping[int, float]) -> Score:
-    """Add one policy's simulated runs up; `best` is seed -> the clairvoyant's slot-seconds."""
+    """Add one policy's simulated runs up; `best` is seed -> the oracle's slot-seconds."""
     late = np.mean([np.quantile(run.trace["latency_s"], SHARES) for run in runs], axis=0)
     downtimes = [s.observation.downtime_s for run in runs for s in run.steps if s.observation.downtime_s]
     return Score(
@@ -103,7 +103,7 @@ def score_simulated(runs: Sequence[Run[Plant]], best: Mapping[int, float]) -> Sc
         seeds=len(runs),
         reconfigurations=float(np.mean([run.reconfigurations for run in runs])),
         slot_seconds=float(np.mean([slot_seconds(run) for run in runs])),
-        slot_seconds_over_clairvoyant=float(np.mean([slot_seconds(run) / best[run.seed] for run in runs])),
+        slot_seconds_over_oracle=float(np.mean([slot_seconds(run) / best[run.seed] for run in runs])),
         slo_seconds_over=float(np.mean([seconds_over(run, run.trial.slo) for run in runs])),
         downtime_s=median(downtimes) if downtimes else 0.0,
         latency_p50_s=float(late[0]),
@@ -126,7 +126,7 @@ def score_batches(run: BatchRun) -> Score:
         run.engine,
         reconfigurations=changes(run.sizes),
         slot_seconds=held,
-        slot_seconds_over_clairvoyant=held / best if best else None,
+        slot_seconds_over_oracle=held / best if best else None,
         slot_seconds_over_maximum=held / (run.trial.job.executors[1] * run.end_s),
         slo_seconds_over=0.0 if limit_s is None else float(np.sum((latency > limit_s) & (records > 0))),
         latency_p50_s=late[0],
@@ -174,10 +174,10 @@ def needed(run: BatchRun) -> float | None:
     if job.capacity is None:
         return None
     least, most = job.executors
-    ability = [job.capacity.ability_per_s(count) for count in range(least, most + 1)]
+    capacity = [job.capacity.capacity_per_s(count) for count in range(least, most + 1)]
     wanted = latencies(run)[2] * (1 + (run.trial.slo.headroom or 0.0))
     # The first size that is enough, else the largest.
-    enough = [np.argmax(np.append(np.array(ability) >= rate, True)) for rate in wanted]
+    enough = [np.argmax(np.append(np.array(capacity) >= rate, True)) for rate in wanted]
     return float(np.minimum(least + np.array(enough), most).sum())
 
 

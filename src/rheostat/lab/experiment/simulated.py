@@ -28,7 +28,7 @@ Watch = Callable[[float, Sequence[Step]], None]
 
 @dataclass(frozen=True)
 class Simulated:
-    """Runs trials of one plant in lockstep; the clairvoyant always runs along, as the yardstick."""
+    """Runs trials of one plant in lockstep; the oracle always runs along, as the yardstick."""
 
     makers: Mapping[str, PolicyMaker] = field(default_factory=dict)
     """Label -> what makes its policy; any other way is a policy with its options."""
@@ -42,7 +42,7 @@ class Simulated:
         "seeds",
         "reconfigurations",
         "slot_seconds",
-        "slot_seconds_over_clairvoyant",
+        "slot_seconds_over_oracle",
         "slo_seconds_over",
         "latency_p99_s",
         "backlog_max",
@@ -52,13 +52,13 @@ class Simulated:
         Column("reconfigurations", "changes", ",.1f", "reconfigurations", lambda v: f"{v:.4g}"),
         Column("slot_seconds", "thousand\nslot s", ",.1f", "slot-seconds", words.number, 1e3),
         Column(
-            "slot_seconds_over_clairvoyant",
-            "/ clair-\nvoyant",
+            "slot_seconds_over_oracle",
+            "/ oracle",
             ".2f",
-            "ratio to the clairvoyant's",
+            "ratio to the oracle's",
             lambda v: f"{v:.3f}",
         ),
-        Column("slo_seconds_over", "s over\nthe SLO", ",.0f", "seconds over the Slo", lambda v: f"{v:.5g}"),
+        Column("slo_seconds_over", "s over\nthe SLO", ",.0f", "seconds over the SLO", lambda v: f"{v:.5g}"),
         Column("latency_p99_s", "latency\np99 s", ",.2f", "latency, 99\u00a0%", words.seconds),
         Column("backlog_max", "backlog\nmax (M)", ",.2f", "largest backlog, records", words.number, 1e6),
         Column("decision_ms", "decision\nms", ".2f", "a decision, ms", lambda v: f"{v:.3g}"),
@@ -153,20 +153,20 @@ class Simulated:
         named = "" if known == CLAIRVOYANT else f" ({known})"
         several = "Means over the seeds; the backlog is the largest of any seed. " if len(own) > 1 else ""
         silent = slo.max_latency_s is None and slo.max_lag_s is None
-        nothing = " The Slo promises nothing about latency or lag, so no second can be over it." if silent else ""
+        nothing = " The SLO has no objective for latency or lag, so no second can be over it." if silent else ""
         marked = f"{several}The best of each column is marked; less is better in all of them.{nothing}"
         if known in [row.policy for row in comparison.rows]:
             return (
                 marked,
-                f"The clairvoyant{named} knows the load to come and the true abilities: it is the yardstick, drawn in "
+                f"The oracle{named} knows the load to come and the true capacities: it is the yardstick, drawn in "
                 "grey, and not marked as best. A ratio below 1 means fewer slot-seconds than it held: see what became "
-                "of the promise then.",
+                "of the objective then.",
             )
         cost = words.number(sum(map(slot_seconds, own)) / len(own))
         return (
             marked,
-            f"The clairvoyant{named} ran along only as the yardstick: it knows the load to come and the true "
-            f"abilities, held {cost} slot-seconds, and is drawn in grey.",
+            f"The oracle{named} ran along only as the yardstick: it knows the load to come and the true "
+            f"capacities, held {cost} slot-seconds, and is drawn in grey.",
         )
 
     def series(self, run: Run[Plant]) -> Sequence[Series]:

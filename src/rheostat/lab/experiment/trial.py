@@ -15,7 +15,7 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.forecast import Foresight
 from rheostat.job.frozen import check_number
 from rheostat.job.guards import Guards
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 from rheostat.policy.registry import POLICIES, make_policy
 from rheostat.ports import Policy
 
@@ -46,7 +46,7 @@ class Trial(Generic[J]):
     load: Load
     duration_s: float
     interval_s: float = 60.0
-    slo: Slo = Slo()
+    slo: SLO = SLO()
     guards: Guards = Guards()
     start: Allocation | None = None
     failures_s: tuple[float, ...] = ()

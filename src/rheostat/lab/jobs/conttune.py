@@ -1,7 +1,7 @@
 """ContTune's six queries (VLDB 2023, section 7.1), with curves that reproduce its DS2 row and Table 5.
 
 Origin: fitted in CALIBRATION.md on the paper's Table 4a (DS2) and Table 5, with Table 3's unit rates W_u.
-Each tuned operator's ability is scaled so that at p10 tasks (Table 5) it is 10.15 W_u (Q8: 10.2), in
+Each tuned operator's capacity is scaled so that at p10 tasks (Table 5) it is 10.15 W_u (Q8: 10.2), in
 records of its own input. Sources are not tuned; sinks are chained to the operator before them.
 """
 
@@ -17,12 +17,12 @@ from rheostat.job.graph import Edge, Graph
 
 ORIGIN = "ContTune Tables 3, 4a and 5, fitted in CALIBRATION.md"
 TOP = 10.15
-"""Ability at p10, in units of W_u: enough for the highest level, with 1.5 % to spare."""
+"""Capacity at p10, in units of W_u: enough for the highest level, with 1.5 % to spare."""
 
 
 def scaled(curve: Power | Usl, p10: int, unit_per_s: float, top: float = TOP) -> Curve:
-    """Return the curve with the rate that makes its ability at p10 tasks `top` units."""
-    return replace(curve, rate_per_s=top * unit_per_s / replace(curve, rate_per_s=1.0).ability_per_s(p10))
+    """Return the curve with the rate that makes its capacity at p10 tasks `top` units."""
+    return replace(curve, rate_per_s=top * unit_per_s / replace(curve, rate_per_s=1.0).capacity_per_s(p10))
 
 
 def source(name: str) -> PlantOperator:

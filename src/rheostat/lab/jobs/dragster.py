@@ -1,7 +1,7 @@
 """Dragster's WordCount and YSB chains; the load's unit is 1000 tuples/s.
 
 Origin of WordCount and YSB: CALIBRATION.md, Amdahl curves (k tuples/s, sigma) fitted on the behaviour of Dhalion in the
-paper's Tables 2 and 3 only; 2 % ability noise, 3 % noise of an observed capacity. WordCount: load 160.5 high, 90.3
+paper's Tables 2 and 3 only; 2 % capacity noise, 3 % noise of an observed capacity. WordCount: load 160.5 high, 90.3
 low; YSB: 285.8, then 349.5. A change costs 30 s of every 10-minute slot.
 
 Group, AsyncIO, Join and Window: the paper's Figure 5 has them, its text only the means by number of operators. Their

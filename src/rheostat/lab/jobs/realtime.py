@@ -1,7 +1,7 @@
 """WordCount and YSB as Spark's real-time mode runs them: a chain of stages with tasks of their own, paced and keyed.
 
 Origin: made to stand beside runs of the same pipelines on two cores, where operators wait instead of computing. Rates
-per task are what a paced stage keeps exactly (60 to 200 records/s); abilities are curved as Amdahl's law has it, and
+per task are what a paced stage keeps exactly (60 to 200 records/s); capacities are curved as Amdahl's law has it, and
 scatter by 3 to 8 %. Level 10 needs at most eight tasks of a stage. Batches, gaps and downtimes as in SPARK.md.
 """
 

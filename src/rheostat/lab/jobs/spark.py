@@ -1,4 +1,4 @@
-"""The demo's job on Spark: the Yahoo streaming benchmark in micro-batches, paced to a known ability per slot.
+"""The demo's job on Spark: the Yahoo streaming benchmark in micro-batches, paced to a known capacity per slot.
 
 Origin: `lab/demo/microbatch.py` (pace, partitions, trigger, executors) and SPARK.md (how executors come and go). What a
 batch costs besides its records depends on the machine. Here it is as in one run of the demo's query on two cores

@@ -1,7 +1,7 @@
-"""StreamBed's queries (Nexmark on Flink 1.14), with power-law abilities fitted on its artifact.
+"""StreamBed's queries (Nexmark on Flink 1.14), with power-law capacities fitted on its artifact.
 
 Origin: CALIBRATION.md, fitted on `streambed/operator_true_rates.csv` and `max_sustainable_rates.csv`:
-ability = a * p ** b, input ratio to the source, noise; interference eta and the gain per doubling of memory.
+capacity = a * p ** b, input ratio to the source, noise; interference eta and the gain per doubling of memory.
 Slots include the sink; sources do not count. q11 has no operator rows: it was fitted on rates.
 """
 

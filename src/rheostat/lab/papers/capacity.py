@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from rheostat.control.limits import limits
 from rheostat.engine.simulated import Plant
 from rheostat.job.allocation import Allocation
-from rheostat.job.slo import Slo
-from rheostat.lab.experiment.clairvoyant import smallest
+from rheostat.job.slo import SLO
+from rheostat.lab.experiment.oracle import smallest
 
 
 def rates_per_s(plant: Plant, level: float) -> dict[str, float]:
@@ -20,14 +20,14 @@ def share_served(plant: Plant, allocation: Allocation, rates_per_s: Mapping[str,
     """Return the share of these rates that an allocation can serve; above 1 there is room."""
     demand = plant.graph.demand_per_s(rates_per_s)
     served = [
-        plant.ability_per_s(name, tasks, allocation) / demand[name]
+        plant.capacity_per_s(name, tasks, allocation) / demand[name]
         for name, tasks in allocation.tasks.items()
         if demand[name] > 0
     ]
     return min(served, default=1.0)
 
 
-def fewest_tasks(plant: Plant, rates_per_s: Mapping[str, float], slo: Slo) -> Allocation:
+def fewest_tasks(plant: Plant, rates_per_s: Mapping[str, float], slo: SLO) -> Allocation:
     """Return the fewest tasks that serve these rates within the bounds."""
     demand = plant.graph.demand_per_s(rates_per_s)
-    return smallest(plant.ability_per_s, demand, plant.start(), limits(plant.spec(), slo))
+    return smallest(plant.capacity_per_s, demand, plant.start(), limits(plant.spec(), slo))

@@ -1,4 +1,4 @@
-"""Pipelines for a testbed on Spark: fed at the rates of a trial's phases, paced where their ability is to be known."""
+"""Pipelines for a testbed on Spark: fed at the rates of a trial's phases, paced where their capacity is to be known."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def schedule_of(phases: tuple[Phase, ...]) -> Schedule:
 def injected(
     pipeline: str, *, slot_per_s: float | None = None, partitions_per_slot: int = 2, trigger_s: float = 1.0
 ) -> Injected:
-    """Return how a pipeline of the catalogue is started for a trial; a pace gives its slots a known ability.
+    """Return how a pipeline of the catalogue is started for a trial; a pace gives its slots a known capacity.
 
     Partitions are a multiple of the slots: twelve of them on eleven slots are two waves, and worth six slots.
     """

@@ -1,4 +1,4 @@
-"""Operators with a known ability on a machine with few cores: they wait, instead of working, for the time it takes.
+"""Operators with a known capacity on a machine with few cores: they wait, instead of working, for the time it takes.
 
 A task lets `chunk` records pass and then waits as long as they would have taken, once per chunk. One record of each
 chunk waits, and which one is drawn: a fixed place in the chunk would lose its wait to a filter that drops exactly
@@ -69,7 +69,7 @@ def live_paced(
     """Let a running query follow a curve over the slots that it has at the moment: each batch looks them up anew."""
     from pyspark.sql.functions import broadcast
 
-    rates = [curve.ability_per_s(count) / count for count in range(1, most_slots + 1)]
+    rates = [curve.capacity_per_s(count) / count for count in range(1, most_slots + 1)]
     chunk = max(round(max(rates) * PAUSE_S), 1)
     pauses = ", ".join(f"{chunk / rate * 1e9!r}D" for rate in rates)
     found = f"element_at(array({pauses}), least(greatest({SLOTS}, 1), {most_slots}))"
@@ -108,7 +108,7 @@ def _waiting(df: DataFrame, chunk: int, pause_ns: str, tasks: int, noise: float,
 
 @dataclass(frozen=True)
 class Pace:
-    """An ability curve, and at which number of tasks the operator stands on it."""
+    """A capacity curve, and at which number of tasks the operator stands on it."""
 
     curve: Curve
     tasks: int
@@ -117,7 +117,7 @@ class Pace:
     @property
     def rate_per_task_per_s(self) -> float:
         """Records/s of one of the tasks."""
-        return self.curve.ability_per_s(self.tasks) / self.tasks
+        return self.curve.capacity_per_s(self.tasks) / self.tasks
 
 
 def pacing(paces: Mapping[str, Pace], *, seed: int = 0) -> Around:

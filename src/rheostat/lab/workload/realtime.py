@@ -167,7 +167,7 @@ RECIPES: Mapping[str, Recipe] = {
 
 @dataclass(frozen=True)
 class StagePace:
-    """A stage with a known ability: a curve over its tasks, and by how much each wait scatters."""
+    """A stage with a known capacity: a curve over its tasks, and by how much each wait scatters."""
 
     curve: Curve
     noise: float = 0.0
@@ -184,7 +184,7 @@ def realtime_pipeline(
     seed: int = 0,
     sample: int = 64,
 ) -> Staged:
-    """Return a pipeline between two topics; stages with a pace have a known ability, and every record is timed."""
+    """Return a pipeline between two topics; stages with a pace have a known capacity, and every record is timed."""
     if name not in RECIPES:
         raise InvalidValue(f"unknown real-time pipeline {name!r}, {nearest(name, RECIPES)}")
     recipe, builder, known = RECIPES[name], Builder(name), paces or {}
@@ -217,7 +217,7 @@ def _slow(pace: StagePace, stage: str, seed: int, number: str) -> Slow:
     own = crc32(stage.encode()) + seed
 
     def at(tasks: int) -> Transform:
-        rate_per_s = pace.curve.ability_per_s(tasks) / tasks
+        rate_per_s = pace.curve.capacity_per_s(tasks) / tasks
 
         def slowed(rows: DataFrame) -> DataFrame:
             from pyspark.sql.functions import expr

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rheostat.model.ability import Floats
+from rheostat.model.capacity import Floats
 from rheostat.model.joint import JointGP
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rheostat.model.ability import Floats
+from rheostat.model.capacity import Floats
 
 Ints = NDArray[np.int64]
 Score = Callable[[Floats], Floats]

@@ -13,21 +13,20 @@ from typing import Any
 import numpy as np
 
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Decision, Reason
+from rheostat.job.decision import Decision, Reason, changes, direction
 from rheostat.model.experience import KEEPS_UP, Seen, rows
 from rheostat.model.joint import JointGP
 from rheostat.policy.autrascale.benefit import nearness
-from rheostat.policy.autrascale.latency import ability_curves, propose
+from rheostat.policy.autrascale.latency import capacity_curves, propose
 from rheostat.policy.autrascale.space import At, Stage, as_row, bootstrapping, box_of, trials
 from rheostat.policy.catch_up import Need, boost, ride
 from rheostat.policy.demand import demand
-from rheostat.policy.explain import changes, direction, rate
-from rheostat.policy.fit import fit_allocation
+from rheostat.policy.explain import rate
 
 SATURATED, BEYOND = 10.0, 2.0
 """The profile's rate: ten times the load, so that one profile serves all backlogs, or at least twice the target."""
 SPARE = 1.03
-"""Ours aims this much above the target: abilities are not known better, and being late costs a restart more."""
+"""Ours aims this much above the target: capacities are not known better, and being late costs a restart more."""
 SHORT = 0.99
 """Ours grows once more when it sees less than this share of the target."""
 MOST_REPAIRS = 2
@@ -52,7 +51,7 @@ def event_step(situation: At, stage: Stage, need: Need, at: EventSettings) -> De
     """Return the next step of Algorithm 3: trials, or the change to π^e."""
     if at.decomposed or situation.knowledge.untested:
         why = "sized by what every operator can do"
-        return _boosted(situation, stage, need, _by_ability(situation, SPARE * need.target_per_s), why)
+        return _boosted(situation, stage, need, _by_capacity(situation, SPARE * need.target_per_s), why)
     base = stage.base if stage.solved is not None else situation.running.tasks
     box, names = box_of(situation, base), situation.spec.tunable_names
     profile = _profile(situation, need)
@@ -67,7 +66,7 @@ def event_step(situation: At, stage: Stage, need: Need, at: EventSettings) -> De
     if len(good):
         best = profile[int(good[np.argmax(scores[good])])]
         why = f"one of {len(profile)} profiled allocations does {rate(best.throughput_per_s)}"
-        return _boosted(situation, stage, need, fit_allocation(situation, best.tasks), why)
+        return _boosted(situation, stage, need, situation.fit(best.tasks), why)
     proposal = None
     if stage.iterations < at.most:
         surrogate = JointGP.fit(rows(profile, names), scores)
@@ -82,7 +81,7 @@ def event_step(situation: At, stage: Stage, need: Need, at: EventSettings) -> De
     unreachable = {} if len(able) else {"unreachable": 1.0}
     if unreachable:
         why = f"that cannot be reached, {why} with {rate(float(done[pick]))}"
-    return _boosted(situation, stage, need, fit_allocation(situation, profile[pick].tasks), why, **unreachable)
+    return _boosted(situation, stage, need, situation.fit(profile[pick].tasks), why, **unreachable)
 
 
 def ride_step(situation: At, stage: Stage, at: EventSettings) -> Decision:
@@ -94,7 +93,7 @@ def ride_step(situation: At, stage: Stage, at: EventSettings) -> Decision:
     if at.decomposed and boosted and waits and done and done < SHORT * target and kept["steps"] < MOST_REPAIRS:
         # What operators cost each other is in no metric of theirs: what is missing is asked for on top.
         asked = kept.get("asked_per_s", SPARE * target) * target / done
-        larger = _by_ability(situation, asked)
+        larger = _by_capacity(situation, asked)
         if larger.slots > situation.running.slots:
             memo = stage.memo(boost={**kept, "steps": kept["steps"] + 1, "asked_per_s": asked})
             sentence = (
@@ -114,8 +113,8 @@ def _profile(situation: At, need: Need) -> list[Seen]:
     return list(newest.values())
 
 
-def _by_ability(situation: At, target_per_s: float) -> Allocation:
-    """Return the fewest tasks whose measured abilities serve a throughput, as far as they may grow.
+def _by_capacity(situation: At, target_per_s: float) -> Allocation:
+    """Return the fewest tasks whose measured capacities serve a throughput, as far as they may grow.
 
     An operator of a wasteful steady allocation may get fewer than it has: the restart is paid for anyway.
     """
@@ -124,11 +123,11 @@ def _by_ability(situation: At, target_per_s: float) -> Allocation:
     box = box_of(situation, dict.fromkeys(situation.spec.tunable_names, 1))
     tops = [int(each[-1]) for each in box.choices]
     wanted: dict[str, float] = {}
-    curves = ability_curves(situation, tops)
+    curves = capacity_curves(situation, tops)
     for name, curve, top in zip(situation.spec.tunable_names, curves, tops, strict=True):
-        able = np.flatnonzero(curve.ability_per_s >= needed[name])
+        able = np.flatnonzero(curve.capacity_per_s >= needed[name])
         wanted[name] = int(able[0]) + 1 if len(able) else top
-    return fit_allocation(situation, wanted)
+    return situation.fit(wanted)
 
 
 def _trial(situation: At, stage: Stage, need: Need, rows_: list[Any], at: EventSettings, **now: Any) -> Decision:

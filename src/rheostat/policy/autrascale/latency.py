@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Decision, Reason
-from rheostat.model.ability import AbilityCurve, Floats
+from rheostat.job.decision import Decision, Reason, changes, direction
+from rheostat.model.capacity import CapacityCurve, Floats
 from rheostat.model.experience import KEEPS_UP, Seen, rows
 from rheostat.model.joint import JointGP, Surrogate, expected_improvement
 from rheostat.model.registry import MODELS
@@ -19,8 +19,7 @@ from rheostat.policy.autrascale.box import Box, Ints, maximise
 from rheostat.policy.autrascale.latency_model import DecomposedLatency, Network
 from rheostat.policy.autrascale.space import At, Stage, as_allocation, as_row, bootstrapping, box_of, trials
 from rheostat.policy.demand import demand, measured_selectivity
-from rheostat.policy.explain import changes, direction, rate, sustains
-from rheostat.policy.fit import fit_allocation
+from rheostat.policy.explain import rate, sustains
 
 WORTH = 1e-6
 """Of an expected improvement below this nothing is to be hoped for."""
@@ -147,7 +146,7 @@ def propose(
     found = maximise(box, improvement, anchors, situation.rng(), [*seen, as_row(situation, situation.running.tasks)])
     if found is None or not found[1] > WORTH:
         return None
-    target = fit_allocation(situation, as_allocation(situation, found[0]).tasks)
+    target = situation.fit(as_allocation(situation, found[0]).tasks)
     return None if target == situation.running else (target, found[1])
 
 
@@ -166,7 +165,7 @@ def _give_up(
     able = [k for k, s in enumerate(samples) if s.throughput_per_s >= KEEPS_UP * load] or list(range(len(samples)))
     meets = [k for k in able if (samples[k].latency_s or 0.0) <= at.target_s]
     best = max(meets or able, key=lambda k: scores[k])
-    target = fit_allocation(situation, samples[best].tasks)
+    target = situation.fit(samples[best].tasks)
     least_s = min(s.latency_s or 0.0 for s in samples)
     evidence["best_seen"] = 1.0
     why = "of all that was seen this is the best"
@@ -199,7 +198,7 @@ def _decomposed(
     stable = [s for s in samples[:-1] if s.keeps_up] + [samples[-1]]
     model = latency_model(situation, box, stable)
     row, expected_s = model.cheapest(box, MARGIN * at.target_s)
-    target = fit_allocation(situation, as_allocation(situation, row).tasks)
+    target = situation.fit(as_allocation(situation, row).tasks)
     evidence = {**evidence, "expected_s": expected_s}
     known = {s.tasks: s for s in samples if s.tasks == target.tasks}
     base = as_row(situation, stage.base).astype(float)
@@ -213,7 +212,7 @@ def _decomposed(
         if beside is None or stage.iterations >= min(at.most, NEIGHBOURS):
             return _give_up(situation, stage, at, samples, base, evidence, told)
         expected_s = float(model.latency_s(beside[None])[0])
-        target = fit_allocation(situation, as_allocation(situation, beside).tasks)
+        target = situation.fit(as_allocation(situation, beside).tasks)
     if target == running or stage.iterations >= at.most:
         return _give_up(situation, stage, at, samples, base, evidence, told)
     sentence = f"autrascale: {changes(running, target)}, because {told} and this should take {1e3 * expected_s:.0f}"
@@ -235,9 +234,9 @@ def latency_model(situation: At, box: Box, samples: Sequence[Seen]) -> Decompose
         )
         for e in spec.graph.edges
     )
-    curves = ability_curves(situation, [int(each[-1]) for each in box.choices])
+    curves = capacity_curves(situation, [int(each[-1]) for each in box.choices])
     network = Network(
-        tuple(curve.ability_per_s for curve in curves),
+        tuple(curve.capacity_per_s for curve in curves),
         np.array([needed[name] for name in names]),
         edges,
         float(max((pinned.tasks for pinned in spec.pinned), default=1)),
@@ -246,17 +245,17 @@ def latency_model(situation: At, box: Box, samples: Sequence[Seen]) -> Decompose
     return DecomposedLatency.fit(network, tasks.tolist(), [s.latency_s or 0.0 for s in samples])
 
 
-def ability_curves(situation: At, most: Sequence[int]) -> list[AbilityCurve]:
+def capacity_curves(situation: At, most: Sequence[int]) -> list[CapacityCurve]:
     """Return what 1, 2, 3 ... tasks of every operator can do, from all that was ever seen of it."""
     found = []
     for name, top in zip(situation.spec.tunable_names, most, strict=True):
-        samples = situation.knowledge.abilities.samples(name)
+        samples = situation.knowledge.capacities.samples(name)
         if samples:
             found.append(MODELS["loglog"](samples).curve(top))
             continue
         per_task = situation.window.operator(name).true_rate_per_s or 1e12
         flat = per_task * np.arange(1.0, top + 1.0)
-        found.append(AbilityCurve(flat, np.zeros(top), np.zeros(top)))
+        found.append(CapacityCurve(flat, np.zeros(top), np.zeros(top)))
     return found
 
 

@@ -1,9 +1,9 @@
 """Our latency model, in parts: what every operator queues, and what every exchange between two of them waits.
 
-    latency(p) = base + sum over operators b_i (p_i / ability_i) rho_i / (1 - rho_i)
+    latency(p) = base + sum over operators b_i (p_i / capacity_i) rho_i / (1 - rho_i)
                       + T sum over edges min(1, p_up p_down / room) / 2
 
-The shape of an operator's queueing follows from its ability, which is measured apart from any latency, so that only a
+The shape of an operator's queueing follows from its capacity, which is measured apart from any latency, so that only a
 few numbers are left to learn: base, T, room, and b_i, how many records an operator lets wait. They come from a
 non-negative least-squares fit with a prior: before anything is known half of a latency is queueing and a quarter each
 are base and exchange, and all operators queue alike. One sample is enough to begin with; each further one corrects it.
@@ -18,7 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
-from rheostat.model.ability import Floats
+from rheostat.model.capacity import Floats
 from rheostat.policy.autrascale.box import Box, Ints
 
 FULL = 0.98
@@ -37,9 +37,9 @@ PRIOR_SD, OPERATOR_SD = 1.0, 0.7
 
 @dataclass(frozen=True)
 class Network:
-    """What is known without any latency: abilities by tasks, demands, and who sends how much to whom."""
+    """What is known without any latency: capacities by tasks, demands, and who sends how much to whom."""
 
-    abilities: tuple[Floats, ...]
+    capacities: tuple[Floats, ...]
     """Per tunable operator: records/s at 1, 2, 3 ... tasks."""
     demand_per_s: Floats
     edges: tuple[tuple[int, int, float], ...]
@@ -49,9 +49,9 @@ class Network:
 
     @cached_property
     def _table(self) -> Floats:
-        """Abilities as one array, operator by tasks; beyond an operator's last size that one holds."""
-        width = max(len(each) for each in self.abilities)
-        rows = [np.concatenate([each, np.full(width - len(each), each[-1])]) for each in self.abilities]
+        """Capacities as one array, operator by tasks; beyond an operator's last size that one holds."""
+        width = max(len(each) for each in self.capacities)
+        rows = [np.concatenate([each, np.full(width - len(each), each[-1])]) for each in self.capacities]
         table: Floats = np.maximum(np.array(rows), 1e-300)
         return table
 
@@ -62,7 +62,7 @@ class Network:
 
     def _able(self, tasks: Ints) -> Floats:
         at = np.minimum(tasks, self._table.shape[1]) - 1
-        able: Floats = self._table[np.arange(len(self.abilities))[None, :], at]
+        able: Floats = self._table[np.arange(len(self.capacities))[None, :], at]
         return able
 
     def busy(self, tasks: Ints) -> Floats:

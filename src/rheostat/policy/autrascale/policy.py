@@ -12,7 +12,7 @@ TPDS 2024.
 | GP, Matérn, EI, ξ (Eq 5, 6) | `model/joint.py`, `xi`; candidates in `box.py` |
 | S, M + N bootstrapping samples | trials on a testbed, `uniform` (M) |
 | Algorithm 2, traditional transfer | `benefit.py`, `transfer`; α: `transfer_alpha`, Num: `transfer_iterations` |
-| backlog model, V_t (Eq 9 to 12) | `policy/catch_up.py`, `Slo.max_latency_s` (L_e), `limit_s` (T_limit) |
+| backlog model, V_t (Eq 9 to 12) | `policy/catch_up.py`, `SLO.max_latency_s` (L_e), `limit_s` (T_limit) |
 | F_tp, β, ELO's s_l (Eq 13), Algorithm 3 | `eventtime.py`, `width`, `near`; the return in `catch_up` |
 | l_p, l_e, averages | medians of the window |
 
@@ -30,7 +30,7 @@ Read differently, or chosen because the paper does not say:
 - Without a testbed there are no bootstrapping samples, and ELO sizes by what every operator can do.
 
 Ours: `model=decomposed` sizes each operator for its part of the latency (`latency_model.py`) instead of PLO's search,
-and by its own ability in ELO; it needs no trials.
+and by its own capacity in ELO; it needs no trials.
 """
 
 from __future__ import annotations
@@ -46,10 +46,9 @@ from rheostat.policy.autrascale.eventtime import EventSettings, event_step, ride
 from rheostat.policy.autrascale.latency import LatencySettings, latency_step, rested
 from rheostat.policy.autrascale.space import Stage
 from rheostat.policy.autrascale.throughput import throughput_step
-from rheostat.policy.base import BasePolicy
 from rheostat.policy.catch_up import need_of
 from rheostat.policy.explain import rate, sustains
-from rheostat.ports import Situation
+from rheostat.ports import Policy, Situation
 
 PATIENCE = 10
 """Windows for which it waits until a job has worked off what waited."""
@@ -58,15 +57,15 @@ MISSES = 2
 
 
 @dataclass(frozen=True)
-class AuTraScale(BasePolicy[Experience]):
+class AuTraScale(Policy[Experience]):
     """Keeps up with the load, then meets the latency through the job, then works off backlogs in time."""
 
     name: ClassVar[str] = "autrascale"
 
     processing_s: float | None = None
-    """L_p, the largest latency through the job, in seconds; left out, the Slo's max_latency_s."""
+    """L_p, the largest latency through the job, in seconds; left out, the SLO's max_latency_s."""
     limit_s: float | None = None
-    """T_limit, in which a backlog must be worked off; left out, the Slo's max_recovery_s, else 480."""
+    """T_limit, in which a backlog must be worked off; left out, the SLO's max_recovery_s, else 480."""
     model: Literal["benefit", "decomposed"] = "benefit"
     """What sizes a job for its latency: the paper's joint model of a benefit score, or ours, operator by operator."""
     alpha: float = 0.8

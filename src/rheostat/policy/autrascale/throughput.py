@@ -8,14 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Decision, Reason
+from rheostat.job.decision import Decision, Reason, changes, direction
 from rheostat.job.fit import round_up
 from rheostat.model.experience import KEEPS_UP, keeps_up
 from rheostat.policy.autrascale.space import At, Stage, as_allocation, as_row
 from rheostat.policy.demand import linear_tasks, measured_selectivity
 from rheostat.policy.ds2 import optimal_tasks
-from rheostat.policy.explain import changes, direction, rate, sustains
-from rheostat.policy.fit import fit_allocation
+from rheostat.policy.explain import rate, sustains
 
 MOST_STEPS = 12
 """After so many configurations the best of them is taken; it has never taken half as many."""
@@ -34,8 +33,8 @@ def throughput_step(situation: At, stage: Stage, literal: bool) -> Stage | Decis
     """
     running, load = situation.running, situation.window.load_per_s
     room = 1.0 + situation.headroom()
-    wished = letter_of_eq_3(situation) if literal else optimal_tasks(situation)
-    target = fit_allocation(situation, {name: round_up(count * room) for name, count in wished.items()})
+    suggested = letter_of_eq_3(situation) if literal else optimal_tasks(situation)
+    target = situation.fit({name: round_up(count * room) for name, count in suggested.items()})
     here = tuple(int(count) for count in as_row(situation, running.tasks))
     tried = tuple(dict.fromkeys((*stage.tried, here)))
     shrinks = any(target.tasks[name] < count for name, count in running.tasks.items())
@@ -55,9 +54,9 @@ def throughput_step(situation: At, stage: Stage, literal: bool) -> Stage | Decis
         why = f"of {len(tried)} sizes this is the smallest with the highest throughput, {rate(most)}"
         sentence = f"autrascale: {changes(running, best)}, because {why} of {rate(load)}"
         return Decision(best, direction(running, best), sentence, {}, sustains(most), end.memo())
-    needs = ", ".join(f"{name} {count:.3g}" for name, count in wished.items())
+    needs = ", ".join(f"{name} {count:.3g}" for name, count in suggested.items())
     sentence = f"autrascale: {changes(running, target)}, because {rate(load)} arrive and need {needs} tasks (Eq 3)"
-    evidence = {f"{name}.eq3_tasks": count for name, count in wished.items()}
+    evidence = {f"{name}.eq3_tasks": count for name, count in suggested.items()}
     memo = stage.memo(tried=tried, waited=0)
     return Decision(target, direction(running, target), sentence, evidence, sustains(load), memo)
 
@@ -67,7 +66,7 @@ def letter_of_eq_3(situation: At) -> dict[str, float]:
     graph, window = situation.spec.graph, situation.window
     selectivity = measured_selectivity(graph, window)
     sends: dict[str, float] = {}
-    wished: dict[str, float] = {}
+    suggested: dict[str, float] = {}
     rates = {source.name: source.rate_per_s or 0.0 for source in window.sources}
     for name in graph.order:
         needed = rates.get(name, 0.0) if name in graph.sources else 0.0
@@ -75,9 +74,9 @@ def letter_of_eq_3(situation: At) -> dict[str, float]:
         true_rate = window.operator(name).true_rate_per_s
         sends[name] = needed
         if name in situation.spec.tunable_names and (true_rate or not needed):
-            wished[name] = linear_tasks(needed, true_rate or 0.0)
-            sends[name] = max(needed, round_up(wished[name]) * (true_rate or 0.0))
-    return wished
+            suggested[name] = linear_tasks(needed, true_rate or 0.0)
+            sends[name] = max(needed, round_up(suggested[name]) * (true_rate or 0.0))
+    return suggested
 
 
 def _best(situation: At, tried: tuple[tuple[int, ...], ...], running: Allocation) -> tuple[Allocation, float]:
@@ -92,7 +91,7 @@ def _best(situation: At, tried: tuple[tuple[int, ...], ...], running: Allocation
     most = max(known.values())
     best = min((row for row in known if known[row] >= SAME * most), key=lambda row: (sum(row), row))
     # The limits may have moved since it ran.
-    return fit_allocation(situation, as_allocation(situation, np.array(best, dtype=np.int64)).tasks), most
+    return situation.fit(as_allocation(situation, np.array(best, dtype=np.int64)).tasks), most
 
 
 def _key(situation: At, tasks: Mapping[str, int]) -> tuple[int, ...]:

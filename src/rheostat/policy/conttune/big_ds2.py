@@ -13,16 +13,15 @@ from rheostat.job.decision import Decision, Reason
 from rheostat.job.frozen import check_number
 from rheostat.job.record import Record
 from rheostat.model.history import History, fold
-from rheostat.policy.base import BasePolicy
 from rheostat.policy.conttune.policy import big
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.explain import rate, sustains
 from rheostat.policy.tuning import Tuning
-from rheostat.ports import Situation
+from rheostat.ports import Policy, Situation
 
 
 @dataclass(frozen=True)
-class BigDS2(BasePolicy[History]):
+class BigDS2(Policy[History]):
     """Lifts an under-provisioned job out of back pressure, then gives every operator what DS2's linear model says."""
 
     name: ClassVar[str] = "big-ds2"

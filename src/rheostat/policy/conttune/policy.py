@@ -34,18 +34,16 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from rheostat.job.decision import Decision, Expectation, Reason
+from rheostat.job.decision import Decision, Expectation, Reason, changes, direction
 from rheostat.job.frozen import check_number
 from rheostat.job.record import Record
-from rheostat.model.ability import AbilityCurve, Floats, Sample
+from rheostat.model.capacity import CapacityCurve, Floats, Sample
 from rheostat.model.history import History, fold
 from rheostat.model.registry import MODELS
-from rheostat.policy.base import BasePolicy
 from rheostat.policy.demand import demand, linear_tasks
-from rheostat.policy.explain import changes, direction, rate, sustains
-from rheostat.policy.fit import fit_allocation
+from rheostat.policy.explain import rate, sustains
 from rheostat.policy.tuning import Tuning
-from rheostat.ports import Situation
+from rheostat.ports import Policy, Situation
 
 WORTH = 0.01
 """Eq 4 has no size at which it stops: an expected saving of less than this many tasks is none (ours)."""
@@ -54,7 +52,7 @@ FALLEN = 0.8
 
 
 @dataclass(frozen=True)
-class ContTune(BasePolicy[History]):
+class ContTune(Policy[History]):
     """Tunes every operator from its history: Big against back pressure, then conservative Bayesian optimisation."""
 
     name: ClassVar[str] = "conttune"
@@ -64,7 +62,7 @@ class ContTune(BasePolicy[History]):
     acquisition: Literal["mean", "cei"] = "mean"
     """Which size the model suggests: the smallest whose mean suffices (Eq 5), or constrained improvement (Eq 4)."""
     model: Literal["gp", "loglog"] = "gp"
-    """The ability model: the paper's Gaussian process, or ours, which knows noise, drift and what lies beyond."""
+    """The capacity model: the paper's Gaussian process, or ours, which knows noise, drift and what lies beyond."""
     big: bool = True
     """Whether back pressure is first met with Big; off, the demand that the sources tell is trusted at once."""
     refine: bool = False
@@ -108,14 +106,16 @@ class ContTune(BasePolicy[History]):
     def small(self, situation: Situation[History], tuning: Tuning) -> Decision:
         """Follow Algorithm 2: a suggestion for every operator, applied in one reconfiguration."""
         running, load_per_s = situation.running, situation.window.load_per_s
-        wishes, bottleneck = self.wishes(situation)
-        target = fit_allocation(situation, {name: wish.tasks for name, wish in wishes.items()})
-        explored = [name for name in wishes if not wishes[name].trusted and target.tasks[name] != running.tasks[name]]
-        evidence = {f"{name}.demand_per_s": wish.demand_per_s for name, wish in wishes.items()}
-        evidence |= {f"{name}.distance": wish.distance for name, wish in wishes.items()}
+        suggestions, bottleneck = self.suggestions(situation)
+        target = situation.fit({name: suggestion.tasks for name, suggestion in suggestions.items()})
+        explored = [
+            name for name in suggestions if not suggestions[name].trusted and target.tasks[name] != running.tasks[name]
+        ]
+        evidence = {f"{name}.demand_per_s": suggestion.demand_per_s for name, suggestion in suggestions.items()}
+        evidence |= {f"{name}.distance": suggestion.distance for name, suggestion in suggestions.items()}
         how = f"explores {', '.join(explored)}" if explored else "exploits what was seen"
         because = f"{rate(load_per_s)} arrive and it {how}{bottleneck}"
-        expects = sustains(load_per_s, min(wish.share for wish in wishes.values()))
+        expects = sustains(load_per_s, min(suggestion.share for suggestion in suggestions.values()))
         if target == running:
             memo = tuning.memo(situation, open=False)
             reason = Reason.UNDER_PROVISIONED if situation.window.overloaded else Reason.STEADY
@@ -125,25 +125,25 @@ class ContTune(BasePolicy[History]):
         sentence = f"conttune: {changes(running, target)}, because {because}"
         return Decision(target, direction(running, target), sentence, evidence, expects, memo)
 
-    def wishes(self, situation: Situation[History]) -> tuple[dict[str, Wish], str]:
-        """Return a wish per operator, none larger than the scarcest operator lets through, and what is scarce."""
+    def suggestions(self, situation: Situation[History]) -> tuple[dict[str, Suggestion], str]:
+        """Return a suggestion per operator, none larger than the scarcest operator lets through, and what is scarce."""
         room = 1.0 + situation.headroom()
         demand_per_s = {name: per_s * room for name, per_s in demand(situation).items()}
         views = {name: self.view(situation, name) for name in situation.spec.tunable_names}
         p_most = p_max(situation) if self.big else math.inf  # Eq 2: Big has made sure that it is enough
-        wishes = {name: self.wish(view, demand_per_s[name], p_most) for name, view in views.items()}
+        suggestions = {name: self.suggestion(view, demand_per_s[name], p_most) for name, view in views.items()}
         bounds = {name: limits.max for name, limits in situation.limits.operators.items() if limits.max is not None}
         shares = {
             name: share(views[name].able_per_s(most, self.alpha), demand_per_s[name]) for name, most in bounds.items()
         }
         scarce = min(shares, key=lambda name: shares[name], default="")
         if not scarce or shares[scarce] >= 1.0:
-            return wishes, ""
+            return suggestions, ""
         least = shares[scarce]
         served = {name: per_s * least for name, per_s in demand_per_s.items()}
-        cut = {name: self.wish(view, served[name], p_most) for name, view in views.items() if name != scarce}
+        cut = {name: self.suggestion(view, served[name], p_most) for name, view in views.items() if name != scarce}
         told = f"; with the {bounds[scarce]} tasks that it may have, {scarce} serves {least:.0%} of the demand"
-        return {name: replace(cut.get(name, wishes[name]), share=least) for name in wishes}, told
+        return {name: replace(cut.get(name, suggestions[name]), share=least) for name in suggestions}, told
 
     def view(self, situation: Situation[History], name: str) -> View:
         """Fit the model of one operator (Algorithm 2, line 3)."""
@@ -159,31 +159,31 @@ class ContTune(BasePolicy[History]):
         twice = sum(sample.tasks == largest for sample in samples) > 1
         falls = self.bracket and twice and means[largest] < FALLEN * means[best]
         if falls:
-            curve = AbilityCurve(curve.ability_per_s[:best], curve.sd_per_s[:best], curve.distance[:best])
-        return View(tasks, true_rate_per_s or newest.ability_per_s / newest.tasks, curve, means, falls)
+            curve = CapacityCurve(curve.capacity_per_s[:best], curve.sd_per_s[:best], curve.distance[:best])
+        return View(tasks, true_rate_per_s or newest.capacity_per_s / newest.tasks, curve, means, falls)
 
-    def wish(self, view: View, demand_per_s: float, most: float = math.inf) -> Wish:
+    def suggestion(self, view: View, demand_per_s: float, most: float = math.inf) -> Suggestion:
         """Return p_acq where it is near enough to what was seen, else p_lin (Algorithm 2, lines 4 to 13)."""
         if demand_per_s <= 0:
-            return Wish(0.0, 0.0, 0.0, True)
+            return Suggestion(0.0, 0.0, 0.0, True)
         linear = view.tasks if not view.rate_per_s else linear_tasks(demand_per_s, view.rate_per_s)
         if view.curve is None:
-            return Wish(min(linear, most), demand_per_s, math.inf, False)
+            return Suggestion(min(linear, most), demand_per_s, math.inf, False)
         acquired = self.acquire(view, demand_per_s)
         distance = math.inf if acquired is None else float(view.curve.distance[acquired - 1])
         if acquired is not None and distance <= self.alpha:
-            return Wish(min(acquired, most), demand_per_s, distance, True)
+            return Suggestion(min(acquired, most), demand_per_s, distance, True)
         tasks = view.between(linear, demand_per_s, self.alpha) if self.bracket else linear
-        return Wish(min(tasks, most), demand_per_s, distance, False)
+        return Suggestion(min(tasks, most), demand_per_s, distance, False)
 
     def acquire(self, view: View, demand_per_s: float) -> int | None:
         """Return p_acq, the size that the acquisition function likes best; None when it likes none."""
         curve = view.curve
         assert curve is not None
         if self.acquisition == "mean":  # Eq 5: the fewest tasks whose mean suffices have the largest p* - p
-            enough = np.flatnonzero(curve.ability_per_s >= demand_per_s)
+            enough = np.flatnonzero(curve.capacity_per_s >= demand_per_s)
             return int(enough[0]) + 1 if len(enough) else None
-        sizes = np.arange(1, len(curve.ability_per_s) + 1)
+        sizes = np.arange(1, len(curve.capacity_per_s) + 1)
         feasible = [tasks for tasks, per_s in view.means.items() if per_s >= demand_per_s]
         best = min(feasible, default=len(sizes) + 1)
         saving = (best - sizes) * _above(curve, demand_per_s)  # Eq 4
@@ -193,7 +193,7 @@ class ContTune(BasePolicy[History]):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Suggestion:
     """What one operator should have."""
 
     tasks: float
@@ -213,32 +213,32 @@ class View:
     tasks: int
     rate_per_s: float | None
     """Records per useful second of one task, now."""
-    curve: AbilityCurve | None = None
+    curve: CapacityCurve | None = None
     means: Mapping[int, float] = field(default_factory=dict)
-    """Mean ability at every size that was seen."""
+    """Mean capacity at every size that was seen."""
     falls: bool = False
     """Whether the largest size was clearly seen to do less than a smaller one; the curve then ends at the best."""
 
     def able_per_s(self, tasks: int, alpha: float) -> float:
-        """Return what it can do with at most so many tasks, as far as trusted sizes tell; else the linear ability."""
+        """Return what it can do with at most so many tasks, as far as trusted sizes tell; else the linear capacity."""
         linear = tasks * self.rate_per_s if self.rate_per_s else math.inf
         if self.curve is None:
             return linear
         trusted = self.curve.distance[:tasks] <= alpha
-        known = float(self.curve.ability_per_s[:tasks][trusted].max(initial=0.0))
+        known = float(self.curve.capacity_per_s[:tasks][trusted].max(initial=0.0))
         return known if self.falls or (len(trusted) == tasks and trusted[-1]) else max(known, linear)
 
     def between(self, linear: float, demand_per_s: float, alpha: float) -> float:
         """Keep a linear suggestion between what a smaller and a larger demand would get from trusted sizes."""
         assert self.curve is not None
-        ability, trusted = self.curve.ability_per_s, self.curve.distance <= alpha
-        before = np.concatenate(([-math.inf], np.maximum.accumulate(ability)[:-1]))
-        smaller = np.flatnonzero(trusted & (ability > before) & (before < demand_per_s))
-        larger = np.flatnonzero(trusted & (ability >= demand_per_s))
+        capacity, trusted = self.curve.capacity_per_s, self.curve.distance <= alpha
+        before = np.concatenate(([-math.inf], np.maximum.accumulate(capacity)[:-1]))
+        smaller = np.flatnonzero(trusted & (capacity > before) & (before < demand_per_s))
+        larger = np.flatnonzero(trusted & (capacity >= demand_per_s))
         least = int(smaller[-1]) + 1 if len(smaller) else 0
         if len(larger):
             return min(max(linear, least), int(larger[0]) + 1)
-        return len(ability) if self.falls else max(linear, least)
+        return len(capacity) if self.falls else max(linear, least)
 
 
 def big(situation: Situation[History], tuning: Tuning) -> Decision:
@@ -247,7 +247,7 @@ def big(situation: Situation[History], tuning: Tuning) -> Decision:
     most = p_max(situation)
     if all(tasks >= limits[name].clip(most) for name, tasks in running.tasks.items()):
         most *= 2
-    target = fit_allocation(situation, dict.fromkeys(running.tasks, most))
+    target = situation.fit(dict.fromkeys(running.tasks, most))
     roots = ", ".join(situation.window.overloaded)
     if direction(running, target) in (Reason.STEADY, Reason.OVER_PROVISIONED):
         sentence = f"conttune: back pressure at {roots}, and the limits leave it at {running}"
@@ -260,7 +260,7 @@ def big(situation: Situation[History], tuning: Tuning) -> Decision:
 
 
 def share(able_per_s: float, demand_per_s: float) -> float:
-    """Return the share of a demand that an ability serves, at most 1."""
+    """Return the share of a demand that a capacity serves, at most 1."""
     return min(1.0, able_per_s / demand_per_s) if demand_per_s > 0 else 1.0
 
 
@@ -270,14 +270,14 @@ def p_max(situation: Situation[History]) -> int:
 
 
 def _means(samples: Sequence[Sample]) -> dict[int, float]:
-    """Return the mean ability of every size."""
+    """Return the mean capacity of every size."""
     by_size: dict[int, list[float]] = {}
     for sample in samples:
-        by_size.setdefault(sample.tasks, []).append(sample.ability_per_s)
+        by_size.setdefault(sample.tasks, []).append(sample.capacity_per_s)
     return {tasks: sum(per_s) / len(per_s) for tasks, per_s in by_size.items()}
 
 
-def _above(curve: AbilityCurve, demand_per_s: float) -> Floats:
+def _above(curve: CapacityCurve, demand_per_s: float) -> Floats:
     """Return Pr[f(p) >= λ] of every size."""
-    z = (curve.ability_per_s - demand_per_s) / np.maximum(curve.sd_per_s, 1e-9 * demand_per_s)
+    z = (curve.capacity_per_s - demand_per_s) / np.maximum(curve.sd_per_s, 1e-9 * demand_per_s)
     return np.array([0.5 * math.erfc(-value / math.sqrt(2.0)) for value in z])

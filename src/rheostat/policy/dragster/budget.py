@@ -1,7 +1,7 @@
-"""Fewer slots than wished for: which operator gives how many. Two projections onto {sum of tasks <= slots}.
+"""Fewer slots than suggested for: which operator gives how many. Two projections onto {sum of tasks <= slots}.
 
 Dragster (Eq 18) writes Π for the Euclidean one: the nearest point, which takes the same from every operator, whatever
-it can do with its tasks. Ours gives every operator what the scarcest one lets through: with the abilities that were
+it can do with its tasks. Ours gives every operator what the scarcest one lets through: with the capacities that were
 learned it serves the largest share of the load that the slots allow, and uses no more of them than that takes.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rheostat.errors import InvalidValue
-from rheostat.model.ability import Floats
+from rheostat.model.capacity import Floats
 
 
 @dataclass(frozen=True)
@@ -22,32 +22,32 @@ class Choice:
     """What one operator may have: sizes that rise, what each can do, and what is asked of it."""
 
     sizes: Sequence[int]
-    ability_per_s: Floats
+    capacity_per_s: Floats
     demand_per_s: float
 
     def needed(self, share: float) -> int:
         """Return the place of the smallest size that serves a share of the demand; the strongest when none does."""
-        enough = self.ability_per_s >= share * self.demand_per_s * (1 - 1e-12)
-        return int(np.argmax(enough if enough.any() else self.ability_per_s))
+        enough = self.capacity_per_s >= share * self.demand_per_s * (1 - 1e-12)
+        return int(np.argmax(enough if enough.any() else self.capacity_per_s))
 
     def share(self, place: int) -> float:
         """Return the share of the demand that a size serves, at most 1."""
-        return min(1.0, float(self.ability_per_s[place]) / self.demand_per_s) if self.demand_per_s > 0 else 1.0
+        return min(1.0, float(self.capacity_per_s[place]) / self.demand_per_s) if self.demand_per_s > 0 else 1.0
 
 
-def euclidean(wishes: Mapping[str, int], sizes: Mapping[str, Sequence[int]], slots: int) -> dict[str, int]:
-    """Return the sizes nearest to the wishes, in the Euclidean sense, that fit into the slots.
+def euclidean(suggestions: Mapping[str, int], sizes: Mapping[str, Sequence[int]], slots: int) -> dict[str, int]:
+    """Return the sizes nearest to the suggestions, in the Euclidean sense, that fit into the slots.
 
     One size at a time is given back where that adds least to the squared distance per slot: for steps of one task this
     is the exact projection, because the distance is a sum of convex terms.
     """
     _check({name: options[0] for name, options in sizes.items()}, slots)
-    at = {name: max(k for k, size in enumerate(sizes[name]) if size <= max(wish, sizes[name][0]))
-          for name, wish in wishes.items()}  # fmt: skip
+    at = {name: max(k for k, size in enumerate(sizes[name]) if size <= max(suggestion, sizes[name][0]))
+          for name, suggestion in suggestions.items()}  # fmt: skip
 
     def cost(name: str) -> float:
-        wish, now, less = wishes[name], sizes[name][at[name]], sizes[name][at[name] - 1]
-        return float(((wish - less) ** 2 - (wish - now) ** 2) / (now - less))
+        suggestion, now, less = suggestions[name], sizes[name][at[name]], sizes[name][at[name] - 1]
+        return float(((suggestion - less) ** 2 - (suggestion - now) ** 2) / (now - less))
 
     total = sum(sizes[name][k] for name, k in at.items())
     waiting = [(cost(name), order, name) for order, name in enumerate(at) if at[name]]

@@ -14,7 +14,7 @@ Liu, Xu, Lau: "Online Resource Optimization for Elastic Stream Processing with R
 | Π, projection onto the budget | `budget.py` |
 | t, and the history in the Database | `Knowledge`, a fold over the journal |
 
-Capacities count output records in the paper and input records here (`ability`); `Dataflow.per_record_in` is between
+Capacities count output records in the paper and input records here (`capacity`); `Dataflow.per_record_in` is between
 them. Everything that Eq 15, 16 and 18 add up is in units of the operator's peak load.
 
 Read differently, because to the letter it does not work:
@@ -23,7 +23,7 @@ Read differently, because to the letter it does not work:
 - Eq 16 never goes down: f and the multipliers push upwards only. Above the demand plus `margin` y falls by η (ours).
 - Eq 18: |μ - y| is symmetric and takes a size that is a little too small as gladly as one that is a little too large,
   for ever: `margin`, and a lack that counts `shortfall` times, make up for that.
-- Π: the Euclidean projection misses the best split; by default slots are split by learned abilities (`projection`).
+- Π: the Euclidean projection misses the best split; by default slots are split by learned capacities (`projection`).
 - A move that is made only to learn (nothing is overloaded, and what runs is the nearest to the target as far as is
   known) has the reason `explore`: guards let it through with `explore: live` only.
 """
@@ -37,25 +37,23 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from rheostat.job.decision import Decision, Expectation, Reason
+from rheostat.job.decision import Decision, Expectation, Reason, changes, direction
 from rheostat.job.fit import fit_tasks
 from rheostat.job.frozen import FrozenMap, check_number, put
 from rheostat.job.observation import Observation
 from rheostat.job.record import Record
-from rheostat.model.ability import Floats
+from rheostat.model.capacity import Floats
 from rheostat.model.loglog import LogLog
-from rheostat.policy.base import BasePolicy
 from rheostat.policy.dragster.budget import Choice, balanced, euclidean
 from rheostat.policy.dragster.regression import Fitted, FlowRows, fit_graph, fold_flows
 from rheostat.policy.dragster.tally import Size, Tally, fold_tally, samples
 from rheostat.policy.dragster.throughput import Dataflow, EdgeFunction, Pair
 from rheostat.policy.dragster.ucb import Posterior, beta
-from rheostat.policy.explain import changes, direction, rate, sustains
-from rheostat.policy.fit import fit_allocation
-from rheostat.ports import Situation
+from rheostat.policy.explain import rate, sustains
+from rheostat.ports import Policy, Situation
 
 MARGIN = 0.06
-"""Spare ability where neither `margin` nor the Slo's headroom is set."""
+"""Spare capacity where neither `margin` nor the SLO's headroom is set."""
 MOST_SIZES = 512
 """Candidate sizes of one operator."""
 LEAP = 4
@@ -71,8 +69,8 @@ class Knowledge:
 
 
 @dataclass(frozen=True)
-class Dragster(BasePolicy[Knowledge]):
-    """Tracks the abilities that the load needs, slot by slot, and learns what p tasks can do on the way."""
+class Dragster(Policy[Knowledge]):
+    """Tracks the capacities that the load needs, slot by slot, and learns what p tasks can do on the way."""
 
     name: ClassVar[str] = "dragster"
     factor_option: ClassVar[str] = "margin"
@@ -80,7 +78,7 @@ class Dragster(BasePolicy[Knowledge]):
     variant: Literal["saddle", "gradient"] = "saddle"
     """How the target is set: at once (online saddle point, Eq 14) or step by step (online gradient descent, Eq 16)."""
     margin: float | None = None
-    """Spare ability in the target, as a share of the demand; left out, the Slo's headroom, else 0.06."""
+    """Spare capacity in the target, as a share of the demand; left out, the SLO's headroom, else 0.06."""
     eta: float = 0.1
     """Step size of Eq 16, in peak loads per slot."""
     delta: float = 2.0
@@ -90,9 +88,9 @@ class Dragster(BasePolicy[Knowledge]):
     noise: float = 0.01
     """Standard deviation of a capacity sample, as a share of the peak load."""
     shortfall: float = 5.0
-    """How much more an ability below the target counts than one above it (Eq 18); 1 is the paper's."""
+    """How much more a capacity below the target counts than one above it (Eq 18); 1 is the paper's."""
     projection: Literal["balanced", "euclidean"] = "balanced"
-    """What happens when the slots do not suffice: split by learned abilities (ours), or the nearest point."""
+    """What happens when the slots do not suffice: split by learned capacities (ours), or the nearest point."""
     capacity: Literal["useful", "cpu"] = "useful"
     """What a capacity sample is divided by: useful time (CPU where there is none), or CPU as in the paper (Eq 8)."""
     throughput: Literal["learned", "graph"] = "learned"
@@ -138,8 +136,8 @@ class Dragster(BasePolicy[Knowledge]):
             targets = saddle_point(views)
         else:
             targets = gradient_step(flow, views, multipliers, situation, self.eta)
-        wishes = {name: self.wish(view, targets[name], situation.knowledge) for name, view in views.items()}
-        return self.deployed(situation, views, targets, wishes, multipliers, residual)
+        suggestions = {name: self.suggestion(view, targets[name], situation.knowledge) for name, view in views.items()}
+        return self.deployed(situation, views, targets, suggestions, multipliers, residual)
 
     def dataflow(self, situation: Situation[Knowledge]) -> tuple[Dataflow, float]:
         """Return the graph with its functions under this window's rates, and the largest residual of a learned one."""
@@ -156,48 +154,50 @@ class Dragster(BasePolicy[Knowledge]):
     def view(self, situation: Situation[Knowledge], flow: Dataflow, name: str) -> View:
         """Return what is known of one operator."""
         tasks, seen = situation.running.tasks[name], situation.knowledge.tally.sizes(name)
-        able = situation.window.operator(name).ability_per_s
+        able = situation.window.operator(name).capacity_per_s
         if not seen and able:
             seen = (Size(tasks, 1, able, 1),)
         received, asked = sum(flow.full.received[name]), flow.asked(name)
         # More than it receives where the given weights split its capacity badly.
         demand = received * (flow.sufficient[name] / asked if asked > 0 else 1.0)
         room = 1.0 + situation.headroom(self.margin, MARGIN)
-        unit = max((demand, *(size.ability_per_s for size in seen)))
-        now = able or (seen[-1].ability_per_s if seen else 0.0)
+        unit = max((demand, *(size.capacity_per_s for size in seen)))
+        now = able or (seen[-1].capacity_per_s if seen else 0.0)
         largest = max((tasks, *(size.tasks for size in seen)))
         sizes = candidates(situation, name, largest, self.projection == "balanced")
         return View(tasks, seen, sizes, demand, demand * room, unit, now, flow.per_record_in[name])
 
-    def wish(self, view: View, target_per_s: float, knowledge: Knowledge) -> Wish:
+    def suggestion(self, view: View, target_per_s: float, knowledge: Knowledge) -> Suggestion:
         """Return the size that Eq 18 chooses, and the one that it would choose if it knew no uncertainty."""
         if view.demand_per_s <= 0:
-            return Wish(view.sizes[0], view.sizes[0])
+            return Suggestion(view.sizes[0], view.sizes[0])
         if not view.seen:  # nothing was ever seen of it
-            return Wish(view.tasks, view.tasks)
+            return Suggestion(view.tasks, view.tasks)
         sizes = np.array(view.sizes, dtype=float)
         length = max(self.length_scale * (view.sizes[-1] - view.sizes[0] + 1), 0.5)
         found = Posterior.of(view.seen, sizes, view.unit_per_s, length, self.noise)
         weight = beta(len(sizes), knowledge.tally.seen, self.delta)
         target = target_per_s / view.unit_per_s
         chosen, known = (found.best(target, each, self.shortfall) for each in (weight, 0.0))
-        return Wish(view.sizes[chosen], view.sizes[known])
+        return Suggestion(view.sizes[chosen], view.sizes[known])
 
     def deployed(
         self,
         situation: Situation[Knowledge],
         views: Mapping[str, View],
         targets: Mapping[str, float],
-        wishes: Mapping[str, Wish],
+        suggestions: Mapping[str, Suggestion],
         multipliers: Mapping[str, float],
         residual: float,
     ) -> Decision:
-        """Fit the wishes into the slots and say why (Algorithm 2, line 6)."""
+        """Fit the suggestions into the slots and say why (Algorithm 2, line 6)."""
         running, window = situation.running, situation.window
-        tasks, share = self.projected(situation, views, {name: wish.tasks for name, wish in wishes.items()})
-        target = fit_allocation(situation, tasks)
+        tasks, share = self.projected(
+            situation, views, {name: suggestion.tasks for name, suggestion in suggestions.items()}
+        )
+        target = situation.fit(tasks)
         changed = [name for name, count in target.tasks.items() if count != running.tasks[name]]
-        learns = [name for name in changed if wishes[name].tasks != wishes[name].known]
+        learns = [name for name in changed if suggestions[name].tasks != suggestions[name].known]
         evidence = {f"{name}.demand_per_s": view.demand_per_s for name, view in views.items()}
         evidence |= {f"{name}.target_per_s": targets[name] for name in views}
         evidence |= {f"{name}.multiplier": multipliers[name] for name in views}
@@ -205,7 +205,7 @@ class Dragster(BasePolicy[Knowledge]):
         memo = {"targets": dict(targets), "multipliers": dict(multipliers)}
         because = f"{rate(window.load_per_s)} arrive"
         if short := [n for n, v in views.items() if v.seen and v.able_per_s < v.demand_per_s]:
-            because += f", {', '.join(short)} {'lacks' if len(short) == 1 else 'lack'} ability"
+            because += f", {', '.join(short)} {'lacks' if len(short) == 1 else 'lack'} capacity"
         if learns:
             because += f", and it explores {', '.join(learns)}"
         if share < 1.0:
@@ -218,23 +218,23 @@ class Dragster(BasePolicy[Knowledge]):
             expects = sustains(window.load_per_s, share) if not window.overloaded else Expectation(window.load_per_s)
             return Decision.hold(reason, sentence, evidence=evidence, expects=expects, memo=memo)
         idle_curiosity = set(learns) == set(changed) and not window.overloaded
-        idle_curiosity &= all(wishes[name].known == running.tasks[name] for name in changed)
+        idle_curiosity &= all(suggestions[name].known == running.tasks[name] for name in changed)
         reason = Reason.EXPLORE if idle_curiosity else direction(running, target)
         expects = Expectation(window.load_per_s) if learns else sustains(window.load_per_s, share)
         sentence = f"dragster: {changes(running, target)}, because {because}"
         return Decision(target, reason, sentence, evidence, expects, memo)
 
     def projected(
-        self, situation: Situation[Knowledge], views: Mapping[str, View], wishes: Mapping[str, int]
+        self, situation: Situation[Knowledge], views: Mapping[str, View], suggestions: Mapping[str, int]
     ) -> tuple[Mapping[str, int], float]:
-        """Return the wishes as the slots allow them, and the share of the demand that is served as far as is known."""
+        """Return the suggestions as the slots allow them, and the share of the demand that they serve."""
         slots = situation.limits.slots.max
-        if slots is None or sum(wishes.values()) <= slots:
-            return wishes, 1.0
+        if slots is None or sum(suggestions.values()) <= slots:
+            return suggestions, 1.0
         known = all(view.seen or view.demand_per_s <= 0 for view in views.values())
         if self.projection == "euclidean" or not known:
-            return euclidean(wishes, {name: view.sizes for name, view in views.items()}, slots), 1.0
-        choices = {name: Choice(view.sizes, view.abilities(), view.wanted_per_s) for name, view in views.items()}
+            return euclidean(suggestions, {name: view.sizes for name, view in views.items()}, slots), 1.0
+        choices = {name: Choice(view.sizes, view.capacities(), view.wanted_per_s) for name, view in views.items()}
         tasks, share = balanced(choices, slots)
         return tasks, min(1.0, share * (1.0 + situation.headroom(self.margin, MARGIN)))
 
@@ -252,23 +252,23 @@ class View:
     wanted_per_s: float
     """The same with the margin."""
     unit_per_s: float
-    """Its peak load, or its largest ability where that is more."""
+    """Its peak load, or its largest capacity where that is more."""
     able_per_s: float
     """c_i(t): what it can do now."""
     per_record: float
     """Records out per record in."""
 
-    def abilities(self) -> Floats:
+    def capacities(self) -> Floats:
         """Return what our model expects at every candidate size; the paper's has no idea beyond what was seen."""
         if not self.seen:
             return np.ones(len(self.sizes))
-        every = LogLog.fit(samples(self.seen)).curve(self.sizes[-1]).ability_per_s
+        every = LogLog.fit(samples(self.seen)).curve(self.sizes[-1]).capacity_per_s
         chosen: Floats = every[np.array(self.sizes) - 1]
         return chosen
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Suggestion:
     """What one operator should have."""
 
     tasks: int

@@ -15,7 +15,7 @@ from rheostat.job.frozen import FrozenMap, put
 from rheostat.job.graph import Graph
 from rheostat.job.observation import Observation
 from rheostat.job.record import Record, Run
-from rheostat.model.ability import Floats
+from rheostat.model.capacity import Floats
 from rheostat.model.history import teaches
 from rheostat.policy.dragster.throughput import EdgeFunction, Pair
 

@@ -1,4 +1,4 @@
-"""Every size's mean ability and how often it was seen: all that Gaussian noise leaves to know, in constant memory.
+"""Every size's mean capacity and how often it was seen: all that Gaussian noise leaves to know, in constant memory.
 
 `History` keeps the newest few samples of a size, for models that look for drift. A bandit whose regret is to vanish
 must average without end; here a mean counts up to `MOST_COUNTED` samples, and from then on the newest weigh 1 / that.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from rheostat.job.frozen import FrozenMap, put
 from rheostat.job.observation import Observation
 from rheostat.job.record import Record, Run
-from rheostat.model.ability import Sample
+from rheostat.model.capacity import Sample
 from rheostat.model.history import KEPT_SIZES, teaches
 
 MOST_COUNTED = 100
@@ -24,7 +24,7 @@ class Size:
 
     tasks: int
     count: int
-    ability_per_s: float
+    capacity_per_s: float
     """The mean."""
     number: int
     """Which window saw it last."""
@@ -59,7 +59,7 @@ def fold_tally(tally: Tally, record: Record) -> Tally:
 
 def samples(sizes: tuple[Size, ...]) -> tuple[Sample, ...]:
     """Return one sample per size, its mean, for models that want samples."""
-    return tuple(Sample(size.tasks, size.ability_per_s, size.number) for size in sizes)
+    return tuple(Sample(size.tasks, size.capacity_per_s, size.number) for size in sizes)
 
 
 def _counted(tally: Tally, window: Observation) -> Tally:
@@ -67,10 +67,10 @@ def _counted(tally: Tally, window: Observation) -> Tally:
     operators, seen = dict(tally.operators), tally.seen + 1
     for name, tasks in window.running.tasks.items():
         reading = window.operator(name)
-        if reading.ability_per_s and reading.tasks == tasks:
+        if reading.capacity_per_s and reading.tasks == tasks:
             before = next((size for size in tally.sizes(name) if size.tasks == tasks), Size(tasks, 0, 0.0, seen))
             count = min(before.count + 1, MOST_COUNTED)
-            mean = before.ability_per_s + (reading.ability_per_s - before.ability_per_s) / count
+            mean = before.capacity_per_s + (reading.capacity_per_s - before.capacity_per_s) / count
             others = [size for size in tally.sizes(name) if size.tasks != tasks]
             operators[name] = (*others, Size(tasks, count, mean, seen))[-KEPT_SIZES:]
     return Tally(operators, seen)

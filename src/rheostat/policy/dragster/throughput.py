@@ -1,4 +1,4 @@
-"""Throughput functions: what goes in at every edge, what comes out, and what limited abilities leave of it.
+"""Throughput functions: what goes in at every edge, what comes out, and what limited capacities leave of it.
 
 Liu, Xu, Lau: "Online Resource Optimization for Elastic Stream Processing with Regret Guarantee", ICPP 2022 (Dragster).
 
@@ -185,7 +185,7 @@ class Dataflow:
 
     @cached_property
     def per_record_in(self) -> Mapping[str, float]:
-        """Output per record in when nothing is lacking: what makes an ability a capacity; 1 where nothing flows."""
+        """Output per input record while nothing is lacking (input to output capacity); 1 where nothing flows."""
         found = {}
         for name in self.outputs:
             into, out = sum(self.full.received[name]), self.asked(name)

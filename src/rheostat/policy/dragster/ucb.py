@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rheostat.model.ability import Floats
+from rheostat.model.capacity import Floats
 from rheostat.model.gp import kernel
 from rheostat.policy.dragster.tally import Size
 
@@ -32,7 +32,7 @@ class Posterior:
     @staticmethod
     def of(seen: Sequence[Size], sizes: Floats, unit_per_s: float, length: float, noise: float) -> Posterior:
         """Return Eq 17: zero mean, squared exponential kernel of unit variance, known noise."""
-        tasks, counts, means = np.array([(s.tasks, s.count, s.ability_per_s) for s in seen], dtype=float).T
+        tasks, counts, means = np.array([(s.tasks, s.count, s.capacity_per_s) for s in seen], dtype=float).T
         y = means / unit_per_s
         covariance = kernel(tasks, tasks, length) + np.diag(noise**2 / counts)
         k = kernel(sizes, tasks, length)

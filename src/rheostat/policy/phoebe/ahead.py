@@ -15,9 +15,9 @@ GRID_S = 10.0
 def needed_later_per_s(
     max_recovery_s: float, course: Course, checkpoint_interval_s: float, downtime_s: float, later_s: Floats
 ) -> Floats:
-    """Return the smallest ability that recovers in time from a failure at each of these moments; infinite if none can.
+    """Return the smallest capacity that recovers in time from a failure at each of these moments; infinite if none can.
 
-    `recovery.needed_ability_per_s` answers for a failure now, exactly; this one looks every ten seconds.
+    `recovery.needed_capacity_per_s` answers for a failure now, exactly; this one looks every ten seconds.
     """
     if not downtime_s < max_recovery_s:
         return np.full(later_s.shape, math.inf)

@@ -1,12 +1,12 @@
-"""Ours: keep the promise about recovery with learned downtimes, and change only when it is needed or pays.
+"""Ours: keep the objective about recovery with learned downtimes, and change only when it is needed or pays.
 
 What differs from Phoebe:
 - D is not a constant: it is learned from the failures of this job, by source offsets (`outage.py`), and the
-  promise takes its upper quantile (`promise`). Before the first failure a prior stands in for it.
+  objective takes its upper quantile (`objective`). Before the first failure a prior stands in for it.
 - T_max is corrected by every window's records per useful second, not only while the job catches up.
-- The promise must hold for a failure at any moment until a change could help (`soon_s`), not only now.
+- The objective must hold for a failure at any moment until a change could help (`soon_s`), not only now.
 - A change has a price (`price_s`). It shrinks when what that would have saved so far has come to the price, not before;
-  it grows when the promise would break, and then as far as what is not yet needed costs no more than two prices. So
+  it grows when the objective would break, and then as far as what is not yet needed costs no more than two prices. So
   sizes follow a fast load in large steps and a slow one closely, without knowing which it is.
 - While a job catches up it is left alone, unless it never would.
 """
@@ -20,19 +20,19 @@ from typing import ClassVar
 import numpy as np
 
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Decision, Expectation, Interval, Reason
+from rheostat.job.decision import Decision, Expectation, Interval, Reason, changes, direction
 from rheostat.job.frozen import check_number
 from rheostat.model.downtime import Downtimes
 from rheostat.model.recovery import Course, Floats, recovery_time_s
-from rheostat.policy.explain import changes, direction, rate
+from rheostat.policy.explain import rate
 from rheostat.policy.phoebe.ahead import needed_later_per_s
 from rheostat.policy.phoebe.foresight import Known, course, forecast, scale_out, sizes
 from rheostat.policy.phoebe.looking_ahead import At, LookingAhead
 from rheostat.policy.phoebe.outage import NORMAL_LAG_S, PREDICTED, Outages
 from rheostat.policy.phoebe.policy import TARGET_S
 
-PROMISE = 0.9
-"""Where nobody says how sure a promise is."""
+CONFIDENCE = 0.9
+"""Where nobody says how sure an objective is."""
 LONGEST_STEP_S = 300.0
 """A longer pause between two looks counts as so long: clocks jump."""
 
@@ -44,12 +44,12 @@ class Outlook:
     load: Floats
     """The forecast, step by step."""
     peaks: Floats
-    """The ability that the promise takes up to each of the coming steps."""
+    """The capacity that the objective takes up to each of the coming steps."""
     step_s: float
     target_s: float
-    promise: float
+    objective: float
     downtime_s: float
-    """That the promise reckons with."""
+    """That the objective reckons with."""
     recovery_s: float
     """If the job failed now, with the mean downtime."""
     recovery_high_s: float
@@ -69,15 +69,15 @@ class Anticipate(LookingAhead):
     """Offsets are not late: right after a change nothing else is needed."""
 
     target_s: float | None = None
-    """Longest recovery time, in seconds; left out, `Slo.max_recovery_s`, or 180."""
-    promise: float | None = None
-    """Share of failures that must be over within the target; left out, `Slo.recovery_quantile`, or 0.9."""
+    """Longest recovery time, in seconds; left out, `SLO.max_recovery_s`, or 180."""
+    objective: float | None = None
+    """Share of failures that must be over within the target; left out, `SLO.recovery_quantile`, or 0.9."""
     prior_downtime_s: float = 60.0
     """Downtime before a failure was seen, in seconds; it counts as one failure."""
     horizon_s: float = 1800.0
     """How far the forecast goes, in seconds."""
     soon_s: float = 90.0
-    """How far ahead the promise must hold with the present size, in seconds: until a change could help."""
+    """How far ahead the objective must hold with the present size, in seconds: until a change could help."""
     stay_s: float = 300.0
     """For how long a smaller size must be enough, in seconds."""
     price_s: float = 90.0
@@ -86,7 +86,7 @@ class Anticipate(LookingAhead):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_number("target_s of policy 'anticipate'", self.target_s, least=1e-9)
-        check_number("promise of policy 'anticipate'", self.promise, least=0.01, most=0.999)
+        check_number("objective of policy 'anticipate'", self.objective, least=0.01, most=0.999)
         for what in ("prior_downtime_s", "soon_s", "stay_s", "price_s"):
             check_number(f"{what} of policy 'anticipate'", getattr(self, what), most=86_400.0)
 
@@ -95,7 +95,7 @@ class Anticipate(LookingAhead):
         return Known(outages=Outages(Downtimes(assumed_s=self.prior_downtime_s)))
 
     def decide(self, situation: At) -> Decision:
-        """Grow when the promise would break, shrink when it pays."""
+        """Grow when the objective would break, shrink when it pays."""
         seen, known = situation.knowledge, situation.window.running
         if known is None or set(known.tasks) != set(situation.spec.tunable_names):
             return Decision.hold(Reason.UNUSABLE, "anticipate: the running allocation is not known")
@@ -114,7 +114,9 @@ class Anticipate(LookingAhead):
         load = float(outlook.load[0])
         because = f"{rate(load)} arrive and a failure now would take up to {told} with {now} workers"
         if not kept:
-            because += f"; no size recovers in {outlook.target_s:g} s {outlook.promise:.0%} of the time: promise broken"
+            because += (
+                f"; no size recovers in {outlook.target_s:g} s {outlook.objective:.0%} of the time: objective broken"
+            )
         if capacity.far(now):
             because += "; far from anything that was seen"
         evidence = self.evidence(seen, outlook, capacity.per_s(now))
@@ -143,9 +145,9 @@ class Anticipate(LookingAhead):
         """Return the size to change to (None to stay), and the slot-seconds wasted so far by not shrinking."""
         now, step_s = scale_out(situation.running), outlook.step_s
         price = self.price_s * choices[-1][1].slots
-        abilities = np.array([able for _, _, able in choices])
-        # For every coming step the place of the smallest size that keeps the promise until then.
-        places = np.minimum(np.searchsorted(abilities, outlook.peaks * (1 - 1e-9)), len(choices) - 1)
+        capacities = np.array([able for _, _, able in choices])
+        # For every coming step the place of the smallest size that keeps the objective until then.
+        places = np.minimum(np.searchsorted(capacities, outlook.peaks * (1 - 1e-9)), len(choices) - 1)
         slots = np.array([allocation.slots for _, allocation, _ in choices], dtype=float)
         soon, stays = (int(places[outlook.place(seconds)]) for seconds in (self.soon_s, self.stay_s))
         if choices[soon][0] > now:
@@ -162,7 +164,7 @@ class Anticipate(LookingAhead):
         return (choices[stays][1], 0.0) if wasted >= price else (None, wasted)
 
     def outlook(self, situation: At, able_per_s: float) -> Outlook:
-        """Forecast the load, and what the promise takes under it."""
+        """Forecast the load, and what the objective takes under it."""
         seen = situation.knowledge
         target_s = self.target_s or situation.slo.max_recovery_s or TARGET_S
         # A failure falls anywhere between two checkpoints; downtimes are learned with the same half interval.
@@ -170,8 +172,8 @@ class Anticipate(LookingAhead):
         longest = max(self.soon_s, self.stay_s, self.horizon_s)
         path = forecast(situation, self.forecast, longest + target_s)
         around, downtimes, step_s = course(seen, path), seen.outages.downtimes, seen.load.step_s
-        promise = self.promise or situation.slo.recovery_quantile or PROMISE
-        promised_s = downtimes.quantile(promise)
+        objective = self.objective or situation.slo.recovery_quantile or CONFIDENCE
+        promised_s = downtimes.quantile(objective)
         later = step_s * np.arange(int(longest / step_s) + 1, dtype=np.float64)
         needed = needed_later_per_s(target_s, around, back_s, promised_s, later)
 
@@ -183,7 +185,7 @@ class Anticipate(LookingAhead):
             np.maximum.accumulate(needed),
             step_s,
             target_s,
-            promise,
+            objective,
             promised_s,
             takes(around, downtimes.expected_s()),
             takes(around, promised_s),

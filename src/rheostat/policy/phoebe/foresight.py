@@ -24,7 +24,6 @@ from rheostat.job.record import Record
 from rheostat.model.profile import Point, limits_found, point_of
 from rheostat.model.recovery import Course
 from rheostat.planner.profiling import Profiling, of_a_profile, round_of, unfinished
-from rheostat.policy.fit import fit_allocation
 from rheostat.policy.phoebe import load_series, outage
 from rheostat.policy.phoebe.capacity import Capacity, Sample, fitted
 from rheostat.policy.phoebe.latency_surface import LatencySurface
@@ -125,8 +124,7 @@ def sizes(situation: Situation[Any], smallest: int, largest: int) -> list[tuple[
     least = max(smallest, min(b.min for b in bounds))
     names = situation.spec.tunable_names
     fitting = (
-        fit_allocation(situation, dict.fromkeys(names, float(size)))
-        for size in range(min(least, top), min(top, least + MOST) + 1)
+        situation.fit(dict.fromkeys(names, float(size))) for size in range(min(least, top), min(top, least + MOST) + 1)
     )
     found = {scale_out(allocation): allocation for allocation in fitting}
     return sorted(found.items())
@@ -167,7 +165,7 @@ def course(seen: Known, path: Sequence[float] | Values) -> Course:
 def next_trials(plan: Profiling, situation: Situation[Any], points: Sequence[Point]) -> tuple[Trial, ...]:
     """Return the next round for the job at hand, within its limits; () when the profile is done."""
     rate, sizes = unfinished(plan, points)
-    fits = [fit_allocation(situation, dict.fromkeys(situation.spec.tunable_names, float(size))) for size in sizes]
+    fits = [situation.fit(dict.fromkeys(situation.spec.tunable_names, float(size))) for size in sizes]
     # Sizes that the limits do not allow come back as others: they are not this profile's.
     exact = [a for size, a in zip(sizes, fits, strict=True) if max(a.tasks.values()) == size]
     return round_of(plan, rate, exact, situation.spec)

@@ -9,9 +9,8 @@ from rheostat.job.decision import Decision, Reason
 from rheostat.job.frozen import check_number, check_whole
 from rheostat.job.record import Record
 from rheostat.planner.profiling import Profiling, allowed
-from rheostat.policy.base import BasePolicy
 from rheostat.policy.phoebe.foresight import CHOSEN, Known, fold, next_trials
-from rheostat.ports import Situation
+from rheostat.ports import Policy, Situation
 
 At = Situation[Known]
 ForecasterName = Literal[
@@ -20,7 +19,7 @@ ForecasterName = Literal[
 
 
 @dataclass(frozen=True)
-class LookingAhead(BasePolicy[Known]):
+class LookingAhead(Policy[Known]):
     """Profiles first, then decides with a forecast of the load."""
 
     horizon_s: float = 600.0

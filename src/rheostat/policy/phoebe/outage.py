@@ -25,7 +25,7 @@ NORMAL_LAG_S = 3.0
 """Up to this age the oldest waiting record is no backlog."""
 KEPT = 32
 LONGEST_S = 7200.0
-"""An outage beyond this is no failure that a promise could be about."""
+"""An outage beyond this is no failure that an objective could be about."""
 PREDICTED = "recovery_s"
 """The evidence that says what a failure now would take."""
 

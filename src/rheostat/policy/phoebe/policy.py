@@ -10,7 +10,7 @@ workloads", ICWS 2022.
 | M_R, R, c(n) (III-B) | `model/recovery.py` |
 | I | the engine's checkpoint interval |
 | D | `downtime_s`: a constant, known before |
-| RC_tar | `target_s`, or `Slo.max_recovery_s` |
+| RC_tar | `target_s`, or `SLO.max_recovery_s` |
 | E, H_max | `evaluation_s`, `horizon_s` |
 | averaging bins | `projected` |
 | Algorithm 1 | `optimise` |
@@ -29,10 +29,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from rheostat.job.decision import Decision, Expectation, Interval, Reason
+from rheostat.job.decision import Decision, Expectation, Interval, Reason, changes, direction
 from rheostat.job.frozen import check_number, check_whole
 from rheostat.model.recovery import Course, recovery_time_s
-from rheostat.policy.explain import changes, direction, rate
+from rheostat.policy.explain import rate
 from rheostat.policy.phoebe.capacity import Capacity
 from rheostat.policy.phoebe.foresight import course, forecast, sizes
 from rheostat.policy.phoebe.looking_ahead import At, Evaluating
@@ -51,7 +51,7 @@ class Phoebe(Evaluating):
     downtime_s: float = 110.0
     """D: seconds from a failure until records are processed again, a constant."""
     target_s: float | None = None
-    """RC_tar: longest recovery time, in seconds; left out, `Slo.max_recovery_s`, or 180."""
+    """RC_tar: longest recovery time, in seconds; left out, `SLO.max_recovery_s`, or 180."""
     bins: int = 5
     """Averaging bins over the forecast."""
     refresh: Literal["full", "never"] = "full"
@@ -103,7 +103,9 @@ class Phoebe(Evaluating):
             "target_s": target_s,
         }
         told = f"{recovery:.0f} s" if math.isfinite(recovery) else "for ever"
-        notes = "" if met else f"; no scale-out recovers within {target_s:g} s, so the largest is taken: promise broken"
+        notes = (
+            "" if met else f"; no scale-out recovers within {target_s:g} s, so the largest is taken: objective broken"
+        )
         notes += "; far from anything profiled" if capacity.far(size) else ""
         because = f"{rate(load)} are expected and a failure would take {told} with {size} workers{notes}"
         expects = Expectation(load, recovery_s=Interval(0.0, recovery, max(recovery, target_s)))

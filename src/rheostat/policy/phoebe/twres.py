@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rheostat.job.decision import Decision, Reason
+from rheostat.job.decision import Decision, Reason, changes, direction
 from rheostat.job.frozen import check_number
-from rheostat.policy.explain import changes, direction, rate, sustains
+from rheostat.policy.explain import rate, sustains
 from rheostat.policy.phoebe.foresight import forecast, scale_out, sizes
 from rheostat.policy.phoebe.looking_ahead import At, Evaluating
 from rheostat.policy.phoebe.policy import projected

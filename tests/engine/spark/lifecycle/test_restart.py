@@ -61,7 +61,7 @@ def test_state_that_cannot_be_moved_stays_and_is_named_as_the_limit(stories: dic
     assert story["rows_wrong"] == 0
     assert any("the state keeps its 4 partitions" in step for step in story["steps"])
     assert not any(step.startswith("repartition") for step in story["steps"])
-    assert any("more than 4 slots have no use" in text for text in story["hindrances"])
+    assert any("more than 4 slots have no use" in text for text in story["bottlenecks"])
 
 
 def test_a_driver_killed_while_it_moves_the_state_is_taken_over_exactly(stories: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """One second of fluid flow with bounded buffers and back pressure, as the papers' Flink has it.
 
-Backwards through the graph: how much could every operator take in this second, given its ability and the
+Backwards through the graph: how much could every operator take in this second, given its capacity and the
 room in front of its downstreams? Forwards: how much does it take? Records pass through several operators
 within one second, so buffers need not hold a second's worth of them.
 """
@@ -37,8 +37,8 @@ class BackPressure:
             int(by_name[name].emits_every_s or 0) if self._downs[index[name]] else 0 for name in graph.operators
         ]
 
-    def tick(self, second: int, waiting: Floats, ability: Floats, room: Floats) -> None:
-        """Move records for one second: `waiting` at the sources, given abilities and buffer sizes."""
+    def tick(self, second: int, waiting: Floats, capacity: Floats, room: Floats) -> None:
+        """Move records for one second: `waiting` at the sources, given capacities and buffer sizes."""
         could, accepts, queue, spare = self._could, self._accepts, self.queue, self._spare
         for i in reversed(self._order):
             limit = could[i]
@@ -46,9 +46,9 @@ class BackPressure:
                 # Firing a window blocks its task: while results wait to leave, nothing is taken in.
                 limit = self._gate[i]
                 limit.fill(np.inf)
-                np.multiply(ability[i], self.held[i] == 0.0, out=could[i])
+                np.multiply(capacity[i], self.held[i] == 0.0, out=could[i])
             else:
-                limit[:] = ability[i]
+                limit[:] = capacity[i]
             for j, selectivity in self._downs[i]:
                 if selectivity == 1.0:
                     np.minimum(limit, accepts[j], out=limit)

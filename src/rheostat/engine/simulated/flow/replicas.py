@@ -1,4 +1,4 @@
-"""The replicas of a plant that work by fluid flow: abilities, latency, restarts and failures."""
+"""The replicas of a plant that work by fluid flow: capacities, latency, restarts and failures."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class FlowReplicas:
         if self._down_until:
             self._resume()
         waiting = fleet.arrived - fleet.taken
-        flow.tick(fleet.now, waiting, self._ability, self._room)
+        flow.tick(fleet.now, waiting, self._capacity, self._room)
         processed = flow.processed
         taken = processed[self._source_rows]
         fleet.taken += taken
@@ -62,8 +62,8 @@ class FlowReplicas:
         fleet.useful += processed * self._per_shown
         # An operator holds up its upstreams while it works at its own limit and its buffer does not empty.
         held_up = flow.left > self._half_room
-        held_up &= processed == self._ability
-        held_up &= self._ability > 0.0
+        held_up &= processed == self._capacity
+        held_up &= self._capacity > 0.0
         fleet.blocked += held_up
         self._measure_latency(processed, waiting - taken)
         return taken, processed
@@ -86,15 +86,15 @@ class FlowReplicas:
         np.copyto(fleet.latency, total)
         np.add(total, behind.max(axis=0), out=fleet.event_latency)
 
-    # -- abilities -------------------------------------------------------------------------------------------
+    # -- capacities -------------------------------------------------------------------------------------------
 
     def renew(self, factors: Floats) -> None:
-        """Multiply all abilities by factors of their own, from now on."""
+        """Multiply all capacities by factors of their own, from now on."""
         self._factor = factors
         self._refresh()
 
     def _place(self, replica: int) -> None:
-        """Take over what one replica's running allocation means for its abilities."""
+        """Take over what one replica's running allocation means for its capacities."""
         plant, allocation = self.fleet.plant, self.fleet.running[replica]
         for i, operator in enumerate(self.fleet.by_index):
             tasks = operator.pinned_tasks or allocation.tasks[operator.name]
@@ -114,7 +114,7 @@ class FlowReplicas:
         self._queueing = self._latency_b * self._tasks / nominal
         self._room = plant.buffer_s * real
         self._half_room = 0.5 * self._room
-        self._ability = real * self.fleet.up
+        self._capacity = real * self.fleet.up
         self._buffering = plant.latency.buffer_records * self._tasks[self._edge_up] * self._tasks[self._edge_down]
         self.slots = np.array([allocation.slots for allocation in self.fleet.running], dtype=float)
 

@@ -82,12 +82,12 @@ class MicroBatch(Discipline):
         """Return how often tasks start one after another on a slot."""
         return 1 if self.partitions is None else -(-self.partitions // slots)
 
-    def sustained_per_s(self, slots: int, ability_per_s: float) -> float:
-        """Return the load that these slots keep up with, of which the usable ones have this ability.
+    def sustained_per_s(self, slots: int, capacity_per_s: float) -> float:
+        """Return the load that these slots keep up with, of which the usable ones have this capacity.
 
         Batches grow with the load, so what they cost besides their records vanishes, unless they are capped.
         """
-        waves, even = self.waves(slots), ability_per_s
+        waves, even = self.waves(slots), capacity_per_s
         if self.partitions is not None:
             even *= self.partitions / (waves * self.usable(slots))
         if self.max_records_per_batch is None:

@@ -22,7 +22,7 @@ POLL_S = 0.01
 KEPT = 512
 """Finished batches that are remembered."""
 
-Ability = Callable[[int], float]
+Capacity = Callable[[int], float]
 """Slots -> records/s of those that a batch can use, all together and all at work."""
 
 
@@ -87,7 +87,7 @@ class MicroBatchJob:
     `arrive` tells what the next second brings, `run_until` plays any part of what was told.
     """
 
-    def __init__(self, discipline: MicroBatch, slots: int, ability: Ability, kept: int | None = KEPT) -> None:
+    def __init__(self, discipline: MicroBatch, slots: int, capacity: Capacity, kept: int | None = KEPT) -> None:
         self.discipline = discipline
         self.executors = Executors(discipline, self._whole(slots))
         self.now_s = 0.0
@@ -98,7 +98,7 @@ class MicroBatchJob:
         """When the slots last became others."""
         self.slot_s = self.busy_s = 0.0
         """Seconds of all slots together since the start: in which they were there, and in which tasks worked."""
-        self._ability = ability
+        self._capacity = capacity
         self._batch: _Running | None = None
         self._look_s = discipline.trigger_phase_s
         self._arrivals = Arrivals()
@@ -138,9 +138,9 @@ class MicroBatchJob:
         if self.executors.lose(self.now_s):
             self._resized()
 
-    def renew(self, ability: Ability) -> None:
-        """Go on with other abilities."""
-        self._ability = ability
+    def renew(self, capacity: Capacity) -> None:
+        """Go on with other capacities."""
+        self._capacity = capacity
         self._task_per_s = self._rate()
 
     def run_until(self, end_s: float) -> None:
@@ -275,8 +275,8 @@ class MicroBatchJob:
         """Return the records/s of one task."""
         if not self.slots:
             return 0.0
-        ability = self._ability(self.slots)
-        return ability / self.discipline.usable(self.slots) if self.discipline.partitions else ability
+        capacity = self._capacity(self.slots)
+        return capacity / self.discipline.usable(self.slots) if self.discipline.partitions else capacity
 
     def _whole(self, slots: int) -> int:
         """Return the executors that have so many slots."""

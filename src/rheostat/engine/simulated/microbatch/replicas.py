@@ -9,7 +9,7 @@ import numpy as np
 from rheostat.engine.simulated.fleet import Fleet, Floats, make_replicas
 from rheostat.engine.simulated.microbatch.discipline import MicroBatch
 from rheostat.engine.simulated.microbatch.engine import SimulatedMicroBatch
-from rheostat.engine.simulated.microbatch.job import Ability, MicroBatchJob
+from rheostat.engine.simulated.microbatch.job import Capacity, MicroBatchJob
 from rheostat.job.allocation import Allocation
 
 
@@ -22,7 +22,7 @@ class MicroBatchReplicas:
     def __init__(self, discipline: MicroBatch, fleet: Fleet) -> None:
         self.fleet, self._plant, self._usable = fleet, fleet.plant, discipline.usable
         self._nominal = cache(self._look_up)
-        self.jobs = [MicroBatchJob(discipline, running.slots, self._ability(1.0)) for running in fleet.running]
+        self.jobs = [MicroBatchJob(discipline, running.slots, self._capacity(1.0)) for running in fleet.running]
         self.lag_s, self.slots = np.zeros(fleet.size), np.zeros(fleet.size)
 
     def engine(self, replica: int) -> SimulatedMicroBatch:
@@ -30,9 +30,9 @@ class MicroBatchReplicas:
         return SimulatedMicroBatch(self.fleet, replica, self.jobs[replica])
 
     def renew(self, factors: Floats) -> None:
-        """Multiply every replica's ability by a factor of its own, from now on."""
+        """Multiply every replica's capacity by a factor of its own, from now on."""
         for job, factor in zip(self.jobs, factors[0].tolist(), strict=True):
-            job.renew(self._ability(factor))
+            job.renew(self._capacity(factor))
 
     def reconfigure(self, replica: int, target: Allocation) -> None:
         """Ask for other executors, while the job goes on."""
@@ -68,15 +68,15 @@ class MicroBatchReplicas:
         taken = fleet.taken - before
         return taken, taken
 
-    def _ability(self, factor: float) -> Ability:
+    def _capacity(self, factor: float) -> Capacity:
         """Return what slots can do, by their number, at this noise."""
         limit = self._plant.operators[0].limit_per_s or np.inf
 
-        def ability(slots: int) -> float:
+        def capacity(slots: int) -> float:
             nominal, share = self._nominal(slots)
             return float(min(nominal * factor, limit) * share)
 
-        return ability
+        return capacity
 
     def _look_up(self, slots: int) -> tuple[float, float]:
         plant = self._plant

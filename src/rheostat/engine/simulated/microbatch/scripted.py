@@ -51,7 +51,7 @@ def simulated_run(
             f"the script {list(script)} does not say with how many slots the run starts: begin it at 0 s"
         )
     curve = slot_per_s if not isinstance(slot_per_s, float | int) else Linear(slot_per_s)
-    job = MicroBatchJob(discipline, start[-1], lambda slots: curve.ability_per_s(discipline.usable(slots)), kept=None)
+    job = MicroBatchJob(discipline, start[-1], lambda slots: curve.capacity_per_s(discipline.usable(slots)), kept=None)
     changes: list[tuple[float, int | None]] = [*steps[len(start) :], *((moment, None) for moment in kills_s)]
     changes.sort(key=lambda change: change[0])
     backlog, throughput, held = np.zeros((3, len(arrivals)))

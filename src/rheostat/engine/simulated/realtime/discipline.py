@@ -72,9 +72,9 @@ class RealTime(Discipline):
         chain = rest and len(graph.sources) == 1 and not fans and first in pinned
         return "" if chain else "a real-time job is a chain behind one source with pinned_tasks"
 
-    def sustained_per_s(self, tasks: int, ability_per_s: float) -> float:
+    def sustained_per_s(self, tasks: int, capacity_per_s: float) -> float:
         """Return the load at which batches do not stretch: what comes in the gaps is read with the next one."""
-        return ability_per_s * self.batch_s / (self.batch_s + sum(self.gap_s) / 2)
+        return capacity_per_s * self.batch_s / (self.batch_s + sum(self.gap_s) / 2)
 
     def checkpoint_interval_s(self, plant_s: float) -> float:
         """Return the length of a batch, which ends with a checkpoint."""

@@ -26,7 +26,7 @@ KEPT = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Ability:
+class Capacity:
     """What the tasks of one stage can do together, in records/s."""
 
     per_s: float
@@ -35,8 +35,8 @@ class Ability:
     tasks: int
 
 
-Abilities = Callable[[Allocation], Sequence[Ability]]
-"""Allocation -> the abilities of all stages, the source first."""
+Capacities = Callable[[Allocation], Sequence[Capacity]]
+"""Allocation -> the capacities of all stages, the source first."""
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class RealTimeJob:
         selectivity: Sequence[float],
         stateful: Collection[str],
         start: Allocation,
-        abilities: Abilities,
+        capacities: Capacities,
         rng: np.random.Generator,
         kept: int | None = KEPT,
     ) -> None:
@@ -102,7 +102,7 @@ class RealTimeJob:
         """How long records waited at most, since they came and since they could be read; `calm` sets it back."""
         self._selectivity, self._stateful, self._rng = tuple(selectivity), frozenset(stateful), rng
         self._per_read = [math.prod(selectivity[: place + 1]) for place in range(len(selectivity))]
-        self._abilities, self._able = abilities, abilities(start)
+        self._capacities, self._able = capacities, capacities(start)
         self._arrivals, self._read = Arrivals(), 0.0
         self._target, self._next_start_s, self._patience_ends_s = start, 0.0, math.inf
         self._unread_s = 0.0
@@ -128,10 +128,10 @@ class RealTimeJob:
         """Measure anew how late results are."""
         self.late_s = self.late_inside_s = 0.0
 
-    def renew(self, abilities: Abilities) -> None:
-        """Go on with other abilities."""
-        self._abilities = abilities
-        self._able = abilities(self.running)
+    def renew(self, capacities: Capacities) -> None:
+        """Go on with other capacities."""
+        self._capacities = capacities
+        self._able = capacities(self.running)
 
     def want(self, target: Allocation) -> None:
         """Ask for another allocation: the query stops when its batch has ended, between two of them at once."""
@@ -237,7 +237,7 @@ class RealTimeJob:
         if not self.up:
             self.up, self.running, self.started_s = True, self._target, self.now_s
             self.downtime_s = self.now_s - self.stopped_s
-            self._able = self._abilities(self.running)
+            self._able = self._capacities(self.running)
             self._patience_ends_s = self.now_s + self.discipline.boundary_s
         stages = tuple(Work() for _ in self.queue)
         self.batch = Batch(self.now_s, self._read, self._unread_s, self.running, stages)

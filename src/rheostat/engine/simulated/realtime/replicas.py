@@ -9,7 +9,7 @@ import numpy as np
 from rheostat.engine.simulated.fleet import BATCHES, Fleet, Floats, make_replicas
 from rheostat.engine.simulated.realtime.discipline import RealTime
 from rheostat.engine.simulated.realtime.engine import SimulatedRealTime
-from rheostat.engine.simulated.realtime.job import Abilities, Ability, RealTimeJob
+from rheostat.engine.simulated.realtime.job import Capacities, Capacity, RealTimeJob
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 
@@ -27,13 +27,13 @@ class RealTimeReplicas:
         self._nominal = cache(lambda place, tasks: self._plant.nominal_per_s(self._stages[place], tasks, None))
         selectivity = [1.0, *(graph.outputs[name][0].selectivity for name in graph.order[:-1])]
         stateful = [stage.name for stage in self._stages if stage.state_bytes_per_record]
-        abilities = self._abilities(np.ones(len(self._order)))
+        capacities = self._capacities(np.ones(len(self._order)))
         self.jobs: list[RealTimeJob] = []
         for replica, start in enumerate(fleet.running):
             if why := self._plant.shortage(start):
                 raise InvalidValue(why)
             rng = fleet.rng(replica, BATCHES, 0)
-            self.jobs.append(RealTimeJob(discipline, selectivity, stateful, start, abilities, rng))
+            self.jobs.append(RealTimeJob(discipline, selectivity, stateful, start, capacities, rng))
         self.lag_s, self.slots = np.zeros(fleet.size), np.zeros(fleet.size)
 
     def engine(self, replica: int) -> SimulatedRealTime:
@@ -41,9 +41,9 @@ class RealTimeReplicas:
         return SimulatedRealTime(self.fleet, replica, self.jobs[replica])
 
     def renew(self, factors: Floats) -> None:
-        """Multiply the abilities of every replica's operators by factors of their own, from now on."""
+        """Multiply the capacities of every replica's operators by factors of their own, from now on."""
         for replica, job in enumerate(self.jobs):
-            job.renew(self._abilities(factors[self._order, replica]))
+            job.renew(self._capacities(factors[self._order, replica]))
 
     def reconfigure(self, replica: int, target: Allocation) -> None:
         """Let a query stop after its batch and start again with the target."""
@@ -78,16 +78,16 @@ class RealTimeReplicas:
     def _tasks(self, allocation: Allocation) -> list[int]:
         return [stage.pinned_tasks or allocation.tasks[stage.name] for stage in self._stages]
 
-    def _abilities(self, factors: Floats) -> Abilities:
+    def _capacities(self, factors: Floats) -> Capacities:
         """Return what the stages of an allocation can do, at this noise."""
 
-        def abilities(allocation: Allocation) -> list[Ability]:
+        def capacities(allocation: Allocation) -> list[Capacity]:
             share = self._plant.interference.share(allocation.slots)
             found = []
             for place, (stage, tasks) in enumerate(zip(self._stages, self._tasks(allocation), strict=True)):
                 nominal, limit = self._nominal(place, tasks) * float(factors[place]), stage.limit_per_s or np.inf
                 real = min(nominal * stage.evenness(tasks), limit) * share
-                found.append(Ability(float(real), float(min(nominal, limit)), tasks))
+                found.append(Capacity(float(real), float(min(nominal, limit)), tasks))
             return found
 
-        return abilities
+        return capacities

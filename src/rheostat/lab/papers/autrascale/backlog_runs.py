@@ -19,7 +19,7 @@ from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement, Trial
 from rheostat.job.guards import Guards
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 from rheostat.lab.papers.autrascale.truth import bounded, fewest
 from rheostat.lab.papers.play import Method, Player, by_method, look_after, with_windows
 from rheostat.policy.autrascale.space import Stage
@@ -125,7 +125,7 @@ class _Catcher(Player):
         case: Case,
         seed: int,
         stage: Stage,
-        slo: Slo,
+        slo: SLO,
         testbed: Testbed,
     ) -> None:
         slo = replace(slo, max_latency_s=case.target_s, max_recovery_s=case.limit_s)

@@ -11,9 +11,9 @@ import numpy as np
 from rheostat.job.allocation import Allocation
 from rheostat.job.graph import Edge, Graph, JobSpec, Pinned, Tunable
 from rheostat.job.observation import EdgeReading, Latency, Observation, OperatorReading, SourceReading
-from rheostat.job.slo import Bounds, Limits, Slo
+from rheostat.job.slo import SLO, Bounds, Limits
 from rheostat.lab.papers.autrascale import paper
-from rheostat.model.ability import Sample
+from rheostat.model.capacity import Sample
 from rheostat.model.experience import Base, Experience, Seen
 from rheostat.model.history import History
 from rheostat.policy.autrascale.policy import AuTraScale
@@ -54,23 +54,23 @@ def cases(operators: int) -> Mapping[str, tuple[AuTraScale, Situation[Experience
     ]
     solved = {"load_per_s": load, "tasks": base}
     demand = dict.fromkeys(("events", *names), load)
-    abilities = History({n: tuple(Sample(p, 0.9 * RATE * p, p) for p in range(5, 15)) for n in names})
+    capacities = History({n: tuple(Sample(p, 0.9 * RATE * p, p) for p in range(5, 15)) for n in names})
     stage = Stage(demand, phase="latency", solved=solved, bootstrapped=True)
     steady = replace(stage, phase="steady", boost=None)
-    slo = Slo(max_latency_s=0.2)
+    slo = SLO(max_latency_s=0.2)
     limits = Limits({name: Bounds(1, paper.MOST) for name in names}, Bounds())
 
-    def at(known: Experience, memo: Stage, seen: Observation, promise: Slo = slo) -> Situation[Experience]:
-        return Situation(spec, promise, limits, seen, known, 0, 7, memo.memo())
+    def at(known: Experience, memo: Stage, seen: Observation, objective: SLO = slo) -> Situation[Experience]:
+        return Situation(spec, objective, limits, seen, known, 0, 7, memo.memo())
 
-    alone = Experience(tuple(here), (Base(load, base),), abilities)
-    both = Experience((*there, *here[:3]), (Base(0.7 * load, dict.fromkeys(names, 8)), Base(load, base)), abilities)
+    alone = Experience(tuple(here), (Base(load, base),), capacities)
+    both = Experience((*there, *here[:3]), (Base(0.7 * load, dict.fromkeys(names, 8)), Base(load, base)), capacities)
     waiting = replace(
         window,
         sources=(SourceReading("events", load, backlog=300 * load, lag_s=300.0),),
         latency=Latency(0.1, 0.1, 0.1, 300.0, 300.0, 300.0),
     )
-    profiled = Experience((*here, *profile), (Base(load, base),), abilities)
+    profiled = Experience((*here, *profile), (Base(load, base),), capacities)
     plain = AuTraScale(transfer="none")
     return {
         "Algorithm 1": (plain, at(alone, stage, window)),

@@ -16,7 +16,7 @@ from rheostat.engine.simulated import Fleet, Plant
 from rheostat.engine.simulated.fleet import BLOCK_S, Floats
 from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 from rheostat.lab.papers.autrascale.truth import bounded
 from rheostat.lab.papers.play import CONTENT, Method, Player, by_method, look_after, with_windows
 
@@ -94,7 +94,7 @@ def solve(
 class _Solver(Player):
     """One method with one seed."""
 
-    def __init__(self, fleet: Fleet, replica: int, method: Method, seed: int, slo: Slo) -> None:
+    def __init__(self, fleet: Fleet, replica: int, method: Method, seed: int, slo: SLO) -> None:
         super().__init__(fleet, replica, method.make(), seed, slo=slo, testbed=SimulatedTestbed(fleet.plant, seed))
         self.levels: list[Solved] = []
 

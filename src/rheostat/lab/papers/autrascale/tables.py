@@ -152,7 +152,7 @@ def minimal() -> tuple[float, ...]:
     for case in grid():
         needed = case.needed_per_s(load, steady_s)
         best = fewest(plant, needed, paper.MOST)
-        able = min(plant.ability_per_s(name, count, best) for name, count in best.tasks.items())
+        able = min(plant.capacity_per_s(name, count, best) for name, count in best.tasks.items())
         found.append(float(best.slots) if able >= needed else math.inf)
     return tuple(found)
 

@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 
 from rheostat.engine.simulated.plant import Plant
 from rheostat.job.allocation import Allocation
-from rheostat.job.slo import Bounds, Slo
+from rheostat.job.slo import SLO, Bounds
 from rheostat.lab.papers.capacity import fewest_tasks
-from rheostat.model.ability import Floats
+from rheostat.model.capacity import Floats
 
 MOST_EXTRA = 30
 """More tasks than this above the fewest are not looked at."""
 
 
-def bounded(plant: Plant, most: int) -> Slo:
-    """Return the promise that no operator gets more tasks than the paper allows."""
-    return Slo(operators={name: Bounds(1, most) for name in plant.spec().tunable_names})
+def bounded(plant: Plant, most: int) -> SLO:
+    """Return the objective that no operator gets more tasks than the paper allows."""
+    return SLO(operators={name: Bounds(1, most) for name in plant.spec().tunable_names})
 
 
 def latency_s(plant: Plant, rows: NDArray[np.int64], load_per_s: float) -> Floats:

@@ -75,7 +75,7 @@ def timeline_figure(found: Found) -> Figure:
     panels = [
         Panel("Records/s of the sources", 110, [load]),
         Panel("CPU cores", 190, held, ticks="~g"),
-        Panel("CPU utilisation: demand over ability", 190, used, ticks=".0%"),
+        Panel("CPU utilisation: demand over capacity", 190, used, ticks=".0%"),
     ]
     return stack(time, panels, right=170)
 

@@ -12,9 +12,8 @@ from rheostat.job.decision import Decision
 from rheostat.job.frozen import FrozenMap
 from rheostat.job.observation import Observation
 from rheostat.job.record import Record
-from rheostat.policy.base import BasePolicy
 from rheostat.policy.dragster.policy import Dragster, Knowledge
-from rheostat.ports import Situation
+from rheostat.ports import Policy, Situation
 
 SAME = 0.04
 """Rates that differ by less than this share are one."""
@@ -23,7 +22,7 @@ PerRate = Mapping[int, Knowledge]
 
 
 @dataclass(frozen=True)
-class DragsterPerRate(BasePolicy[PerRate]):
+class DragsterPerRate(Policy[PerRate]):
     """A Dragster for every rate of the sources."""
 
     name: ClassVar[str] = "dragster-per-rate"

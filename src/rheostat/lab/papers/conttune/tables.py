@@ -10,7 +10,7 @@ from itertools import pairwise, product
 import numpy as np
 
 from rheostat.job.allocation import Allocation
-from rheostat.job.slo import Slo
+from rheostat.job.slo import SLO
 from rheostat.lab.jobs import job
 from rheostat.lab.papers.capacity import fewest_tasks, rates_per_s
 from rheostat.lab.papers.conttune import paper
@@ -19,7 +19,7 @@ from rheostat.lab.papers.conttune.runs import Found
 from rheostat.lab.papers.table import Cell, Table
 from rheostat.lab.papers.tuning import Tuned, cores
 
-CLAIRVOYANT = "Clairvoyant"
+CLAIRVOYANT = "Oracle"
 ROWS = (paper.DHALION, *DRAGSTERS, paper.DS2, paper.BIG_DS2, paper.ALPHA_0, paper.ALPHA_3, OURS)
 COUNTED = ", Big counted"
 SIX = 6
@@ -84,7 +84,7 @@ def over_fewest(query: str, levels: Sequence[Tuned], big: bool) -> float:
 def fewest(query: str, level: float) -> Allocation:
     """Return the smallest allocation that serves a level, noise apart."""
     plant = job(paper.QUERIES[query])
-    return fewest_tasks(plant, rates_per_s(plant, level), Slo())
+    return fewest_tasks(plant, rates_per_s(plant, level), SLO())
 
 
 def needed_changes(query: str, levels: Sequence[Tuned], big: bool) -> float:

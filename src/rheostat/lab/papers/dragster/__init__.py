@@ -33,7 +33,7 @@ def notes(found: Found) -> tuple[str, ...]:
         f"1.6 $/h at 0.1 $ per pod and hour are 16 pods, {paper.PODS} of them fixed: {paper.BUDGET} slots. Table 2's "
         "own prices come to about 27 $/h.",
         "Regret and fit are against one who knows every curve and the load to come, noise apart, in slots of the load.",
-        f"{paper.OURS}: per operator our model of ability (docs/conttune.md), the demand given. {paper.LATE}: knows "
+        f"{paper.OURS}: per operator our model of capacity (docs/conttune.md), the demand given. {paper.LATE}: knows "
         "every curve, and the load of the slot before.",
     )
 

@@ -37,7 +37,7 @@ STEPS = (
 )
 CLIMBS = (
     "over the 300 minutes it holds about 30 tasks on the mean, and Dhalion, which climbs from one each, 20; on curves "
-    "that bend few tasks are cheap per tuple, so that even the clairvoyant costs more than Dhalion"
+    "that bend few tasks are cheap per tuple, so that even the oracle costs more than Dhalion"
 )
 CAUSES: Mapping[tuple[str, str], str] = {
     ("2, convergence", paper.DHALION): NOISE,
@@ -132,7 +132,7 @@ def _budget() -> Iterator[Conclusion]:
     )  # fmt: skip
     name = "Figure 4 budget, throughput over the best split's"
     for row, sentence in (
-        (paper.SADDLE, "by learned abilities the split is the best one of the grid under every budget"),
+        (paper.SADDLE, "by learned capacities the split is the best one of the grid under every budget"),
         (paper.EUCLIDEAN, "by the Euclidean projection it is so, too"),
     ):
         yield Conclusion(

@@ -40,7 +40,7 @@ def figures(found: Found, cells: Sequence[Cell]) -> tuple[Drawing, ...]:
 
 
 SLOTS = "Mean over seeds, in slots of the best throughput."
-SHORT = "Mean over seeds, in slots of the load; only what was lacking, spare ability makes up for nothing."
+SHORT = "Mean over seeds, in slots of the load; only what was lacking, spare capacity makes up for nothing."
 LATE = "Nobody who learns of a load one slot late stays flat: the sum of all moves of the optimum has no bound here."
 
 

@@ -73,9 +73,9 @@ def served(name: str, allocation: Allocation, level: float) -> float:
 
 @lru_cache(maxsize=4096)
 def lacking(name: str, allocation: Allocation, level: float) -> tuple[float, ...]:
-    """Return l_i of every tuned operator (Eq 11), noise apart; below zero it has ability to spare."""
+    """Return l_i of every tuned operator (Eq 11), noise apart; below zero it has capacity to spare."""
     known = plant(name)
-    able = {operator: known.ability_per_s(operator, count, allocation) for operator, count in allocation.tasks.items()}
+    able = {operator: known.capacity_per_s(operator, count, allocation) for operator, count in allocation.tasks.items()}
     return tuple(Dataflow(known.graph, rates_per_s(known, level)).lacking(able).values())
 
 

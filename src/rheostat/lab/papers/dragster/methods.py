@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from rheostat.engine.simulated import Plant
 from rheostat.job.decision import Decision
-from rheostat.lab.experiment.clairvoyant import Clairvoyant
+from rheostat.lab.experiment.oracle import Oracle
 from rheostat.lab.papers.capacity import rates_per_s
 from rheostat.lab.papers.dragster import paper
 from rheostat.lab.papers.play import Method
@@ -21,7 +21,7 @@ from rheostat.policy.dragster.policy import Dragster
 from rheostat.ports import Situation
 
 CLEARLY = 0.02
-"""An ability that is less than this below the demand may be noise."""
+"""A capacity that is less than this below the demand may be noise."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class FirstDhalion(Dhalion):
     name: ClassVar[str] = "dhalion-first"
 
     def decide(self, situation: Situation[None]) -> Decision:
-        """Relieve the first operator whose ability is below its demand, as long as there is back pressure."""
+        """Relieve the first operator whose capacity is below its demand, as long as there is back pressure."""
         window = situation.window
         if window.overloaded:
             needed = demand(situation)
             short = [
                 name
                 for name in situation.spec.tunable_names
-                if (window.operator(name).ability_per_s or 0.0) < (1 - CLEARLY) * needed[name]
+                if (window.operator(name).capacity_per_s or 0.0) < (1 - CLEARLY) * needed[name]
             ]
             situation = replace(situation, window=replace(window, overloaded=tuple(short[:1]) or window.overloaded))
         return super().decide(situation)
@@ -55,7 +55,7 @@ def late(plant: Plant, levels: Sequence[float]) -> Method:
     def seen(start_s: float, _: float) -> dict[str, float]:
         return rates_per_s(plant, levels[min(int((start_s - 1.0) // LOOK_S), len(levels) - 1)])
 
-    return Method(paper.LATE, partial(Clairvoyant, plant.ability_per_s, seen, worth=0.0))
+    return Method(paper.LATE, partial(Oracle, plant.capacity_per_s, seen, worth=0.0))
 
 
 def methods(idle_below: float) -> list[Method]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 DHALION, SADDLE, GRADIENT = "Dhalion", "Dragster saddle point", "Dragster online gradient"
-OURS, LATE = "ContTune, our model", "Clairvoyant, one slot late"
+OURS, LATE = "ContTune, our model", "Oracle, one slot late"
 FIRST, EUCLIDEAN = "Dhalion, first operator", "Dragster saddle point, Euclidean"
 LETTER = "Dragster saddle point, Eq 18 to the letter"
 ROWS = (DHALION, SADDLE, GRADIENT, OURS, LATE)

@@ -1,7 +1,7 @@
 """Slots on the simulator: one configuration runs, its window is looked at, the next one is deployed.
 
 A slot of ten minutes is played by `LOOK_S` seconds in equilibrium (a fluid job has settled by then), with one draw of
-the noise: abilities and metrics are noisy from minute to minute, and what a slot shows is the mean of ten.
+the noise: capacities and metrics are noisy from minute to minute, and what a slot shows is the mean of ten.
 
 As in the paper nothing is left over from one slot to the next, because the job's generator is slowed down by back
 pressure and rests while the job restarts; and every slot loses 30 s of its ten minutes, whether something changed or
@@ -19,7 +19,7 @@ from rheostat.engine.simulated import Fleet, Plant
 from rheostat.engine.testbed.loads import Steps
 from rheostat.job.allocation import Allocation
 from rheostat.job.guards import Guards
-from rheostat.job.slo import Budget, Slo
+from rheostat.job.slo import SLO, Budget
 from rheostat.lab.papers.play import Method, Player, by_method, look_after
 from rheostat.lab.papers.tuning import LOOK_S, prepared
 from rheostat.ports import Policy
@@ -58,7 +58,7 @@ def play(
     runs = [(method, seed) for method in methods for seed in range(seeds)]
     load = Steps(tuple(levels), LOOK_S)
     fleet = Fleet(slotted(plant), [load] * len(runs), [seed for _, seed in runs])
-    slo = Slo(budget=None if slots is None else Budget(slots=slots))
+    slo = SLO(budget=None if slots is None else Budget(slots=slots))
     players = [_SlotPlayer(fleet, r, method.make(), seed, slo, levels) for r, (method, seed) in enumerate(runs)]
     for _ in levels:
         look_after(fleet, players, LOOK_S)
@@ -70,7 +70,7 @@ class _SlotPlayer(Player):
     """One method with one seed."""
 
     def __init__(
-        self, fleet: Fleet, replica: int, policy: Policy[Any], seed: int, slo: Slo, levels: Sequence[float]
+        self, fleet: Fleet, replica: int, policy: Policy[Any], seed: int, slo: SLO, levels: Sequence[float]
     ) -> None:
         super().__init__(fleet, replica, policy, seed, slo=slo, guards=Guards(explore="live"))
         self.levels = levels

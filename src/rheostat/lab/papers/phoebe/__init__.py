@@ -6,7 +6,7 @@
 | `recordings.py` | recorded runs beside simulated ones |
 | `play.py` | six hours with failures |
 | `measures.py` | recoveries, errors, costs |
-| `clairvoyant.py` | the fewest workers |
+| `oracle.py` | the fewest workers |
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rheostat.lab.papers.conclusion import far_cells
 from rheostat.lab.papers.phoebe import paper
 from rheostat.lab.papers.phoebe.conclusions import CONCLUSIONS, cause
 from rheostat.lab.papers.phoebe.figures import figures
-from rheostat.lab.papers.phoebe.runs import PROMISE, Found, Size, gather, parts
+from rheostat.lab.papers.phoebe.runs import CONFIDENCE, Found, Size, gather, parts
 from rheostat.lab.papers.phoebe.tables import experiments, simulator
 from rheostat.lab.papers.suite import Suite
 
@@ -34,7 +34,7 @@ def notes(found: Found) -> tuple[str, ...]:
         f"Infeasible: the same failure takes more than {paper.TARGET_S:g} s on 24 workers, too. Missed: of the others.",
         f"Phoebe's D is {paper.MAIN_D:g} s where nothing else is said; the paper does not tell its own. Forecasts are "
         "made from what has come by then, never from the trace to come.",
-        f"The clairvoyant knows the load and how downtimes scatter, and keeps {paper.TARGET_S:g} s in {PROMISE:.0%} of "
+        f"The oracle knows the load and how downtimes scatter, and keeps {paper.TARGET_S:g} s in {CONFIDENCE:.0%} of "
         "all cases at every moment; who is below 1 does not. Changing at every moment is a bound for nobody to run at.",
         f"The slowest policy takes {ms:.1f} ms per decision, on the mean, with its forecast.",
     )

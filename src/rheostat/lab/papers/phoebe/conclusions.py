@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rheostat.lab.papers.conclusion import UNKNOWN, Conclusion, at_least, at_most, each, less, pairs
 from rheostat.lab.papers.phoebe import paper
-from rheostat.lab.papers.phoebe.runs import PROMISE
+from rheostat.lab.papers.phoebe.runs import CONFIDENCE
 from rheostat.lab.papers.phoebe.tables import COLUMNS, SHOWN
 from rheostat.lab.papers.table import Cell, places
 
@@ -15,7 +15,7 @@ COMPARABLE = 1.25
 MOSTLY = 5
 """Of eight failures."""
 OVER_CLAIRVOYANT, PREDICTION = 1.08, 5.0
-"""Our own goals: slot-seconds over the clairvoyant with as many changes, and per cent of error."""
+"""Our own goals: slot-seconds over the oracle with as many changes, and per cent of error."""
 
 DISPLAY = "a shown recovery time contains a display lag of a minute, and when a job resumes is random (sd 8 s)"
 UNSTUCK = (
@@ -110,15 +110,15 @@ def _ours(name: str, title: str) -> Iterator[Conclusion]:
     )  # fmt: skip
     table = f"{title}, targets of {paper.TARGET_S:g} s"
     yield Conclusion(
-        table, f"{paper.OURS} misses at most the {100 * (1 - PROMISE):.0f} % that are not promised",
-        places(table, [paper.OURS], ["missed"]), at_most(100 * (1 - PROMISE) + 1e-9),
+        table, f"{paper.OURS} misses at most the {100 * (1 - CONFIDENCE):.0f} % that are not promised",
+        places(table, [paper.OURS], ["missed"]), at_most(100 * (1 - CONFIDENCE) + 1e-9),
         "{:.1f} % of all failures that 24 workers would have been done with in time",
         "failures that fall into a change",
     )  # fmt: skip
-    table = f"{title}, slot-seconds over the clairvoyant's"
+    table = f"{title}, slot-seconds over the oracle's"
     yield Conclusion(
         table,
-        f"{paper.OURS} uses at most {OVER_CLAIRVOYANT:g} times the clairvoyant's slot-seconds for as many changes",
+        f"{paper.OURS} uses at most {OVER_CLAIRVOYANT:g} times the oracle's slot-seconds for as many changes",
         places(table, [paper.OURS], ("no more changes than the method", "changes at every moment")),
         lambda over, free: over.ours <= OVER_CLAIRVOYANT, "{:.3f}; {:.2f} of one that may change at every moment",
         "it learns downtimes and does not know turning points",
@@ -128,7 +128,7 @@ def _ours(name: str, title: str) -> Iterator[Conclusion]:
         table, f"{paper.OURS} changes less often than Phoebe",
         places(table, (paper.OURS, paper.PHOEBE), ["changes"]), less,
         f"{{:g}}, {paper.PHOEBE} {{:g}} (printed: {paper.CHANGES[name][paper.PHOEBE]:g})",
-        "on a steep wave Phoebe's uptime rule skips changes that keeping the promise needs",
+        "on a steep wave Phoebe's uptime rule skips changes that keeping the objective needs",
     )  # fmt: skip
 
 

@@ -11,9 +11,9 @@ from statistics import median
 import numpy as np
 
 from rheostat.lab.papers.phoebe import paper
-from rheostat.lab.papers.phoebe.clairvoyant import downtime_s, least_slot_seconds, true_recovery_s
+from rheostat.lab.papers.phoebe.oracle import downtime_s, least_slot_seconds, true_recovery_s
 from rheostat.lab.papers.phoebe.play import Failure, Run, experiment
-from rheostat.lab.papers.phoebe.runs import PROMISE, Found, Runs
+from rheostat.lab.papers.phoebe.runs import CONFIDENCE, Found, Runs
 
 NEAR_OPTIMAL_S = 1.5
 """A displayed latency up to here is near the best, which is one second."""
@@ -50,14 +50,14 @@ def errors(runs: Sequence[Run], what: Callable[[Failure], float], said: Callable
 
 
 def unpredictable(found: Found, name: str, row: str) -> Errors:
-    """Return the errors of one who knows load and ability, and of the downtime only its mean: nobody can do better."""
+    """Return the errors of one who knows load and capacity, and of the downtime only its mean: nobody can do better."""
     chosen = experiment(name, found.folder)
     mean_s = downtime_s(chosen, 0.5)
     return errors(found.experiments[name][row], took, lambda f: true_recovery_s(chosen, f.workers, f.at_s, mean_s))
 
 
 def equation(found: Found, name: str, row: str) -> Errors:
-    """Return the errors of the recovery equation itself, with load, ability and downtime given."""
+    """Return the errors of the recovery equation itself, with load, capacity and downtime given."""
     chosen = experiment(name, found.folder)
 
     def given(f: Failure) -> float | None:
@@ -103,10 +103,10 @@ def saving(runs: Runs, row: str, extra: float = 0.0) -> list[float]:
     ]
 
 
-def over_clairvoyant(found: Found, name: str, row: str, limited: bool) -> list[float]:
-    """Return slot-seconds over those of the clairvoyant: with no more changes than the method made, or any number."""
+def over_oracle(found: Found, name: str, row: str, limited: bool) -> list[float]:
+    """Return slot-seconds over those of the oracle: with no more changes than the method made, or any number."""
     return [
-        run.slot_seconds / least_slot_seconds(name, found.folder, PROMISE, run.changes if limited else None)
+        run.slot_seconds / least_slot_seconds(name, found.folder, CONFIDENCE, run.changes if limited else None)
         for run in found.experiments[name][row]
     ]
 

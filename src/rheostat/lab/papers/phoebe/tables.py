@@ -90,7 +90,7 @@ def _errors(table: Table, row: str, off: measures.Errors) -> Iterator[Cell]:
 
 
 def resources(found: Found, name: str) -> Iterator[Cell]:
-    """Yield Figures 6e and 6f, and slot-seconds against the clairvoyant that meets the same targets."""
+    """Yield Figures 6e and 6f, and slot-seconds against the oracle that meets the same targets."""
     runs, title = found.experiments[name], paper.TITLES[name]
     table, cost = Table(f"{title}, resources saved against static 24", "%"), found.profile_slot_seconds[name]
     for row in paper.ROWS[1:]:
@@ -99,11 +99,11 @@ def resources(found: Found, name: str) -> Iterator[Cell]:
         if row in (paper.PHOEBE, paper.TWRES, paper.OURS):
             printed = paper.SAVING_PROFILED[name] if row == paper.PHOEBE else None
             yield table.median(row, "with profiling", [100 * v for v in saving(runs, row, cost)], printed)
-    # Below one a method does not keep the promise.
-    table = Table(f"{title}, slot-seconds over the clairvoyant's")
+    # Below one a method does not keep the objective.
+    table = Table(f"{title}, slot-seconds over the oracle's")
     for row in paper.ROWS:
         for column, limited in (("no more changes than the method", True), ("changes at every moment", False)):
-            yield table.median(row, column, measures.over_clairvoyant(found, name, row, limited))
+            yield table.median(row, column, measures.over_oracle(found, name, row, limited))
 
 
 def latencies(found: Found, name: str) -> Iterator[Cell]:
@@ -125,7 +125,7 @@ def sensitivity(found: Found, name: str) -> Iterator[Cell]:
             label = f"D = {d:g}" + ("" if refreshed else ", profile never corrected")
             yield table.median(label, "saved, %", [100 * v for v in saving(runs, row)])
             yield table.median(label, "changes", [float(run.changes) for run in runs[row]])
-            yield table.median(label, "over the clairvoyant", measures.over_clairvoyant(found, name, row, True))
+            yield table.median(label, "over the oracle", measures.over_oracle(found, name, row, True))
             yield table.cell(label, "missed, %", 100 * missed(runs, row).share)
             off = measures.errors(runs[row], measures.shown, measures.said)
             yield table.cell(label, "error of means as displayed, %", 100 * off.of_means)

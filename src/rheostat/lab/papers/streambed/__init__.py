@@ -29,7 +29,7 @@ def notes(found: Found) -> tuple[str, ...]:
         "The simulated queries' curves were fitted on the small recorded runs (CALIBRATION.md), not on any cell here. "
         "Slots include the sink; sources do not count. Memory is per slot.",
         "StreamBed: four corners, expected improvement, the family that extrapolates best, 110 % of the request. auto: "
-        "sizes at equal ratios, our estimator, power-law abilities with a law of interference averaged by evidence, "
+        "sizes at equal ratios, our estimator, power-law capacities with a law of interference averaged by evidence, "
         "the same 110 %. -1 means that no number of slots is enough.",
         "Figure 9 counts a rate as sustained from 95 % processed in ten minutes on: the paper's own worst.",
         "Recorded measurements: read in place from shared/data/streambed." if here else "The recorded measurements are "

@@ -156,7 +156,7 @@ def replays(query: str, way: str, count: int) -> list[Replayed]:
     for k, (slots, gb) in enumerate(budgets):
         memory = round(1024 * gb)
         bed = SimulatedTestbed(plant, 1000 + k)
-        tasks = Allocation(dict(bids2(truth.abilities(memory), slots).tasks), memory)
+        tasks = Allocation(dict(bids2(truth.capacities(memory), slots).tasks), memory)
         mst = estimate(bed, tasks, feed, asked.phases, ESTIMATORS[way])
         if not mst.usable:
             continue
@@ -183,7 +183,7 @@ def verifications(query: str, plan: Plan) -> dict[str, dict[str, float]]:
     sizes = {"Table IV's slots": asked.slots[4.0], f"{paper.OURS}'s plan": plan.allocation.slots}
     found: dict[str, dict[str, float]] = {}
     for name, slots in sizes.items():
-        tasks = Allocation(dict(bids2(truth.abilities(memory), slots).tasks), memory)
+        tasks = Allocation(dict(bids2(truth.capacities(memory), slots).tasks), memory)
         bed = SimulatedTestbed(plant, 77)
         found[name] = {
             f"{100 * share:.0f} %": replay(bed, tasks, feed, asked.rate_per_s * share)[0] for share in (1.0, 1.2, 1.5)

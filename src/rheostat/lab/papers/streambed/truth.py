@@ -14,7 +14,7 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Interval
 from rheostat.job.observation import Observation, OperatorReading, SourceReading
 from rheostat.job.plan import Estimate
-from rheostat.planner.configuration_optimizer import Ability, bids2
+from rheostat.planner.configuration_optimizer import Capacity, bids2
 from rheostat.planner.resource_explorer import Ask
 
 EXPONENT_SD, INTERFERENCE_SD = 0.03, 0.3
@@ -33,7 +33,7 @@ class Truth:
     plant: Plant
     memory_mb: int = 4096
 
-    def abilities(self, memory_mb: int | None = None) -> list[Ability]:
+    def capacities(self, memory_mb: int | None = None) -> list[Capacity]:
         """Return every operator's curve, in source records/s."""
         plant = self.plant
         demand = plant.graph.demand_per_s(dict.fromkeys(plant.graph.sources, 1.0 / len(plant.graph.sources)))
@@ -43,21 +43,21 @@ class Truth:
             if operator.pinned_tasks is None:
                 assert isinstance(operator.curve, Power)
                 carried = operator.curve.rate_per_s * factor / demand[operator.name]
-                found.append(Ability(operator.name, carried, operator.curve.exponent))
+                found.append(Capacity(operator.name, carried, operator.curve.exponent))
         return found
 
     def sustained_per_s(self, tasks: Allocation) -> float:
         """Return what an allocation sustains, noise apart."""
-        carried = min(a.carries_per_s(tasks.tasks[a.name]) for a in self.abilities(tasks.memory_mb))
+        carried = min(a.carries_per_s(tasks.tasks[a.name]) for a in self.capacities(tasks.memory_mb))
         return carried * self.plant.interference.share(tasks.slots)
 
     def capacity_per_s(self, slots: int, memory_mb: int | None = None) -> float:
         """Return what the best split of so many slots sustains."""
-        return bids2(self.abilities(memory_mb), slots).rate_per_s * self.plant.interference.share(slots)
+        return bids2(self.capacities(memory_mb), slots).rate_per_s * self.plant.interference.share(slots)
 
     def slots_for(self, rate_per_s: float, memory_mb: int | None = None) -> float:
         """Return the fewest slots that sustain a rate; infinite where none do."""
-        least = len(self.abilities())
+        least = len(self.capacities())
         grid = np.unique(np.round(np.geomspace(least, MOST_SLOTS, 120)).astype(int))
         enough = next((k for k, s in enumerate(grid) if self.capacity_per_s(int(s), memory_mb) >= rate_per_s), None)
         if enough is None:
@@ -102,7 +102,7 @@ class Drawn:
 
     def measure(self, ask: Ask, done: Sequence[Estimate]) -> Estimate:
         """Split as the paper does, by what single tasks do, and draw."""
-        single = [replace(a, exponent=1.0) for a in self.truth.abilities(ask.memory_mb)]
+        single = [replace(a, exponent=1.0) for a in self.truth.capacities(ask.memory_mb)]
         split = bids2(single, ask.slots)
         tasks = Allocation(dict(split.tasks), ask.memory_mb)
         rate = self.truth.sustained_per_s(tasks) * math.exp(self.rate_noise * float(self.rng.standard_normal()))
@@ -116,7 +116,7 @@ class Drawn:
             if operator.pinned_tasks is None:
                 count = split.tasks[operator.name]
                 noise = max(operator.noise, LEAST_NOISE) * float(self.rng.standard_normal())
-                true = operator.curve.ability_per_s(count) * factor / count * math.exp(noise)
+                true = operator.curve.capacity_per_s(count) * factor / count * math.exp(noise)
                 operators.append(
                     OperatorReading(
                         operator.name, count, records_in_per_s=rate * demand[operator.name], true_rate_per_s=true

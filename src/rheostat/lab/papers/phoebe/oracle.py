@@ -1,6 +1,6 @@
-"""Who knows everything: the fewest workers that keep the promise at every moment, and with so many changes only.
+"""Who knows everything: the fewest workers that keep the objective at every moment, and with so many changes only.
 
-It knows the load to come, the job's true ability and how downtimes scatter, but not the downtime of the next failure:
+It knows the load to come, the job's true capacity and how downtimes scatter, but not the downtime of the next failure:
 it meets the same target with the same promised share as ours. Following every moment is a lower bound that no job can
 run at; with a number of changes given, the cheapest sequence of sizes is found by dynamic programming over minutes.
 """
@@ -39,32 +39,32 @@ def lost_s(chosen: Experiment) -> float:
     return max(failure.replay_s - failure.detected_after_s, 0.0)
 
 
-def downtime_s(chosen: Experiment, promise: float) -> float:
+def downtime_s(chosen: Experiment, objective: float) -> float:
     """Return the downtime, from the failure on, that a share of all failures stays below."""
     failure = chosen.plant.failure
-    return failure.resumed_after_s + NormalDist().inv_cdf(promise) * failure.resumed_sd_s
+    return failure.resumed_after_s + NormalDist().inv_cdf(objective) * failure.resumed_sd_s
 
 
 def true_recovery_s(chosen: Experiment, workers: int, at_s: float, away_s: float) -> float:
-    """Return what the equation gives when ability, load and downtime are the true ones."""
+    """Return what the equation gives when capacity, load and downtime are the true ones."""
     able = _able(chosen)[workers - 1]
     return recovery_time_s(able, true_course(chosen, at_s), lost_s(chosen), away_s)
 
 
 def _able(chosen: Experiment) -> list[float]:
     start = chosen.plant.start()
-    return [chosen.plant.ability_per_s("job", n, start) for n in range(1, LARGEST + 1)]
+    return [chosen.plant.capacity_per_s("job", n, start) for n in range(1, LARGEST + 1)]
 
 
 @cache
-def needed_workers(name: str, folder: Path, promise: float) -> Floats:
-    """Return the fewest workers that keep the promise, for a failure at each second; the largest where none does."""
+def needed_workers(name: str, folder: Path, objective: float) -> Floats:
+    """Return the fewest workers that keep the objective, for a failure at each second; the largest where none does."""
     chosen = experiment(name, folder)
     moments = np.arange(0.0, DURATION_S)
     course = true_course(chosen)
     needed = np.concatenate(
         [
-            needed_later_per_s(TARGET_S, course, lost_s(chosen), downtime_s(chosen, promise), part)
+            needed_later_per_s(TARGET_S, course, lost_s(chosen), downtime_s(chosen, objective), part)
             for part in np.array_split(moments, 20)
         ]
     )
@@ -73,9 +73,9 @@ def needed_workers(name: str, folder: Path, promise: float) -> Floats:
 
 
 @cache
-def slot_seconds_by_changes(name: str, folder: Path, promise: float) -> tuple[float, ...]:
-    """Return the fewest slot-seconds that keep the promise with 0, 1, 2, ... changes."""
-    needed = needed_workers(name, folder, promise).reshape(-1, BIN_S).max(axis=1).astype(int)
+def slot_seconds_by_changes(name: str, folder: Path, objective: float) -> tuple[float, ...]:
+    """Return the fewest slot-seconds that keep the objective with 0, 1, 2, ... changes."""
+    needed = needed_workers(name, folder, objective).reshape(-1, BIN_S).max(axis=1).astype(int)
     sizes = np.arange(1.0, LARGEST + 1)
     best = np.full((MOST_CHANGES + 1, LARGEST), np.inf)
     best[0] = 0.0
@@ -86,8 +86,8 @@ def slot_seconds_by_changes(name: str, folder: Path, promise: float) -> tuple[fl
     return tuple(float(v) for v in np.minimum.accumulate(best.min(axis=1)))
 
 
-def least_slot_seconds(name: str, folder: Path, promise: float, changes: int | None = None) -> float:
-    """Return the clairvoyant's slot-seconds: with at most so many changes, or at every moment anew."""
+def least_slot_seconds(name: str, folder: Path, objective: float, changes: int | None = None) -> float:
+    """Return the oracle's slot-seconds: with at most so many changes, or at every moment anew."""
     if changes is None:
-        return float(needed_workers(name, folder, promise).sum())
-    return slot_seconds_by_changes(name, folder, promise)[min(changes, MOST_CHANGES)]
+        return float(needed_workers(name, folder, objective).sum())
+    return slot_seconds_by_changes(name, folder, objective)[min(changes, MOST_CHANGES)]

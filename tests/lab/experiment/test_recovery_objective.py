@@ -1,4 +1,4 @@
-"""A policy that knows nothing of failures keeps a promise about them, because its limits do."""
+"""A policy that knows nothing of failures keeps an objective about them, because its limits do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from rheostat.cli.display.tables import recoveries
 from rheostat.engine.simulated import Plant
 from rheostat.engine.testbed.loads import Constant, Sine
-from rheostat.job.slo import Bounds, Slo
+from rheostat.job.slo import SLO, Bounds
 from rheostat.lab.experiment.comparison import Comparison, compare
 from rheostat.lab.experiment.run import caught_up_s
 from rheostat.lab.experiment.simulated import Simulated
@@ -25,13 +25,13 @@ LOAD = Sine(mean=70e3, amplitude=40e3, period_s=3600.0)
 
 @cache
 def run(policy: str, promised: bool, noise: float = 0.0) -> Comparison[Plant]:
-    slo = Slo(headroom=0.2, max_recovery_s=180.0 if promised else None)
+    slo = SLO(headroom=0.2, max_recovery_s=180.0 if promised else None)
     trial = Trial(top_speed(), replace(LOAD, noise=noise), 6000.0, 60.0, slo, failures_s=FAILURES_S)
     return compare(Simulated(), trial, [policy])
 
 
 @pytest.mark.parametrize("policy", ["ds2", "conttune"])
-def test_a_promise_that_is_broken_without_the_limit_is_kept_with_it(policy: str) -> None:
+def test_a_objective_that_is_broken_without_the_limit_is_kept_with_it(policy: str) -> None:
     plain = run(policy, False).run(policy, 0).recoveries_s(FAILURES_S)
     promised = run(policy, True).run(policy, 0).recoveries_s(FAILURES_S)
     assert max(plain) > 180.0
@@ -44,7 +44,7 @@ def test_it_costs_slots_but_not_the_largest_size() -> None:
     assert plain.rows[0].slot_seconds < promised.rows[0].slot_seconds < 24 * 6000.0
 
 
-def test_every_decision_expects_a_recovery_within_the_promise() -> None:
+def test_every_decision_expects_a_recovery_within_the_objective() -> None:
     steps = [step for step in run("ds2", True).run("ds2", 0).steps if step.intent]
     assert steps
     for step in steps:
@@ -64,7 +64,7 @@ def test_what_was_expected_is_about_what_came() -> None:
 
 
 def test_a_load_beyond_every_size_takes_the_largest_and_says_so() -> None:
-    slo = Slo(max_recovery_s=180.0, job=Bounds(1, 6))
+    slo = SLO(max_recovery_s=180.0, job=Bounds(1, 6))
     trial = Trial(top_speed(), Constant(70e3), 1800.0, 60.0, slo)
     told = compare(Simulated(), trial, ["ds2"]).run("ds2", 0)
     assert told.trace["slots"][-1] == 6
@@ -93,7 +93,7 @@ def test_catching_up_is_measured_from_the_failure() -> None:
 
 
 def test_failures_in_the_first_minute_and_during_a_recovery_are_survived() -> None:
-    slo = Slo(headroom=0.2, max_recovery_s=180.0)
+    slo = SLO(headroom=0.2, max_recovery_s=180.0)
     failures = (20.0, 1200.0, 1290.0)
     trial = Trial(top_speed(), Constant(60e3), 2400.0, 60.0, slo, failures_s=failures)
     told = compare(Simulated(), trial, ["ds2"]).run("ds2", 0)
@@ -106,7 +106,7 @@ def test_failures_in_the_first_minute_and_during_a_recovery_are_survived() -> No
 
 @pytest.mark.parametrize("value", [0.0, 1e9])
 def test_no_load_and_far_too_much_of_it_are_survived(value: float) -> None:
-    slo = Slo(max_recovery_s=180.0)
+    slo = SLO(max_recovery_s=180.0)
     trial = Trial(top_speed(), Constant(value), 1200.0, 60.0, slo, failures_s=(500.0,))
     told = compare(Simulated(), trial, ["ds2"]).run("ds2", 0)
     assert not any("failed" in step.decision.sentence for step in told.steps)

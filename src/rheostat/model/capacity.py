@@ -1,4 +1,4 @@
-"""What every ability model starts from and answers with: samples of an operator, and a curve over its tasks."""
+"""What every capacity model starts from and answers with: samples of an operator, and a curve over its tasks."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One measured ability: records/s of the whole operator, at so many tasks."""
+    """One measured capacity: records/s of the whole operator, at so many tasks."""
 
     tasks: int
-    ability_per_s: float
+    capacity_per_s: float
     number: int = 0
     """Its place in the order of all samples; a sample's age is counted in samples."""
 
     def __post_init__(self) -> None:
         check_number("tasks of a sample", self.tasks, least=1)
-        check_number("ability_per_s of a sample", self.ability_per_s, least=5e-324)
+        check_number("capacity_per_s of a sample", self.capacity_per_s, least=5e-324)
 
 
 @dataclass(frozen=True, slots=True)
-class AbilityCurve:
-    """Abilities at 1, 2, 3 ... tasks: what is expected, how sure that is, and how far away the nearest sample is."""
+class CapacityCurve:
+    """Capacities at 1, 2, 3 ... tasks: what is expected, how sure that is, and how far away the nearest sample is."""
 
-    ability_per_s: Floats
+    capacity_per_s: Floats
     sd_per_s: Floats
-    """Standard deviation of the ability itself, without the noise of a single measurement."""
+    """Standard deviation of the capacity itself, without the noise of a single measurement."""
     distance: Floats
     """Tasks to the nearest sample (the paper's d_nearest)."""
 
 
-class AbilityModel(Protocol):
+class CapacityModel(Protocol):
     """A model that has seen its samples."""
 
-    def curve(self, most: int) -> AbilityCurve:
-        """Return the abilities at 1 to `most` tasks."""
+    def curve(self, most: int) -> CapacityCurve:
+        """Return the capacities at 1 to `most` tasks."""
 
 
 def columns(samples: Sequence[Sample]) -> tuple[Floats, Floats, Floats]:
-    """Return tasks, abilities and ages (0 is the newest) as arrays, oldest first.
+    """Return tasks, capacities and ages (0 is the newest) as arrays, oldest first.
 
     Sums depend on their order by a rounding error, and a choice between two models that are equally good on that: in
     this order the same samples always give the same model.
     """
     if not samples:
-        raise InvalidValue("an ability model needs at least one sample")
+        raise InvalidValue("a capacity model needs at least one sample")
     ordered = sorted(samples, key=lambda s: s.number)
-    rows = np.array([(s.tasks, s.ability_per_s, s.number) for s in ordered], dtype=float)
+    rows = np.array([(s.tasks, s.capacity_per_s, s.number) for s in ordered], dtype=float)
     order = np.argsort(np.argsort(-rows[:, 2], kind="stable"), kind="stable")
     return rows[:, 0], rows[:, 1], order.astype(float)
 

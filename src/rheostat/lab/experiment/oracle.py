@@ -1,4 +1,4 @@
-"""The clairvoyant: knows every curve and the load to come. It cannot exist; it is what others are measured by."""
+"""The oracle: knows every curve and the load to come. It cannot exist; it is what others are measured by."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Any, ClassVar
 from rheostat.control.limits import limits
 from rheostat.engine.simulated.plant import Plant
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Decision, Expectation, Interval, Reason
+from rheostat.job.decision import Decision, Expectation, Interval, Reason, changes, direction
 from rheostat.job.slo import Bounds, Limits
 from rheostat.lab.experiment.trial import Trial
-from rheostat.policy.base import BasePolicy
-from rheostat.policy.explain import changes, direction
-from rheostat.ports import Situation
+from rheostat.ports import Policy, Situation
 
-Ability = Callable[[str, int, Allocation], float]
+Capacity = Callable[[str, int, Allocation], float]
 """(operator, tasks, allocation of the whole job) -> records/s that it can really do."""
 MOST_TASKS = 4096
 """Where nothing bounds an operator, the search ends here."""
@@ -25,11 +23,11 @@ Peak = Callable[[float, float], Mapping[str, float]]
 
 
 @dataclass(frozen=True)
-class Clairvoyant(BasePolicy[None]):
+class Oracle(Policy[None]):
     """Holds the fewest tasks that sustain the load to come, and does not change for a saving that is not worth it."""
 
-    name: ClassVar[str] = "clairvoyant"
-    ability: Ability
+    name: ClassVar[str] = "oracle"
+    capacity: Capacity
     peak: Peak
     horizon_s: float = 120.0
     """How soon a higher load makes it grow, in seconds: until it can act again, and a change more."""
@@ -62,15 +60,15 @@ class Clairvoyant(BasePolicy[None]):
         rates = self.peak(situation.window.at_s, until_s)
         spare = 1.0 + situation.headroom()
         demand = situation.spec.graph.demand_per_s({name: rate * spare for name, rate in rates.items()})
-        return smallest(self.ability, demand, situation.running, situation.limits), rates
+        return smallest(self.capacity, demand, situation.running, situation.limits), rates
 
 
-def smallest(ability: Ability, demand: Mapping[str, float], start: Allocation, limits: Limits) -> Allocation:
-    """Return the fewest tasks that serve the demand; more of one operator may cost the others ability."""
+def smallest(capacity: Capacity, demand: Mapping[str, float], start: Allocation, limits: Limits) -> Allocation:
+    """Return the fewest tasks that serve the demand; more of one operator may cost the others capacity."""
     target = start
     for _ in range(20):  # interference moves with the slots: repeat until it stands still
         chosen = target.with_tasks(
-            {name: _tasks(ability, name, demand[name], target, limits.operators[name]) for name in target.tasks}
+            {name: _tasks(capacity, name, demand[name], target, limits.operators[name]) for name in target.tasks}
         )
         if chosen == target:
             break
@@ -78,11 +76,11 @@ def smallest(ability: Ability, demand: Mapping[str, float], start: Allocation, l
     return target
 
 
-def _tasks(ability: Ability, name: str, demand_per_s: float, allocation: Allocation, bounds: Bounds) -> int:
+def _tasks(capacity: Capacity, name: str, demand_per_s: float, allocation: Allocation, bounds: Bounds) -> int:
     """Return the fewest tasks that serve the demand, or the strongest choice when none does."""
     best, most = bounds.min, -1.0
     for tasks in range(bounds.min, (bounds.max or MOST_TASKS) + 1):
-        able = ability(name, tasks, allocation)
+        able = capacity(name, tasks, allocation)
         if able >= demand_per_s:
             return tasks
         if able > most:
@@ -90,7 +88,7 @@ def _tasks(ability: Ability, name: str, demand_per_s: float, allocation: Allocat
     return best
 
 
-def make_clairvoyant(trial: Trial[Plant]) -> Clairvoyant:
+def make_oracle(trial: Trial[Plant]) -> Oracle:
     """Return the policy that knows this trial's plant and load."""
     load, plant = trial.seeded_load, trial.job
 
@@ -98,7 +96,7 @@ def make_clairvoyant(trial: Trial[Plant]) -> Clairvoyant:
         level = load.peak(start_s, end_s)
         return {name: unit * level for name, unit in plant.unit_per_s.items()}
 
-    return Clairvoyant(plant.ability_per_s, peak, trial.interval_s + plant.restart.mean_s)
+    return Oracle(plant.capacity_per_s, peak, trial.interval_s + plant.restart.mean_s)
 
 
 def peak_allocation(trial: Trial[Plant]) -> Allocation:
@@ -108,4 +106,4 @@ def peak_allocation(trial: Trial[Plant]) -> Allocation:
     demand = spec.graph.demand_per_s({name: unit * peak for name, unit in plant.unit_per_s.items()})
     spare = 1.0 + (trial.slo.headroom or 0.0)
     wanted = {name: rate * spare for name, rate in demand.items()}
-    return smallest(plant.ability_per_s, wanted, plant.start(), limits(spec, trial.slo))
+    return smallest(plant.capacity_per_s, wanted, plant.start(), limits(spec, trial.slo))

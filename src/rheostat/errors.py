@@ -18,6 +18,10 @@ class InvalidValue(RheostatError, ValueError):  # noqa: N818 - it is a value tha
     exit_code = 2
 
 
+class PolicyError(RheostatError):
+    """A policy's `decide` or `learn` raised: the cause is the policy's own exception."""
+
+
 class EngineError(RheostatError):
     """An engine could not observe or apply; the loop holds and tries again."""
 

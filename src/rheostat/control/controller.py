@@ -23,7 +23,7 @@ from rheostat.control.cycle import Mind, State, advance, think
 from rheostat.control.deadline import Deadline
 from rheostat.control.memory import remember, snapshot
 from rheostat.control.recovery import doubt
-from rheostat.errors import JournalError, LeaseRefused, RheostatError
+from rheostat.errors import JournalError, LeaseRefused, PolicyError, RheostatError
 from rheostat.forecast.loads import choice_is_due, choose_again, foresee
 from rheostat.forecast.registry import check_candidates
 from rheostat.job.decision import Decision, Measurement, Outcome, Reason, Trial
@@ -58,6 +58,8 @@ class Step:
     decision_ms: float = 0.0
     step_ms: float = 0.0
     """Observing, thinking and journaling; applying is not in it."""
+    policy_failure: PolicyError | None = None
+    """The policy's exception, where it raised one; its cause has the traceback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +236,7 @@ class Controller(Generic[K]):
             problem,
             decision_ms,
             step_ms,
+            thought.failure,
         )
 
     def _observe(self) -> Observation:

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from rheostat.control import recovery
 from rheostat.control.guards import Scene, guarded
 from rheostat.control.limits import limits
-from rheostat.errors import InvalidValue
+from rheostat.errors import InvalidValue, PolicyError
 from rheostat.forecast.loads import Loads
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Interval, Outcome, Reason, Verdict
@@ -212,7 +212,7 @@ def judge(awaiting: Awaiting, window: Observation) -> Outcome | None:
 
 
 def decide(mind: Mind[K], state: State, knowledge: K, window: Observation) -> Decision:
-    """Ask the policy, unless looking at this window would be blind, and let the guards have their say."""
+    """Ask the policy, unless this window would make it blind, and apply the guards; raises PolicyError."""
     if blind := _blind(mind, state, window):
         return blind
     assert window.running is not None
@@ -241,9 +241,8 @@ def decide(mind: Mind[K], state: State, knowledge: K, window: Observation) -> De
             raise TypeError(f"decide returned {type(decision).__name__}, not a Decision")
         if decision.target is not None and set(decision.target.tasks) != set(mind.spec.tunable_names):
             raise ValueError(f"the target names {sorted(decision.target.tasks)}, not the job's tunable operators")
-    except Exception as error:  # noqa: BLE001 - a policy's bug must not stop the loop that guards the job
-        sentence = f"{mind.policy.name} failed: {type(error).__name__}: {error}"
-        return Decision.hold(Reason.NO_POLICY, sentence, memo=state.memo)
+    except Exception as error:
+        raise PolicyError(f"{mind.policy.name} failed: {type(error).__name__}: {error}") from error
     if floor is not None:
         decision = recovery.kept(decision, floor, allowed, window.running)
     scene = Scene(window.running, window, allowed, mind.slo, mind.guards, decision.reason, state.changed_at_s)
@@ -286,6 +285,8 @@ class Thought(Generic[K]):
     outcome: Outcome | None
     intent: Intent | None
     """The change to make now: a new one, one that is applied again, or an undo."""
+    failure: PolicyError | None = None
+    """The policy's exception, where `decide` or `learn` raised one: the decision is then to hold."""
 
 
 def think(
@@ -294,16 +295,17 @@ def think(
     """Go once through the cycle, from a window (and a forecast made with it) to what is to be done about it."""
     number = state.step
     records: list[Record] = []
-    broken = ""
+    failure: PolicyError | None = None
 
     def fold(record: Record) -> None:
-        nonlocal state, knowledge, broken
+        nonlocal state, knowledge, failure
         records.append(record)
         state = advance(state, record)
         try:
             knowledge = mind.policy.learn(knowledge, record)
         except Exception as error:  # noqa: BLE001 - as in decide: a policy's bug must not stop the loop
-            broken = f"{mind.policy.name} could not learn: {type(error).__name__}: {error}"
+            failure = PolicyError(f"{mind.policy.name} could not learn: {type(error).__name__}: {error}")
+            failure.__cause__ = error
 
     if forecast:
         fold(forecast)
@@ -317,10 +319,14 @@ def think(
         fold(outcome)
     if settled.undo and settled.end:
         decision = Decision.hold(Reason.UNDO, f"the last change failed: {settled.end.why}", memo=state.memo)
-    elif broken:
-        decision = Decision.hold(Reason.NO_POLICY, broken, memo=state.memo)
     else:
-        decision = decide(mind, state, knowledge, window)
+        try:
+            if failure is not None:
+                raise failure
+            decision = decide(mind, state, knowledge, window)
+        except PolicyError as error:  # a policy's bug must not stop the loop that guards the job
+            failure = error
+            decision = Decision.hold(Reason.NO_POLICY, str(error), memo=state.memo)
     if decision.target is not None and state.awaiting:
         why = f"replaced in step {number} before it could be judged"
         outcome = Outcome(state.awaiting.step, Verdict.UNJUDGED, why, {}, state.awaiting.downtime_s)
@@ -331,4 +337,4 @@ def think(
         intent = Intent(f"{number}@{window.at_s:.3f}", number, window.at_s, decision.target, window.running)
     if intent:
         fold(intent)
-    return Thought(tuple(records), state, knowledge, window, decision, outcome, intent or settled.again)
+    return Thought(tuple(records), state, knowledge, window, decision, outcome, intent or settled.again, failure)

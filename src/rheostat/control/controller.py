@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 import structlog
 
 from rheostat import __version__
-from rheostat.control.cycle import Mind, State, advance, think
+from rheostat.control.cycle import Mind, State, advance, learn, think
 from rheostat.control.deadline import Deadline
 from rheostat.control.memory import remember, snapshot
 from rheostat.control.recovery import doubt
@@ -162,7 +162,7 @@ class Controller(Generic[K]):
             return
         try:
             self._write(snapshot(self.state, self.knowledge, self.clock.now()))
-        except JournalError as error:
+        except (JournalError, PolicyError) as error:
             log.warning("no last snapshot", error=str(error))
         self.journal.release(self._lease)
         self._lease = None
@@ -223,7 +223,11 @@ class Controller(Generic[K]):
             return Step(self.state.step, window, held, problem=str(error))
         step_ms = (time.perf_counter() - begun) * 1e3
         problem = self._apply(thought.intent) if thought.intent else None
-        measurements = self._try(thought.decision)
+        failure = thought.failure
+        try:
+            measurements = self._try(thought.decision)
+        except PolicyError as error:
+            measurements, failure = (), error
         self._choose(window.at_s)
         self._retain(number, window.at_s)
         return Step(
@@ -236,7 +240,7 @@ class Controller(Generic[K]):
             problem,
             decision_ms,
             step_ms,
-            thought.failure,
+            failure,
         )
 
     def _observe(self) -> Observation:
@@ -335,7 +339,7 @@ class Controller(Generic[K]):
         with self._folding:
             self._append(self.state.step, [record])
             self.state = advance(self.state, record)
-            self.knowledge = self.mind.policy.learn(self.knowledge, record)
+            self.knowledge = learn(self.mind.policy, self.knowledge, record)
 
     def _run_record(self, mind: Mind[K]) -> Run:
         return Run(

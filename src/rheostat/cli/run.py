@@ -73,7 +73,7 @@ def run(
     from rheostat.cli.display import logs
     from rheostat.cli.display.live import change_line, live_view
     from rheostat.cli.display.output import check_writable, console, write_text
-    from rheostat.cli.user_function import imported
+    from rheostat.cli.user_function import import_function
     from rheostat.errors import EngineError, InvalidValue, RheostatWarning, nearest
     from rheostat.journal import open_journal
 
@@ -81,7 +81,7 @@ def run(
     check_writable(html=html_file)
     if mode not in MODES:
         raise InvalidValue(f"--mode is {mode!r}, {nearest(mode, MODES)}")
-    start = _defined(imported(function), option or [])
+    start = _defined(import_function(function), option or [])
     chosen, slo = _policy_and_slo(policy, headroom, max_latency)
     bounds = _bounds(executors)
     in_one = mode == "realtime" and master is not None and master.startswith("local[")

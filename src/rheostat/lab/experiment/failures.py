@@ -1,4 +1,4 @@
-"""Failures of a policy in an experiment: what a row says about them, and how a run ends with one."""
+"""A policy that raises in an experiment: the end of a run, or the text of a failed row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def first_line(error: object) -> str:
 
 @contextmanager
 def policy_errors(policy: str) -> Iterator[None]:
-    """Raise whatever the policy raises outside a step as a PolicyError; refused values stay what they are."""
+    """Turn an exception that a policy raises outside a step into a PolicyError; errors of Rheostat pass."""
     try:
         yield
     except RheostatError:

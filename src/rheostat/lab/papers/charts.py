@@ -1,4 +1,4 @@
-"""A table's cells as bars, with what the paper prints as dots; and curves."""
+"""Bars of a table's cells, with the paper's values as dots; and curves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rheostat.report.drawing import MARGIN, SMALL, Figure, Pen, Trace, base, gri
 
 LEGEND = {**SMALL, "orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
 Axis = Mapping[str, object]
-"""What an axis has besides its grid."""
+"""Settings of an axis besides its grid."""
 DOTS = {"color": "#FFFFFF", "size": 7, "line": {"width": 1.5, "color": "#222222"}}
 
 

@@ -29,7 +29,7 @@ from rheostat.forecast.registry import check_candidates
 from rheostat.job.decision import Decision, Measurement, Outcome, Reason, Trial
 from rheostat.job.forecast import Forecast, Foresight
 from rheostat.job.graph import JobSpec
-from rheostat.job.guards import Guards
+from rheostat.job.guards import UNGUARDED, Guards
 from rheostat.job.observation import Observation
 from rheostat.job.record import Intent, IntentStep, Record, Run
 from rheostat.job.slo import SLO
@@ -113,7 +113,7 @@ class Controller(Generic[K]):
         self._folding = threading.RLock()
         # Here an engine that cannot describe its job is an error for the caller: there is nothing to guard yet.
         spec = self._observing.call("describe", engine.describe)
-        self.mind = Mind(policy, spec, slo or SLO(), guards or Guards(), seed)
+        self.mind = Mind(policy, spec, slo or SLO(), guards or UNGUARDED, seed)
         self.foresight = (foresight or Foresight()) if _looks_ahead(self.mind) else None
         check_candidates(self.foresight.candidates if self.foresight else ())
         self.state = State()

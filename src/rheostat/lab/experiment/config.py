@@ -15,7 +15,7 @@ from rheostat.config.reader import read_yaml
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.allocation import Allocation
 from rheostat.job.forecast import Foresight
-from rheostat.job.guards import Guards
+from rheostat.job.guards import UNGUARDED, Guards
 from rheostat.job.slo import DEFAULT_SLO, SLO
 from rheostat.lab.experiment.descriptions import natural_length_s, policy_maker, read_load, read_plant
 from rheostat.policy.registry import own_factor
@@ -30,7 +30,11 @@ def _slo(value: Any) -> SLO:
 
 
 def _guards(value: Any) -> Guards:
-    return value if isinstance(value, Guards) else build(Guards, value, "guards")
+    """Read guards; those that are left out stay off, so that policies are compared as published."""
+    if isinstance(value, Guards):
+        return value
+    given = build(Guards, value, "guards")
+    return replace(UNGUARDED, **{key: getattr(given, key) for key in value})
 
 
 def _foresight(value: Any) -> Foresight:
@@ -50,7 +54,7 @@ class Config(BaseModel):
     """A policy: `name:option=value`, or a mapping with `name` and its options; a path of a .py file is a name too."""
     slo: Annotated[SLO, PlainValidator(_slo)] = DEFAULT_SLO
     """What is promised. Left out altogether: a latency of 10 s, and 20 % headroom unless the policy sets its own."""
-    guards: Annotated[Guards, PlainValidator(_guards)] = Guards()
+    guards: Annotated[Guards, PlainValidator(_guards)] = UNGUARDED
     """Which guards stand between a decision and the job."""
     forecast: Annotated[Foresight, PlainValidator(_foresight)] = Foresight()
     """How the load is forecast, where a promised recovery time or the policy needs that."""

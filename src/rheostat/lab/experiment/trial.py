@@ -38,6 +38,10 @@ class Job(Protocol):
 J = TypeVar("J", bound=Job)
 
 
+LIVE_GUARDS = replace(UNGUARDED, shrink_over_slo=False)
+"""Guards of a policy on Spark: as published, but it does not shrink a job that is behind."""
+
+
 @dataclass(frozen=True)
 class Trial(Generic[J]):
     """Everything that decides a run."""

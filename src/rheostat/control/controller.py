@@ -2,7 +2,7 @@
 
 `Controller.step` is one turn of the cycle; `Controller.run` repeats it on a clock. The thinking is in
 `control/cycle.py`; here is what touches the world. Three rules: nothing is done before it is journaled; whatever
-the engine does (raise, hang, return rubbish) the loop goes on; and no controller means no change.
+the engine does (raise, hang, return nonsense) the loop goes on; and no controller means no change.
 """
 
 from __future__ import annotations

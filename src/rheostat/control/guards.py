@@ -169,7 +169,7 @@ CHAIN: tuple[Guard, ...] = (
 )
 
 
-def guarded(decision: Decision, scene: Scene) -> Decision:
+def apply_guards(decision: Decision, scene: Scene) -> Decision:
     """Return the decision as the guards leave it: the target cut, or hold, with notes that say so."""
     if decision.target is None:
         return decision

@@ -110,12 +110,12 @@ def change_line(step: Step) -> str:
 
 def _plain_lines(parts: int, text: Line) -> Watch:
     """Write a line to stderr each time another part of the whole is done."""
-    told = 0
+    printed = 0
 
     def watch(done: float, steps: Sequence[Step]) -> None:
-        nonlocal told
-        if int(done * parts) > told:
-            told = int(done * parts)
+        nonlocal printed
+        if int(done * parts) > printed:
+            printed = int(done * parts)
             print(f"{done:4.0%}  {text(steps[0])}", file=sys.stderr)
 
     return watch

@@ -142,7 +142,7 @@ def after(
         ({"count": 2}, UNGUARDED, LATE, {"count": 2}, None),
         ({"split": 9, "count": 2}, UNGUARDED, {"bottlenecks": ("skew",)}, {"count": 2}, "bottleneck"),
         ({"count": 2}, UNGUARDED, {"bottlenecks": ("skew",)}, {"count": 2}, None),
-        ({"split": 9}, replace(UNGUARDED, shadow=True), {}, None, "shadow"),
+        ({"split": 9}, replace(UNGUARDED, dry_run=True), {}, None, "dry_run"),
         ({"split": 9}, replace(UNGUARDED, explore="live"), {"reason": Reason.EXPLORE}, {"split": 9}, None),
     ],
 )

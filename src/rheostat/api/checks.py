@@ -22,7 +22,7 @@ HOUR_S = 3600.0
 NO_TRIGGERS: Mapping[str, str] = {
     "OneTime": "runs one batch and ends: use a ProcessingTime trigger to have it scaled",
     "AvailableNow": "ends when it has caught up: use a ProcessingTime trigger to have it scaled",
-    "Continuous": "has no batches, and its tasks hold their slots for ever: use a ProcessingTime trigger to have it scaled",
+    "Continuous": "has no batches, and its tasks never leave their slots: use a ProcessingTime trigger to have it scaled",
     "RealTime": "is real-time mode: start it with rheostat.start(pipeline, mode='realtime', ...) to have it scaled",
 }
 """Triggers, as Spark names them, of queries that cannot be scaled."""
@@ -89,9 +89,7 @@ def check_queries(queries: Sequence[Any], who: str = "autoscale") -> None:
         if not isinstance(query, StreamingQuery):
             raise InvalidValue(f"{who} takes a StreamingQuery, not a {kind}")
         if not query.isActive:
-            raise InvalidValue(
-                f"query {name_of(query)} is not active: it was stopped or has failed (query.exception() says why)"
-            )
+            raise InvalidValue(f"query {name_of(query)} is not active: query.exception() says whether it failed")
         if query.runId in seen:
             raise InvalidValue(f"query {name_of(query)} is given twice: its records would count twice")
         seen.add(query.runId)
@@ -101,9 +99,7 @@ def refuse_trigger(query: str, trigger: str) -> float:
     """Return the interval of a trigger as Spark writes it, in seconds; refuse one whose query cannot be scaled."""
     found = re.fullmatch(r"(\w+)Trigger(?:\((\d+)\))?", trigger)
     if found is None or (found[1] != "ProcessingTime" and found[1] not in NO_TRIGGERS):
-        raise InvalidValue(
-            f"query {query} has the trigger {trigger}, which Rheostat does not know: use a ProcessingTime trigger"
-        )
+        raise InvalidValue(f"query {query} has the unknown trigger {trigger}: use a ProcessingTime trigger")
     if why := NO_TRIGGERS.get(found[1]):
         raise InvalidValue(f"query {query} has the trigger {trigger}, which {why}")
     return int(found[2] or 0) / 1000
@@ -126,9 +122,7 @@ def session_of(queries: Sequence[Any]) -> Any:
 
     context = SparkContext._active_spark_context
     if context is None:
-        raise RheostatError(
-            f"query {name_of(queries[0])} has no SparkContext in this process: call autoscale in its driver"
-        )
+        raise RheostatError(f"query {name_of(queries[0])} has no SparkContext here: call autoscale in its driver")
     first, *others = (query._jsq.streamingQuery().sparkSession() for query in queries)
     for query, session in zip(queries[1:], others, strict=True):
         if not session.equals(first):

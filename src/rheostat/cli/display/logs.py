@@ -42,4 +42,3 @@ def configure(verbose: bool, as_json: bool = False) -> None:
     root.addHandler(handler)
     # As JSON, every change is a line; a terminal shows changes by itself.
     root.setLevel(logging.DEBUG if verbose else logging.INFO if as_json else logging.WARNING)
-    root.propagate = False

@@ -22,7 +22,7 @@ HOUR_S = 3600.0
 NO_TRIGGERS: Mapping[str, str] = {
     "OneTime": "runs one batch and ends: use a ProcessingTime trigger to have it scaled",
     "AvailableNow": "ends when it has caught up: use a ProcessingTime trigger to have it scaled",
-    "Continuous": "has no batches, and its tasks never leave their slots: use a ProcessingTime trigger to have it scaled",
+    "Continuous": "has no batches, and its tasks keep their slots: use a ProcessingTime trigger to have it scaled",
     "RealTime": "is real-time mode: start it with rheostat.start(pipeline, mode='realtime', ...) to have it scaled",
 }
 """Triggers, as Spark names them, of queries that cannot be scaled."""

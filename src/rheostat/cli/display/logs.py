@@ -12,7 +12,7 @@ class _Stderr(logging.StreamHandler[Any]):
     """Writes to the present stderr, so that a progress bar on the same terminal is not torn apart."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.setStream(sys.stderr)
+        self.stream = sys.stderr
         super().emit(record)
 
 

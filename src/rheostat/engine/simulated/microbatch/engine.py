@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rheostat.engine.batches import progress
-from rheostat.engine.batches.batch_time import Sizes
+from rheostat.engine.batches.batch_time import SlotHistory
 from rheostat.engine.batches.observation import JobView, observe_queries
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.batches.window import QueryView, read_query
@@ -35,7 +35,7 @@ class SimulatedMicroBatch(SimulatedEngine):
         self.name = fleet.by_index[0].name
         self._batches: deque[progress.Batch] = deque(maxlen=KEPT)
         self._work: deque[Stage] = deque(maxlen=KEPT)
-        self._sizes = Sizes()
+        self._slot_history = SlotHistory()
         self._quiet_s = -math.inf
         self._seen = 0
 
@@ -50,7 +50,7 @@ class SimulatedMicroBatch(SimulatedEngine):
         change = Change.NONE if running == wanted else Change.UNDER_WAY
         clean_s = 0.0 if job.changed_s is None else job.changed_s + metrics.settle_s
         self._collect(end_s)
-        self._sizes.note(end_s, job.slots)
+        self._slot_history.record(end_s, job.slots)
         if not job.active and job.backlog == 0:
             self._quiet_s = end_s
         part, why = read_query(self._view(end_s, clean_s))
@@ -88,7 +88,7 @@ class SimulatedMicroBatch(SimulatedEngine):
             self._quiet_s,
             self.job.active,
             self.job.slots,
-            self._sizes.during,
+            self._slot_history.during,
         )
 
     def _report(self, number: int, batch: Batch) -> progress.Batch:

@@ -16,7 +16,7 @@ from rheostat.engine.batches import progress
 from rheostat.engine.batches.lateness import Chain, Span, late_stages
 from rheostat.engine.batches.observation import JobView, observe_stages
 from rheostat.engine.batches.probe import LATENCY, NANOSECONDS, QUANTILES, RECORDS, SAMPLED
-from rheostat.engine.batches.realtime_window import Arrived, RealTimeWindow, Running, realtime_window
+from rheostat.engine.batches.realtime_window import ArrivalCount, RealTimeWindow, RunningBatch, realtime_window
 from rheostat.engine.batches.selection import window_start_s
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.simulated.engine import SimulatedEngine
@@ -79,7 +79,7 @@ class SimulatedRealTime(SimulatedEngine):
             end_s,
             [self._arrived(max(0.0, end_s - metrics.window_s)), self._arrived(end_s)],
             batches[-1].before + batches[-1].stages[0].records,
-            None if now is None else Running(now.start_s, self._at_work(end_s), self._chain(job.running).tasks),
+            None if now is None else RunningBatch(now.start_s, self._at_work(end_s), self._chain(job.running).tasks),
             shown[0].unread_s,
         )
 
@@ -95,8 +95,8 @@ class SimulatedRealTime(SimulatedEngine):
         tasks = {stage.name: stage.pinned_tasks or running.tasks[stage.name] for stage in self.stages}
         return Chain(self.names, tasks, self.job.discipline.batch_s)
 
-    def _arrived(self, moment: float) -> Arrived:
-        return Arrived(moment, float(self.fleet.at(moment, self.replica)[self.fleet.rows["arrived"]][0]))
+    def _arrived(self, moment: float) -> ArrivalCount:
+        return ArrivalCount(moment, float(self.fleet.at(moment, self.replica)[self.fleet.rows["arrived"]][0]))
 
     def _report(self, number: int, batch: Batch, errors: Sequence[float]) -> progress.Batch:
         """Write a batch as Spark's progress would, with what was counted at every stage."""

@@ -1,6 +1,6 @@
 """Turns reports of batches and stages into observations, for both Spark modes and both simulated ones. Pure.
 
-It imports the vocabulary (`job/`) and nothing else.
+It imports the vocabulary of `rheostat.job` and nothing else.
 
 | file | what |
 |---|---|

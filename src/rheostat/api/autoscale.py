@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from rheostat.api.checks import ATTACHED, check_attach, refuse_second
+from rheostat.api.checks import ATTACHED, check_attach, executors_pair, refuse_second
 from rheostat.api.scaler import Scaler
 from rheostat.api.start import begin, begin_realtime
 from rheostat.clock import WallClock
@@ -132,7 +132,7 @@ Opening = Callable[[WallClock], tuple[RunningJob, Begin | None]]
 
 def _open_attached(queries: Any, name: str | None, executors: tuple[int, int] | None, asked: dict[str, Any]) -> Opening:
     """Check running queries and say how their engine is made."""
-    bounds = checked_executors(executors)
+    bounds = checked_executors(*executors_pair(executors))
     listed = list(queries) if isinstance(queries, Sequence) else [queries]
     session = check_attach(listed, bounds, **asked)
     window_s, counters = asked["window_s"], asked["counters"]
@@ -148,7 +148,7 @@ def _open_pipeline(
     queries: Any, staged: Staged | None, name: str | None, executors: tuple[int, int] | None, asked: dict[str, Any]
 ) -> Opening:
     """Check what starts a micro-batch query, and say how its engine is made and how it begins."""
-    bounds, session = checked_executors(executors), _active()
+    bounds, session = checked_executors(*executors_pair(executors)), _active()
     check_application(str(session.sparkContext.master), dict(session.sparkContext.getConf().getAll()))
     start = queries if staged is None else lambda allocation: staged.start(_active(), allocation, realtime=False)
     if asked["apply"]:
@@ -207,7 +207,7 @@ def slots_of(spark: SparkSession, executors: tuple[int, int] | None) -> Slots:
         if executors is not None:
             raise InvalidValue(f"master {master!r} has no executors: leave executors=... out, its slots are fixed")
         return FixedSlots(int(context.defaultParallelism))
-    least, most = checked_executors(executors)
+    least, most = checked_executors(*executors_pair(executors))
     check_application(master, dict(context.getConf().getAll()))
     return ExecutorSlots(Executors.of(context), least, most)
 

@@ -44,7 +44,7 @@ def check_attach(
     apply: bool = True,
 ) -> Any:
     """Refuse what cannot be scaled, warn of what hardly can, and return the session of the queries."""
-    checked_executors(executors)
+    checked_executors(*executors_pair(executors))
     check_number("interval_s", interval_s, least=1e-3)
     check_number("window_s", window_s, least=1e-3)
     check_queries(queries)
@@ -60,6 +60,17 @@ def check_attach(
     for doubt in doubts(session.sparkContext.master, slo or SLO(), max(triggers_s), window_s, local):
         warnings.warn(doubt, RheostatWarning, stacklevel=4)  # the line that calls autoscale
     return session
+
+
+def executors_pair(executors: Any) -> tuple[Any, Any]:
+    """Return the two numbers of `executors=(2, 8)`; None for each where it is left out."""
+    if executors is None:
+        return None, None
+    try:
+        smallest, largest = executors
+    except (TypeError, ValueError):
+        raise InvalidValue(f"executors is {executors!r}: give the smallest and largest number, as in (2, 8)") from None
+    return smallest, largest
 
 
 def refuse_second() -> None:

@@ -190,7 +190,7 @@ def _session(
     import os
 
     from rheostat.config.reader import scalar
-    from rheostat.engine.spark.session.session import session, started
+    from rheostat.engine.spark.session.session import session, start_session
     from rheostat.engine.spark.session.settings import NEEDED, RECOMMENDED
     from rheostat.errors import InvalidValue
 
@@ -206,11 +206,12 @@ def _session(
         # For development; a cluster has the connector of its own Spark version in spark.jars.packages.
         own |= {"spark.jars": ",".join(map(str, connector_jars()))} if is_cached() else {}
     if mode == "realtime" and master is not None and master.startswith("local["):
-        return started({"spark.app.name": name, "spark.master": master, **own}, embedded=False)
+        return start_session({"spark.app.name": name, "spark.master": master, **own})
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         sizes = {"cores": cores, "memory_mb": memory_mb}
         given = {key: scalar(text) for key, text in sizes.items() if text is not None}
-        return session(name, master or "local-cluster", executors, conf=own, **given)
+        least, most = executors
+        return session(name, master or "local-cluster", min_executors=least, max_executors=most, conf=own, **given)
     taken = {"--master": master, "--cores": cores, "--memory-mb": memory_mb}
     if twice := [option for option, value in taken.items() if value is not None]:
         raise InvalidValue(f"{twice[0]} is set by spark-submit here: leave it out")
@@ -219,7 +220,7 @@ def _session(
     defaults = {key: value for key, (value, _) in RECOMMENDED.items()}
     defaults |= {setting.key: setting.value for setting in NEEDED if setting.value is not None}
     submitted = dict(SparkConf().getAll())
-    return started({**{k: v for k, v in defaults.items() if k not in submitted}, **own}, embedded=False)
+    return start_session({**{k: v for k, v in defaults.items() if k not in submitted}, **own})
 
 
 def _defined(start: Any, options: list[str]) -> Any:
@@ -264,7 +265,7 @@ def _bounds(text: str) -> tuple[int, int]:
     numbers = tuple(scalar(part) for part in text.split(":"))
     if len(numbers) != 2:
         raise InvalidValue(f"--executors is {text!r}: give the smallest and the largest number, as in 2:8")
-    return checked_executors(numbers)
+    return checked_executors(*numbers)
 
 
 def _number(option: str, text: str | None, default: float) -> float:

@@ -6,17 +6,15 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from rheostat.engine.spark.session.settings import (
-    check_application,
-    checked_executors,
-    untested_master,
-)
+from rheostat.engine.spark.session.settings import check_application, untested_master
 from rheostat.errors import InvalidValue, RheostatError, RheostatWarning, nearest
-from rheostat.job.frozen import check_number
 from rheostat.job.slo import SLO
+
+if TYPE_CHECKING:
+    from rheostat.api.launch import Request
 
 LEAST_LATENCY_S = 0.1
 """No micro-batch is faster: planning and commits alone take about this long."""
@@ -32,45 +30,22 @@ ATTACHED: WeakSet[Any] = WeakSet()
 """Scalers that resize. Executors belong to the application, and Spark allows one per process: so only one may."""
 
 
-def check_attach(
-    queries: Sequence[Any],
-    executors: tuple[int, int],
-    *,
-    slo: SLO | None = None,
-    journal: object = ":memory:",
-    interval_s: float = 10.0,
-    window_s: float = 30.0,
-    counters: Mapping[str, object] | None = None,
-    apply: bool = True,
-) -> Any:
+def check_attach(queries: Sequence[Any], request: Request) -> Any:
     """Refuse what cannot be scaled, warn of what hardly can, and return the session of the queries."""
-    checked_executors(*executors_pair(executors))
-    check_number("interval_s", interval_s, least=1e-3)
-    check_number("window_s", window_s, least=1e-3)
     check_queries(queries)
+    options, slo = request.options, request.slo
     triggers_s = [refuse_trigger(name_of(query), str(query._jsq.streamingQuery().trigger())) for query in queries]
-    check_counters(queries, counters)
+    check_counters(queries, options.counters)
     session = session_of(queries)
     conf = dict(session.sparkContext.getConf().getAll())
     check_application(session.sparkContext.master, conf)
-    if apply:
+    if not request.dry_run:
         refuse_second()
-    refuse_objective(slo or SLO(), max(triggers_s))
-    local = conf.get("spark.submit.deployMode") == "cluster" and is_local(journal)
-    for doubt in doubts(session.sparkContext.master, slo or SLO(), max(triggers_s), window_s, local):
-        warnings.warn(doubt, RheostatWarning, stacklevel=4)  # the line that calls autoscale
+    refuse_latency(slo, max(triggers_s))
+    local = conf.get("spark.submit.deployMode") == "cluster" and is_local(request.journal)
+    for doubt in doubts(session.sparkContext.master, slo, max(triggers_s), options.window_s, local):
+        warnings.warn(doubt, RheostatWarning, stacklevel=3)  # the line that calls autoscale
     return session
-
-
-def executors_pair(executors: Any) -> tuple[Any, Any]:
-    """Return the two numbers of `executors=(2, 8)`; None for each where it is left out."""
-    if executors is None:
-        return None, None
-    try:
-        smallest, largest = executors
-    except (TypeError, ValueError):
-        raise InvalidValue(f"executors is {executors!r}: give the smallest and largest number, as in (2, 8)") from None
-    return smallest, largest
 
 
 def refuse_second() -> None:
@@ -78,7 +53,7 @@ def refuse_second() -> None:
     if holder := next((scaler for scaler in ATTACHED if scaler.holds), None):
         raise InvalidValue(
             f"a scaler resizes the executors of this application already, for {holder.job}: stop it first "
-            "(scaler.stop()), give all queries in one list, or only look (apply=False)"
+            "(scaler.stop()), give all queries in one list, or only look (dry_run=True)"
         )
 
 
@@ -106,7 +81,9 @@ def check_queries(queries: Sequence[Any], who: str = "autoscale") -> None:
     for query in queries:
         kind = f"{type(query).__module__}.{type(query).__name__}"
         if ".connect." in kind:
-            raise InvalidValue(f"a {kind} is of Spark Connect, which has no lever on executors: run in the driver")
+            raise InvalidValue(
+                f"a {kind} is of Spark Connect, which cannot resize executors: call autoscale in the driver"
+            )
         if isinstance(query, DataFrame):
             raise InvalidValue(f"{who} takes the query that writeStream...start() returned, not a DataFrame")
         if not isinstance(query, StreamingQuery):
@@ -134,7 +111,7 @@ def refuse_live(queries: Sequence[Any]) -> None:
         trigger = str(query._jsq.streamingQuery().trigger())
         if trigger.startswith(("RealTime", "Continuous")):
             raise InvalidValue(
-                f"query {name_of(query)} has the trigger {trigger}: give the engine that runs it instead of the query"
+                f"query {name_of(query)} has the trigger {trigger}: give the scaler of rheostat.start instead"
             )
 
 
@@ -157,19 +134,19 @@ def session_of(queries: Sequence[Any]) -> Any:
     return known if known is not None and first.equals(known._jsparkSession) else SparkSession(context, first)
 
 
-def refuse_objective(slo: SLO, trigger_s: float) -> None:
+def refuse_latency(slo: SLO, trigger_s: float) -> None:
     """Refuse a latency that no number of executors can bring: a record waits for its batch to begin."""
     for name in ("max_latency_s", "max_lag_s"):
         value = getattr(slo, name)
         if value is not None and value < LEAST_LATENCY_S:
             raise InvalidValue(
                 f"slo.{name} is {value:g} s, and a micro-batch takes {LEAST_LATENCY_S:g} s and more whatever its size: "
-                f"objective more, or use real-time mode"
+                "allow more, or use real-time mode"
             )
         if value is not None and value < trigger_s:
             raise InvalidValue(
                 f"slo.{name} is {value:g} s, and records wait up to {trigger_s:g} s for the trigger alone: "
-                f"objective more than that, or trigger more often"
+                "allow more than that, or trigger more often"
             )
 
 

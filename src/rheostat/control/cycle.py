@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from rheostat.control import recovery
+from rheostat.control import recovery, stability
 from rheostat.control.guards import Scene, guarded
 from rheostat.control.limits import limits
+from rheostat.control.stability import Stability
 from rheostat.errors import InvalidValue, PolicyError
 from rheostat.forecast.loads import Loads
 from rheostat.job.allocation import Allocation
@@ -69,6 +70,8 @@ class State:
     """What a promised recovery time is kept by, where there is one."""
     spec: JobSpec | None = None
     """The job's description, where one of these needs it."""
+    stability: Stability = Stability()
+    """What the guards against restless changes look at."""
 
 
 def identity(policy: str, options: Mapping[str, Any]) -> str:
@@ -78,6 +81,7 @@ def identity(policy: str, options: Mapping[str, Any]) -> str:
 
 def advance(state: State, record: Record) -> State:
     """Fold one record into the state."""
+    state = replace(state, stability=stability.fold(state.stability, record))
     if state.recoveries is not None:
         state = replace(state, recoveries=recovery.fold(state.recoveries, record, state.spec))
     match record:
@@ -245,7 +249,9 @@ def decide(mind: Mind[K], state: State, knowledge: K, window: Observation) -> De
         raise PolicyError(f"{mind.policy.name} failed: {type(error).__name__}: {error}") from error
     if floor is not None:
         decision = recovery.kept(decision, floor, allowed, window.running)
-    scene = Scene(window.running, window, allowed, mind.slo, mind.guards, decision.reason, state.changed_at_s)
+    scene = Scene(
+        window.running, window, allowed, mind.slo, mind.guards, decision.reason, state.changed_at_s, state.stability
+    )
     return _priced(guarded(decision, scene), window)
 
 

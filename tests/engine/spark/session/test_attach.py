@@ -22,7 +22,7 @@ spark = SparkSession.builder.getOrCreate()
 rows = spark.readStream.format("rate").load().writeStream.format("noop")
 query = rows.option("checkpointLocation", sys.argv[1]).start()
 try:
-    with rheostat.autoscale(query, executors=(1, 2)) as scaler:
+    with rheostat.autoscale(query, max_executors=2) as scaler:
         print("accepted:", scaler.status)
 except rheostat.errors.InvalidValue as refusal:
     print(refusal)

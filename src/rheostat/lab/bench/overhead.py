@@ -94,7 +94,7 @@ def run_pairs(pipeline: str, rows: int, batches: int) -> Pairs:
 
     with TemporaryDirectory(prefix="rheostat-overhead-") as folder:
         conf = {**quiet(Path(folder)), "spark.sql.shuffle.partitions": "2"}
-        spark = session("rheostat-overhead", executors=(CORES, CORES), memory_mb=1024, conf=conf)
+        spark = session("rheostat-overhead", min_executors=CORES, max_executors=CORES, memory_mb=1024, conf=conf)
         try:
             clock, stages = WallClock(), Stages(spark.sparkContext)
             bare, ours = (

@@ -53,7 +53,7 @@ def run_microbatches(trial: BatchTrial) -> BatchRun:
 
 
 def _session(trial: BatchTrial, folder: Path) -> SparkSession:
-    from rheostat.engine.spark.session.session import session, session_settings, started
+    from rheostat.engine.spark.session.session import session, session_settings, start_session
 
     conf = {
         **quiet(folder),
@@ -64,9 +64,9 @@ def _session(trial: BatchTrial, folder: Path) -> SparkSession:
     if trial.way != DYNAMIC:
         start = trial.job.start_executors(trial.way)
         fixed = trial.way in (STATIC_MIN, STATIC_MAX) and not trial.job.resizes
-        return session("rheostat-trial", executors=(start, start if fixed else most), conf=conf)
+        return session("rheostat-trial", min_executors=start, max_executors=start if fixed else most, conf=conf)
     # As a user configures it: switched on, with bounds, everything else as Spark has it.
-    settings = session_settings("rheostat-trial", "local-cluster", trial.job.executors, 1, 512, conf)
+    settings = session_settings("rheostat-trial", min_executors=least, max_executors=most, conf=conf)
     own = [key for key in settings if key.startswith(("spark.stage.", "spark.cores.max"))]
     kept = {key: value for key, value in settings.items() if key not in own}
     dynamic = {
@@ -75,7 +75,7 @@ def _session(trial: BatchTrial, folder: Path) -> SparkSession:
         "spark.dynamicAllocation.initialExecutors": str(least),
         "spark.dynamicAllocation.maxExecutors": str(most),
     }
-    return started({**kept, **dynamic}, embedded=True)
+    return start_session({**kept, **dynamic})
 
 
 class _Running:

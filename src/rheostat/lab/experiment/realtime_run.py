@@ -124,9 +124,9 @@ def warm(scaler: Scaler, clock: WallClock) -> None:
 
 def local_session(slots: int, conf: Mapping[str, str]) -> SparkSession:
     """Start a Spark in this process, with slots for real-time mode and the connector for Kafka."""
-    from rheostat.engine.spark.session.session import started
+    from rheostat.engine.spark.session.session import start_session
 
-    return started(
+    return start_session(
         {
             "spark.app.name": "rheostat-realtime",
             "spark.master": f"local[{slots}]",
@@ -134,7 +134,6 @@ def local_session(slots: int, conf: Mapping[str, str]) -> SparkSession:
             "spark.sql.session.timeZone": "UTC",
             **conf,
         },
-        embedded=False,
     )
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from rheostat import __version__
-from rheostat.control.cycle import Mind, State, Thought, advance, think
+from rheostat.control.cycle import Mind, State, Thought, advance, learn, think
 from rheostat.control.deadline import Deadline
 from rheostat.control.memory import remember, snapshot
 from rheostat.control.recovery import doubt
@@ -162,7 +162,7 @@ class Controller(Generic[K]):
             return
         try:
             self._write(snapshot(self.state, self.knowledge, self.clock.now()))
-        except JournalError as error:
+        except (JournalError, PolicyError) as error:
             log.warning("%s: the last snapshot could not be written: %s", self.mind.spec.name, error)
         self.journal.release(self._lease)
         self._lease = None
@@ -222,9 +222,15 @@ class Controller(Generic[K]):
             held = Decision.hold(Reason.UNJOURNALED, f"the journal cannot be written: {error}")
             return Step(self.state.step, window, held, problem=str(error))
         step_ms = (time.perf_counter() - begun) * 1e3
-        self._log(thought)
+        self._log_change(thought)
         problem = self._apply(thought.intent) if thought.intent else None
-        measurements = self._try(thought.decision)
+        failure = thought.failure
+        try:
+            measurements = self._try(thought.decision)
+        except PolicyError as error:
+            measurements, failure = (), error
+        if failure is not None:
+            self._count_failure(number, failure)
         self._choose(window.at_s)
         self._retain(number, window.at_s)
         return Step(
@@ -237,19 +243,21 @@ class Controller(Generic[K]):
             problem,
             decision_ms,
             step_ms,
-            thought.failure,
+            failure,
         )
 
-    def _log(self, thought: Thought[K]) -> None:
-        """Log a change in one line with its reason, and a policy's exception with its traceback at debug level."""
-        job, intent, decision = self.mind.spec.name, thought.intent, thought.decision
-        if thought.failure is not None:
-            self.policy_failures += 1
-            log.warning("%s: step %d: %s", job, thought.state.step - 1, thought.failure)
-            log.debug("%s: the exception of the policy", job, exc_info=thought.failure.__cause__)
+    def _log_change(self, thought: Thought[K]) -> None:
+        """Log a change in one line with its reason."""
+        intent, decision = thought.intent, thought.decision
         if intent is not None:
             why = f"undoes {intent.undoes}" if intent.undoes else f"{decision.reason}: {decision.sentence}"
-            log.info("%s: %s -> %s (%s)", job, intent.previous, intent.target, why)
+            log.info("%s: %s -> %s (%s)", self.mind.spec.name, intent.previous, intent.target, why)
+
+    def _count_failure(self, number: int, failure: PolicyError) -> None:
+        """Count and log a policy's exception; its traceback is logged at debug level."""
+        self.policy_failures += 1
+        log.warning("%s: step %d: %s", self.mind.spec.name, number, failure)
+        log.debug("%s: the exception of the policy", self.mind.spec.name, exc_info=failure.__cause__)
 
     def _observe(self) -> Observation:
         """Look at the job; whatever goes wrong becomes a blind window that says so."""
@@ -349,7 +357,7 @@ class Controller(Generic[K]):
         with self._folding:
             self._append(self.state.step, [record])
             self.state = advance(self.state, record)
-            self.knowledge = self.mind.policy.learn(self.knowledge, record)
+            self.knowledge = learn(self.mind.policy, self.knowledge, record)
 
     def _run_record(self, mind: Mind[K]) -> Run:
         return Run(

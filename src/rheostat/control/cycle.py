@@ -296,6 +296,14 @@ class Thought(Generic[K]):
     """The policy's exception, where `decide` or `learn` raised one: the decision is then to hold."""
 
 
+def learn(policy: Policy[K], knowledge: K, record: Record) -> K:
+    """Fold one record into the policy's knowledge; raises PolicyError where the policy raises."""
+    try:
+        return policy.learn(knowledge, record)
+    except Exception as error:
+        raise PolicyError(f"{policy.name} could not learn: {type(error).__name__}: {error}") from error
+
+
 def think(
     mind: Mind[K], state: State, knowledge: K, window: Observation, forecast: Forecast | None = None
 ) -> Thought[K]:
@@ -309,10 +317,9 @@ def think(
         records.append(record)
         state = advance(state, record)
         try:
-            knowledge = mind.policy.learn(knowledge, record)
-        except Exception as error:  # noqa: BLE001 - as in decide: a policy's bug must not stop the loop
-            failure = PolicyError(f"{mind.policy.name} could not learn: {type(error).__name__}: {error}")
-            failure.__cause__ = error
+            knowledge = learn(mind.policy, knowledge, record)
+        except PolicyError as error:  # as in decide: a policy's bug must not stop the loop
+            failure = error
 
     if forecast:
         fold(forecast)

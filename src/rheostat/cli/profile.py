@@ -103,10 +103,10 @@ def _told(measurement: Measurement) -> str:
 
 def _rows(plan: Profiling, done: Sequence[Measurement]) -> list[dict[str, float | None]]:
     """Return per scale-out what it can do: None where no rate was too much for it."""
-    from rheostat.model.profile import limits_found, point_of
+    from rheostat.model.profile import find_limits, point_of
 
     points = tuple(point for measurement in done if (point := point_of(measurement)) is not None)
-    found = {limit.scale_out: limit.throughput_per_s for limit in limits_found(points)}
+    found = {limit.scale_out: limit.throughput_per_s for limit in find_limits(points)}
     cost = {
         size: sum(m.slot_seconds for m in done if max(m.trial.allocation.tasks.values()) == size)
         for size in plan.scale_outs()

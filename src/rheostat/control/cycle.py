@@ -24,7 +24,7 @@ from rheostat.job.forecast import Forecast, ForecastChoice
 from rheostat.job.frozen import FrozenMap, to_json
 from rheostat.job.graph import JobSpec
 from rheostat.job.guards import Guards
-from rheostat.job.observation import Change, Observation, Status, checked
+from rheostat.job.observation import Change, Observation, Status, mark_problem
 from rheostat.job.record import Ending, Intent, IntentEnd, Record, Run
 from rheostat.job.slo import SLO, Limits
 from rheostat.ports import Policy, Situation
@@ -150,7 +150,7 @@ def inspect(state: State, spec: JobSpec, window: Observation) -> Observation:
     try:
         if window.running is not None and window.problem is None and window.end_s <= state.last_end_s:
             return replace(window, problem=f"stale: this window ended at {window.end_s:g} s and was seen before")
-        return checked(window, spec)
+        return mark_problem(window, spec)
     except Exception as error:  # noqa: BLE001 - a window may hold anything; what cannot even be checked is rubbish
         return Observation.blind(window.at_s, f"rubbish: {type(error).__name__}: {error}")
 

@@ -16,7 +16,7 @@ from rheostat.job.decision import Measurement, Phase, Trial
 from rheostat.job.frozen import check_number, check_whole
 from rheostat.job.graph import JobSpec
 from rheostat.job.slo import Limits
-from rheostat.model.profile import Point, limits_found, point_of
+from rheostat.model.profile import Point, find_limits, point_of
 from rheostat.ports import Testbed
 
 NAME = "profile"
@@ -63,7 +63,7 @@ class Profiling:
 def unfinished(plan: Profiling, points: Sequence[Point]) -> tuple[float, list[int]]:
     """Return the next rate and the deployments that are to run at it; none when the profile is done."""
     known = {(point.scale_out, point.rate_per_s) for point in points}
-    full = {limit.scale_out for limit in limits_found(tuple(points))}
+    full = {limit.scale_out for limit in find_limits(tuple(points))}
     good = [size for size in plan.scale_outs() if size not in full]
     for k in range(1, plan.most_rounds + 1):
         rate = k * plan.step_per_s

@@ -21,7 +21,7 @@ from rheostat.job.decision import Measurement, Trial
 from rheostat.job.forecast import LAST_VALUE
 from rheostat.job.observation import Change, Observation, Status
 from rheostat.job.record import Record
-from rheostat.model.profile import Point, limits_found, point_of
+from rheostat.model.profile import Point, find_limits, point_of
 from rheostat.model.recovery import Course
 from rheostat.planner.profiling import Profiling, of_a_profile, round_of, unfinished
 from rheostat.policy.phoebe import load_series, outage
@@ -64,9 +64,9 @@ class Known:
 
     def capacity(self, refresh: str) -> Capacity | None:
         """Return T_max over scale-outs: the profile's line, corrected by full windows, by all of them, or not."""
-        found = limits_found(self.profile)
+        found = find_limits(self.profile)
         if refresh == "busy":
-            return fitted([Sample(p.scale_out, p.able_per_s) for p in found], self.busy[-12:])
+            return fitted([Sample(p.scale_out, p.capacity_per_s) for p in found], self.busy[-12:])
         profile = [Sample(p.scale_out, p.throughput_per_s) for p in found]
         live = self.full[-6:] if refresh == "full" or not profile else ()
         return fitted(profile, live or (self.busy[-12:] if not profile else ()))

@@ -90,7 +90,7 @@ def advance(state: State, record: Record) -> State:
         case Forecast():
             return replace(state, forecast=record)
         case Observation() if record.running is not None:
-            loads = state.loads.seen(record) if state.loads is not None else None
+            loads = state.loads.with_window(record) if state.loads is not None else None
             return replace(state, last_end_s=max(state.last_end_s, record.end_s), loads=loads)
         case Decision():
             asked = record.asked or record.target or state.asked

@@ -16,7 +16,7 @@ from rheostat.job.decision import Measurement, Phase, Trial
 from rheostat.lab.jobs.phoebe import BASE_PER_S, WORKER_PER_S, top_speed, ysb
 from rheostat.model.clusters import two_groups
 from rheostat.model.profile import Limit, Point, find_limits, point_of
-from rheostat.planner.profiling import Profiling, profiled, unfinished
+from rheostat.planner.profiling import Profiling, next_round, run_profile
 from rheostat.policy.phoebe.capacity import Capacity, Sample, fitted
 from rheostat.policy.phoebe.latency_surface import LatencySurface
 
@@ -98,7 +98,7 @@ def test_impossible_profiles_are_refused(wrong: dict[str, float]) -> None:
 def test_a_profile_of_the_simulator_finds_its_capacity_and_releases_full_deployments() -> None:
     plan = Profiling(2, 8, 3, step_per_s=20_000.0, settle_s=60.0, observe_s=30.0)
     plant = ysb()
-    measured = list(profiled(plan, SimulatedTestbed(plant), plant.spec()))
+    measured = list(run_profile(plan, SimulatedTestbed(plant), plant.spec()))
     points = tuple(point for point in map(point_of, measured) if point is not None)
     assert len(points) == len(measured)
     limits = find_limits(points)
@@ -111,7 +111,7 @@ def test_a_profile_of_the_simulator_finds_its_capacity_and_releases_full_deploym
     per_size = {size: [p.rate_per_s for p in points if p.scale_out == size] for size in (2, 5, 8)}
     assert [len(rates) for rates in per_size.values()] == sorted(len(rates) for rates in per_size.values())
     assert sum(m.slot_seconds for m in measured) == sum(p.scale_out for p in points) * (plan.settle_s + plan.observe_s)
-    assert unfinished(plan, points) == (0.0, [])
+    assert next_round(plan, points) == (0.0, [])
 
 
 def test_the_capacity_line_is_corrected_by_the_live_job() -> None:

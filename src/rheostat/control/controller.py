@@ -23,7 +23,7 @@ from rheostat.control.deadline import Deadline
 from rheostat.control.memory import remember, snapshot
 from rheostat.control.recovery import doubt
 from rheostat.errors import JournalError, LeaseRefused, PolicyError, RheostatError
-from rheostat.forecast.loads import choice_is_due, choose_again, foresee
+from rheostat.forecast.loads import backtest_is_due, forecast_load, run_backtest
 from rheostat.forecast.registry import check_candidates
 from rheostat.job.decision import Decision, Measurement, Outcome, Reason, Trial
 from rheostat.job.forecast import Forecast, Foresight
@@ -283,7 +283,9 @@ class Controller(Generic[K]):
             return None
         quantiles = tuple(sorted({*QUANTILES, doubt(self.mind.slo.recovery_quantile)}))
         try:
-            return foresee(self.state.loads.seen(window), self.state.choice, self.foresight, quantiles, window.at_s)
+            return forecast_load(
+                self.state.loads.with_window(window), self.state.choice, self.foresight, quantiles, window.at_s
+            )
         except Exception as error:  # noqa: BLE001 - as with engines: the job goes on without it
             log.warning("%s: no forecast: %s: %s", self.mind.spec.name, type(error).__name__, error)
             return None
@@ -291,10 +293,10 @@ class Controller(Generic[K]):
     def _choose(self, now_s: float) -> None:
         """Compare forecasters on the load so far, from time to time; after the step, because it takes its time."""
         loads, choice = self.state.loads, self.state.choice
-        if self.foresight is None or loads is None or not choice_is_due(loads, choice, self.foresight, now_s):
+        if self.foresight is None or loads is None or not backtest_is_due(loads, choice, self.foresight, now_s):
             return
         try:
-            self._write(choose_again(loads, self.foresight, now_s))
+            self._write(run_backtest(loads, self.foresight, now_s))
         except LeaseRefused:
             raise
         except Exception as error:  # noqa: BLE001 - the choice before stays, or the last value

@@ -126,7 +126,7 @@ def cut(context: SparkContext, executors: tuple[int, int], clock: Clock) -> None
     smallest, largest = executors
     scheduler = SparkScheduler(context)
     lever = Executors(scheduler, clock)
-    lever.want(smallest)
+    lever.request(smallest)
     registered = scheduler.registered()
     staying = len(set(registered) - set(lever.leaving()))
     lever.withdraw(still_starting(registered, largest)[max(smallest - staying, 0) :])
@@ -137,7 +137,7 @@ def cut(context: SparkContext, executors: tuple[int, int], clock: Clock) -> None
                 f"{len(lever.running())} of {smallest} executors came within {START_S:g} s: the cluster may have no "
                 "free cores or memory; ask for fewer or smaller executors"
             )
-        lever.want(smallest)
+        lever.request(smallest)
         clock.sleep_until(clock.now() + POLL_S)
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-log = logging.getLogger("rheostat.session")
+log = logging.getLogger(__name__)
 
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m -XX:ReservedCodeCacheSize=240m"
 """JVM options that halve the start. Long hot loops run slower, so only an embedded cluster gets them. Spark's regular

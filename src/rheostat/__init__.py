@@ -17,6 +17,10 @@ _LAZY = {
     "Bounds": "rheostat.job.slo",
     "Budget": "rheostat.job.slo",
     "Guards": "rheostat.job.guards",
+    "Policy": "rheostat.ports",
+    "Situation": "rheostat.ports",
+    "Decision": "rheostat.job.decision",
+    "Reason": "rheostat.job.decision",
 }
 """Names that are imported when they are first used: `import rheostat` stays cheap, and needs no Spark."""
 
@@ -27,15 +31,21 @@ if TYPE_CHECKING:
     from rheostat.engine.spark.session.session import session
     from rheostat.engine.spark.telemetry.probe import operator
     from rheostat.job.allocation import Allocation
+    from rheostat.job.decision import Decision, Reason
     from rheostat.job.guards import Guards
     from rheostat.job.slo import SLO, Bounds, Budget
+    from rheostat.ports import Policy, Situation
 
 __all__ = [
     "SLO",
     "Allocation",
     "Bounds",
     "Budget",
+    "Decision",
     "Guards",
+    "Policy",
+    "Reason",
+    "Situation",
     "__version__",
     "autoscale",
     "metrics",

@@ -1,6 +1,6 @@
 """A pipeline as you would write it: clicks, counted per page in windows of 10 s.
 
-    rheostat run examples.clicks:start --executors 1:4 --journal clicks.db
+    rheostat run examples.clicks:start --max-executors 4 --journal clicks.db
 
 `start` is called with the size that it has to build for, and again when the query needs more tasks than it has.
 """

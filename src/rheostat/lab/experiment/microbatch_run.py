@@ -20,7 +20,7 @@ from rheostat.lab.experiment.microbatch_job import DYNAMIC, STATIC_MAX, STATIC_M
 from rheostat.lab.experiment.processes import kill_an_executor
 from rheostat.lab.experiment.query_checkpoint import Outside
 from rheostat.lab.experiment.run import Run
-from rheostat.lab.experiment.trial import Trial
+from rheostat.lab.experiment.trial import LIVE_GUARDS, Trial
 from rheostat.lab.workload.catalog import pipeline_named
 from rheostat.lab.workload.pacing import SlotsFile
 from rheostat.lab.workload.pipeline import Pipeline
@@ -192,19 +192,25 @@ class _Running:
             self._wait(query, until_s, start_s)
             return ()
         from rheostat.api.autoscale import autoscale
-        from rheostat.config.named import parse_named
+        from rheostat.api.options import Options
         from rheostat.engine.testbed.source import ScheduleCounter
-        from rheostat.policy.registry import make_policy
 
-        with autoscale(
-            query,
-            slo=trial.slo,
-            executors=self.job.executors,
-            policy=make_policy(*parse_named(policy)),
-            journal=str(self.folder / "journal.db"),
+        options = Options(
             interval_s=trial.interval_s,
             window_s=trial.window_s or 3 * trial.interval_s,
             counters={"trial": ScheduleCounter(trial.schedule)},
+            guards=LIVE_GUARDS,
+        )
+        least, most = self.job.executors
+        journal = str(self.folder / "journal.db")
+        with autoscale(
+            query,
+            min_executors=least,
+            max_executors=most,
+            slo=trial.slo,
+            policy=policy,
+            journal=journal,
+            options=options,
         ) as scaler:
             self._wait(query, until_s, start_s)
             return scaler.steps

@@ -21,7 +21,7 @@ from rheostat.kafka.broker import APPEND_TIME, Broker
 from rheostat.kafka.jars import connector_jars
 from rheostat.kafka.load import start_load
 from rheostat.lab.experiment.run import Run
-from rheostat.lab.experiment.trial import Trial
+from rheostat.lab.experiment.trial import LIVE_GUARDS, Trial
 from rheostat.lab.jobs import realtime as jobs
 from rheostat.lab.workload.realtime import RECIPES, StagePace, realtime_pipeline
 
@@ -46,9 +46,8 @@ def pipeline_of(twin: Plant) -> str:
 
 def run_realtime(trial: Trial[Plant]) -> Run[Plant]:
     """Run one trial in this process, which must not hold a Spark yet."""
-    from rheostat.api.autoscale import autoscale
-    from rheostat.config.named import parse_named
-    from rheostat.policy.registry import make_policy
+    from rheostat.api.options import Options
+    from rheostat.api.start import start
 
     with TemporaryDirectory(prefix="rheostat-realtime-") as folder, Broker() as broker:
         open_topics(broker, jobs.PARTITIONS)
@@ -63,17 +62,21 @@ def run_realtime(trial: Trial[Plant]) -> Run[Plant]:
                 paces=paces_of(trial.job),
                 seed=trial.seed,
             )
-            with autoscale(
-                staged,
-                mode="realtime",
-                slo=trial.slo,
-                policy=make_policy(*parse_named(trial.way)),
-                journal=f"{folder}/journal.db",
+            options = Options(
                 interval_s=trial.interval_s,
                 window_s=trial.window_s or trial.job.metrics.window_s,
-                start=trial.start,
                 seed=trial.seed,
                 testbed=SimulatedTestbed(trial.job, trial.seed),  # trials are made there, not on the running job
+                guards=LIVE_GUARDS,
+            )
+            with start(
+                staged,
+                mode="realtime",
+                initial=trial.start,
+                slo=trial.slo,
+                policy=trial.way,
+                journal=f"{folder}/journal.db",
+                options=options,
             ) as scaler:
                 clock = WallClock()
                 warm(scaler, clock)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from file_engine import FileEngine, Seven, StepClock
 
-from rheostat.api.start import last_allocation
+from rheostat.api.takeover import last_allocation
 from rheostat.control.controller import Controller, Pace
 from rheostat.control.cycle import State
 from rheostat.engine.spark.lifecycle.checkpoint import Repartition

@@ -10,10 +10,24 @@ from page_blocks import blocks, run_all
 from project import ROOT
 
 
+def run_code(code: str, folder: Path) -> str:
+    """Run a Python block in a folder; return what it printed."""
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def test_readme(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     assert "oracle" in run_all("README.md", tmp_path)
     assert (tmp_path / "wordcount.html").stat().st_size > 100_000
+
+
+def test_journal(tmp_path: Path) -> None:
+    assert "differ" not in run_all("docs/journal.md", tmp_path)
+    assert (tmp_path / "wordcount.html").exists()
+    (code,) = blocks("docs/journal.md", "python")
+    assert "ds2: " in run_code(code, tmp_path)
 
 
 def test_planning(tmp_path: Path) -> None:
@@ -24,9 +38,7 @@ def test_planning(tmp_path: Path) -> None:
 
 def test_simulator(tmp_path: Path) -> None:
     (code,) = blocks("docs/simulator.md", "python")
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "1200.0" in done.stdout
+    assert "1200.0" in run_code(code, tmp_path)
 
 
 def test_forecasting(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ COMMANDS = (
     "report",
     "bench",
     "doctor",
+    "settings",
     "kafka",
     "jobs",
     "policies",

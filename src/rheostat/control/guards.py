@@ -147,10 +147,10 @@ def frozen(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     return target, ""
 
 
-def shadow(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
+def dry_run(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     """Change nothing at all; the decision says what would have been done."""
-    if scene.guards.shadow and target != scene.running:
-        return scene.running, f"shadow mode: {target} is not applied"
+    if scene.guards.dry_run and target != scene.running:
+        return scene.running, f"dry run: {target} is not applied"
     return target, ""
 
 
@@ -165,11 +165,11 @@ CHAIN: tuple[Guard, ...] = (
     cool_down,
     stay_low,
     change_rate,
-    shadow,
+    dry_run,
 )
 
 
-def guarded(decision: Decision, scene: Scene) -> Decision:
+def apply_guards(decision: Decision, scene: Scene) -> Decision:
     """Return the decision as the guards leave it: the target cut, or hold, with notes that say so."""
     if decision.target is None:
         return decision

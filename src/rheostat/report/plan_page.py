@@ -9,8 +9,8 @@ import numpy as np
 
 from rheostat.job.plan import Estimate, Plan
 from rheostat.planner.configuration_optimizer import readings
-from rheostat.planner.extrapolation import FAMILIES, Points, fitted
-from rheostat.planner.failures import doubtful, kept
+from rheostat.planner.extrapolation import FAMILIES, Points, fit_family
+from rheostat.planner.failures import drop_doubtful, find_doubtful
 from rheostat.planner.scaling import Scaling
 from rheostat.report import words
 from rheostat.report.drawing import MARGIN, SMALL, Figure, Trace, base, grid, label, pens
@@ -74,7 +74,7 @@ def _facts(plan: Plan) -> dict[str, str]:
 
 
 def _measured(estimates: Sequence[Estimate]) -> Table:
-    odd = doubtful(estimates)
+    odd = find_doubtful(estimates)
     rows = []
     for e in estimates:
         rate = "-" if e.rate_per_s is None else words.number(e.rate_per_s.middle)
@@ -94,7 +94,7 @@ def _measured(estimates: Sequence[Estimate]) -> Table:
 
 def surface_figure(estimates: Sequence[Estimate], memories: Sequence[int | None], plan: Plan) -> Figure:
     """Return the expected rate over slots and memory as a heat map, with what was measured on it."""
-    good = kept(estimates)
+    good = drop_doubtful(estimates)
     scaling = Scaling.fit(good)
     top = max(2.0 * plan.allocation.slots, 4.0 * plan.measured_slots)
     slots = np.unique(np.round(np.geomspace(float(scaling.runs.slots.min()), top, 30)))
@@ -122,7 +122,7 @@ def surface_figure(estimates: Sequence[Estimate], memories: Sequence[int | None]
 def operators_figure(estimates: Sequence[Estimate]) -> Figure:
     """Return every operator's measured true rate per task over its tasks."""
     seen: dict[str, list[tuple[int, float]]] = {}
-    for e in kept(estimates):
+    for e in drop_doubtful(estimates):
         for name, rate in readings(e)[0].items():
             seen.setdefault(name, []).append((e.allocation.tasks[name], rate))
     looks = pens(list(seen))
@@ -144,7 +144,7 @@ def scaling_figure(
     estimates: list[Estimate], memory_mb: int | None, wanted_per_s: float, needed: float = math.inf
 ) -> Figure:
     """Return rate over slots on two logarithmic axes."""
-    good = kept(estimates)
+    good = drop_doubtful(estimates)
     scaling, points = Scaling.fit(good), Points.of(good)
     top = max(needed * 2 if np.isfinite(needed) else 0.0, float(points.slots.max()) * 30)
     slots = np.unique(np.round(np.geomspace(float(points.slots.min()), top, 40)))
@@ -157,7 +157,7 @@ def scaling_figure(
         {**_line(x, rates[:, 1].tolist(), "auto", "#0072B2"), "showlegend": True},
     ]  # fmt: skip
     for family, colour in zip(FAMILIES, ("#D55E00", "#009E73", "#CC79A7"), strict=True):
-        fit = fitted(points, family)
+        fit = fit_family(points, family)
         y = [max(fit.rate_per_s(s, float(memory_mb or 1)), 1e-9) for s in x]
         shown = [value if value > 0.1 * float(points.rate_per_s.min()) else None for value in y]
         data.append({**_line(x, shown, family, colour), "line": {"color": colour, "dash": "dot"}, "showlegend": True})

@@ -25,7 +25,7 @@ from rheostat.job.observation import Latency, Observation
 from rheostat.job.slo import SLO, Bounds
 from rheostat.journal import open_journal
 from rheostat.lab.jobs import job
-from rheostat.model.experience import Experience, Seen, fold
+from rheostat.model.experience import AllocationSample, Experience, fold
 from rheostat.policy.autrascale.box import Box
 from rheostat.policy.autrascale.policy import AuTraScale
 from rheostat.policy.autrascale.space import bootstrapping, box_of
@@ -119,7 +119,7 @@ class TestLatency:
     def test_then_it_goes_where_the_model_hopes_and_never_where_it_was(self) -> None:
         known = Experience(
             tuple(
-                Seen(400.0, {"split": p, "count": q}, 400.0, 0.9 if q < 12 else 0.3)
+                AllocationSample(400.0, {"split": p, "count": q}, 400.0, 0.9 if q < 12 else 0.3)
                 for p, q in ((8, 8), (18, 18), (29, 29), (40, 40), (40, 8), (4, 40))
             )
         )
@@ -129,7 +129,7 @@ class TestLatency:
         assert wanted is not None
         assert wanted["count"] > 8
         assert decision.memo["stage"]["iterations"] == 1
-        assert wanted not in [dict(s.tasks) for s in known.seen]
+        assert wanted not in [dict(s.tasks) for s in known.samples]
 
     def test_a_good_score_with_a_missed_target_is_not_done(self) -> None:
         decision = AuTraScale(alpha=0.1).decide(at(seen(400.0, FEWEST, 0.55)))
@@ -138,7 +138,9 @@ class TestLatency:
 
     def test_a_target_below_the_floor_ends_with_the_best_seen_and_says_so(self) -> None:
         sizes = ((5, 9), (9, 15))
-        known = Experience(tuple(Seen(400.0, {"split": p, "count": q}, 400.0, 0.7 + p / 100) for p, q in sizes))
+        known = Experience(
+            tuple(AllocationSample(400.0, {"split": p, "count": q}, 400.0, 0.7 + p / 100) for p, q in sizes)
+        )
         first = AuTraScale(iterations=0).decide(at(seen(400.0, FEWEST, 0.9)))
         decision = AuTraScale(iterations=0).decide(at(seen(400.0, FEWEST, 0.9), known, memo=first.memo))
         assert asked(decision) == {"split": 5, "count": 9}
@@ -149,7 +151,7 @@ class TestLatency:
         assert rest.reason is Reason.UNDER_PROVISIONED
 
     def test_without_a_testbed_it_goes_on_with_what_the_live_job_shows(self) -> None:
-        known = Experience(untested="not run: there is no testbed")
+        known = Experience(trial_problem="not run: there is no testbed")
         decision = AuTraScale().decide(at(seen(400.0, FEWEST, 0.8), known))
         assert decision.target is not None
         assert not decision.trials
@@ -226,7 +228,7 @@ class TestBacklog:
         assert decision.trials[0].phases[-1].rates_per_s["lines"] == pytest.approx(4000.0)
 
     def profiled(self, *able: tuple[int, int, float]) -> Experience:
-        return Experience(tuple(Seen(4000.0, {"split": p, "count": q}, v, None) for p, q, v in able))
+        return Experience(tuple(AllocationSample(4000.0, {"split": p, "count": q}, v, None) for p, q, v in able))
 
     def test_the_nearest_throughput_above_the_target_is_taken_and_then_it_returns(self) -> None:
         policy, rest = AuTraScale(limit_s=600.0, near=0.8), steady()
@@ -259,7 +261,7 @@ class TestBacklog:
         assert "cannot be reached" in decision.sentence
 
     def test_without_a_testbed_it_is_sized_by_what_operators_can_do(self) -> None:
-        known = Experience(untested="not run: explore = never")
+        known = Experience(trial_problem="not run: explore = never")
         decision = AuTraScale(limit_s=600.0).decide(at(self.waiting(), known, memo=steady().memo))
         wanted = asked(decision)
         assert wanted is not None
@@ -357,7 +359,9 @@ def test_a_single_operator_and_fixed_ones_are_no_special_case() -> None:
     fixed = Box((np.array([5]), np.array([7])))
     assert [row.tolist() for row in bootstrapping(fixed, 4)] == [[5, 7]]
     decision = AuTraScale().decide(
-        situation(word_count(Bounds(4, 4)), replace(seen(400.0, 4, 0.9)), Experience(untested="no"), slo=CONFIDENCE)
+        situation(
+            word_count(Bounds(4, 4)), replace(seen(400.0, 4, 0.9)), Experience(trial_problem="no"), slo=CONFIDENCE
+        )
     )
     assert decision.target is None
 

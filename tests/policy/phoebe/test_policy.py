@@ -141,10 +141,10 @@ def test_a_trace_of_three_points_is_enough() -> None:
 def test_ours_reckons_with_what_failures_took() -> None:
     known = Downtimes((), 65.0)
     for seconds in (60.0, 66.0, 64.0, 70.0, 65.0):
-        known = known.learned(seconds)
+        known = known.with_restart(seconds)
     slow = Downtimes((), 65.0)
     for _ in range(10):
-        slow = slow.learned(110.0)
+        slow = slow.with_restart(110.0)
     short, long = (Anticipate(price_s=0.0, **DONE).decide(at([80e3] * 40, 2, downtimes=d)) for d in (known, slow))
     assert chosen(long) > chosen(short)
     downtime = short.evidence["downtime_s"]

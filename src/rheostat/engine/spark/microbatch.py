@@ -11,7 +11,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rheostat.engine.batches.bottleneck import unused
+from rheostat.engine.batches.bottleneck import describe_unused_slots
 from rheostat.engine.batches.observation import JobView, observe_queries
 from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.engine.spark.executors.pool import Executors, Loss, lost_executors
@@ -130,7 +130,7 @@ class MicroBatchEngine:
         self._applied = intent.id
         if self.pipeline is not None and not self.pipeline.fixed:
             # Before its first batch nothing is known but what it was built for.
-            enough = self.telemetry.widest or self.pipeline.slots
+            enough = self.telemetry.max_tasks or self.pipeline.slots
             if intent.target.slots > enough:
                 self.pipeline.rebuild(lambda: self._arrived(enough), note)
 
@@ -147,7 +147,7 @@ class MicroBatchEngine:
         with self._lever:
             seen = self.executors.survey(self.patience_s, now_s)
         change, slots, lost = seen.change, self._slots(len(seen.running), now_s), self._lost(seen.losses, now_s)
-        self.telemetry.sizes.note(now_s, slots, disturbed=lost is not None)
+        self.telemetry.slot_history.record(now_s, slots, replaced=lost is not None)
         if change is Change.PARTIAL and self._before < (self.executors.wanted or 0):
             self._given = self._before, now_s
         if doing:
@@ -182,10 +182,10 @@ class MicroBatchEngine:
 
     def _useful(self) -> int | None:
         """Return the most slots that find tasks; None where a restart can make more, or no stage was seen."""
-        known = bool(self.telemetry.widest)
+        known = bool(self.telemetry.max_tasks)
         if self.pipeline is not None:
-            known = known and (bool(self.pipeline.fixed) or self.telemetry.widest < self.pipeline.slots)
-        return self.telemetry.widest if known else None
+            known = known and (bool(self.pipeline.fixed) or self.telemetry.max_tasks < self.pipeline.slots)
+        return self.telemetry.max_tasks if known else None
 
     def _cap(self, slots: int) -> list[str]:
         """Say why more slots have no use, or why some have none already."""
@@ -193,7 +193,7 @@ class MicroBatchEngine:
         if useful is None or slots < useful:
             return []
         if self.pipeline is None:
-            return [unused(useful, slots)] if slots > useful else []
+            return [describe_unused_slots(useful, slots)] if slots > useful else []
         built = f"built for {self.pipeline.slots} slots, its widest stage has {useful} tasks"
         return [f"more than {useful} slots have no use: {self.pipeline.fixed or self.pipeline.kept or built}"]
 

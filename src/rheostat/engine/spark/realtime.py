@@ -18,7 +18,13 @@ from rheostat.engine.batches.lateness import Chain, worth_waiting_s
 from rheostat.engine.batches.observation import JobView, observe_stages
 from rheostat.engine.batches.offsets import KafkaCounter
 from rheostat.engine.batches.progress import Batch, parse_progress
-from rheostat.engine.batches.realtime_window import Arrived, RealTimeWindow, Running, arrival_rate, realtime_window
+from rheostat.engine.batches.realtime_window import (
+    ArrivalCount,
+    RealTimeWindow,
+    RunningBatch,
+    arrival_rate,
+    realtime_window,
+)
 from rheostat.engine.batches.selection import window_start_s
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.spark.executors.slots import Slots
@@ -117,7 +123,7 @@ class RealTimeEngine:
         self._store: Any = spark.sparkContext._jsc.sc().statusStore()
         self._batches: deque[Batch] = deque(maxlen=KEPT)
         self._work: deque[Stage] = deque(maxlen=KEPT * len(staged.names))
-        self._arrived: deque[Arrived] = deque(maxlen=ARRIVALS_KEPT)
+        self._arrived: deque[ArrivalCount] = deque(maxlen=ARRIVALS_KEPT)
         self._run = ""
         self._before: Earlier | None = None
         self._applied = ""
@@ -345,7 +351,7 @@ class RealTimeEngine:
     def _ask(self, now_s: float) -> str | None:
         """Ask the broker how far the topic is; return why it does not say."""
         try:
-            self._arrived.append(Arrived(now_s, self.topic.end()))
+            self._arrived.append(ArrivalCount(now_s, self.topic.end()))
         except RheostatError as error:
             return str(error)
         return None
@@ -358,7 +364,7 @@ class RealTimeEngine:
             batches, work = [before.batch, *batches], [*before.work, *work]
         overdue = now_s - begun_s > chain.late_s
         since_s = window_start_s(batches, now_s, self.window_s, clean_s, overdue=overdue)
-        running = Running(begun_s, self._at_work(chain) if overdue else (), chain.tasks)
+        running = RunningBatch(begun_s, self._at_work(chain) if overdue else (), chain.tasks)
         if before is not None and not self._batches:
             # What stages can do is then told with the tasks that they had.
             chain = replace(chain, tasks=before.tasks)

@@ -54,6 +54,7 @@ class MicroBatches:
         "rows_checked",
         "rows_lost",
         "rows_repeated",
+        "policy_failures",
         "failed",
     )
     columns: ClassVar[tuple[Column, ...]] = (

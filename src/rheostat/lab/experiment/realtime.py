@@ -55,6 +55,8 @@ class RealTime:
         "records",
         "keys_wrong",
         "repeated",
+        "policy_failures",
+        "failed",
     )
     columns: ClassVar[tuple[Column, ...]] = (
         Column("reconfigurations", "chan-\nges", ".0f", "changes", words.number),

@@ -14,7 +14,7 @@ import numpy as np
 
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason, changes, direction
-from rheostat.model.experience import KEEPS_UP, Seen, rows
+from rheostat.model.experience import KEEPS_UP, AllocationSample, task_rows
 from rheostat.model.joint import JointGP
 from rheostat.policy.autrascale.benefit import nearness
 from rheostat.policy.autrascale.latency import capacity_curves, propose
@@ -49,7 +49,7 @@ class EventSettings:
 
 def event_step(situation: At, stage: Stage, need: Need, at: EventSettings) -> Decision:
     """Return the next step of Algorithm 3: trials, or the change to π^e."""
-    if at.decomposed or situation.knowledge.untested:
+    if at.decomposed or situation.knowledge.trial_problem:
         why = "sized by what every operator can do"
         return _boosted(situation, stage, need, _by_capacity(situation, SPARE * need.target_per_s), why)
     base = stage.base if stage.solved is not None else situation.running.tasks
@@ -69,7 +69,7 @@ def event_step(situation: At, stage: Stage, need: Need, at: EventSettings) -> De
         return _boosted(situation, stage, need, situation.fit(best.tasks), why)
     proposal = None
     if stage.iterations < at.most:
-        surrogate = JointGP.fit(rows(profile, names), scores)
+        surrogate = JointGP.fit(task_rows(profile, names), scores)
         low = as_row(situation, base).astype(float)
         proposal = propose(situation, surrogate, box, profile, scores, low, at.xi)
     if proposal is not None:
@@ -104,10 +104,10 @@ def ride_step(situation: At, stage: Stage, at: EventSettings) -> Decision:
     return replace(decision, sentence=f"autrascale: {decision.sentence}", memo=stage.memo(boost=after, iterations=0))
 
 
-def _profile(situation: At, need: Need) -> list[Seen]:
+def _profile(situation: At, need: Need) -> list[AllocationSample]:
     """Return what showed all that it can do: it was offered more than it took, or more than is wanted."""
-    newest: dict[Any, Seen] = {}
-    for sample in situation.knowledge.seen:
+    newest: dict[Any, AllocationSample] = {}
+    for sample in situation.knowledge.samples:
         if sample.throughput_per_s < KEEPS_UP * sample.load_per_s or sample.load_per_s >= need.target_per_s:
             newest[tuple(sample.tasks.items())] = sample
     return list(newest.values())

@@ -11,7 +11,7 @@ import numpy as np
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason, changes, direction
 from rheostat.model.capacity import CapacityCurve, Floats
-from rheostat.model.experience import KEEPS_UP, Seen, rows
+from rheostat.model.experience import KEEPS_UP, AllocationSample, task_rows
 from rheostat.model.joint import JointGP, Surrogate, expected_improvement
 from rheostat.model.registry import MODELS
 from rheostat.policy.autrascale.benefit import Transferred, benefit, enough, traditional
@@ -74,7 +74,7 @@ def latency_step(situation: At, stage: Stage, at: LatencySettings) -> Decision:
     if not carried and not stage.bootstrapped:
         seen = {tuple(as_row(situation, s.tasks).tolist()) for s in samples}
         missing = [row for row in bootstrapping(box, at.uniform) if tuple(row.tolist()) not in seen]
-        if missing and at.uniform and not situation.knowledge.untested:
+        if missing and at.uniform and not situation.knowledge.trial_problem:
             sentence = f"autrascale: {told}; {len(missing)} bootstrapping samples are measured first"
             asked = trials(situation, "bootstrap", missing, 1.0, at.trial_s)
             memo = stage.memo(bootstrapped=True)
@@ -93,24 +93,24 @@ def latency_step(situation: At, stage: Stage, at: LatencySettings) -> Decision:
     return Decision(target, direction(running, target), sentence, evidence, sustains(load), memo)
 
 
-def _samples(situation: At, load: float, now_s: float) -> list[Seen]:
+def _samples(situation: At, load: float, now_s: float) -> list[AllocationSample]:
     """Return what was seen at this rate, the present window last."""
     running, done = situation.running, situation.window.throughput_per_s
     known = [s for s in situation.knowledge.at(load) if s.latency_s is not None and s.tasks != running.tasks]
-    return [*known, Seen(load, running.tasks, load if done is None else done, now_s)]
+    return [*known, AllocationSample(load, running.tasks, load if done is None else done, now_s)]
 
 
-def _scores(samples: Sequence[Seen], base: Floats, situation: At, at: LatencySettings) -> Floats:
+def _scores(samples: Sequence[AllocationSample], base: Floats, situation: At, at: LatencySettings) -> Floats:
     latency = np.array([s.latency_s for s in samples], dtype=float)
-    return benefit(latency, at.target_s, base, rows(samples, situation.spec.tunable_names), at.alpha)
+    return benefit(latency, at.target_s, base, task_rows(samples, situation.spec.tunable_names), at.alpha)
 
 
 def _surrogate(
-    situation: At, at: LatencySettings, box: Box, samples: Sequence[Seen], base: Floats, carried: bool
+    situation: At, at: LatencySettings, box: Box, samples: Sequence[AllocationSample], base: Floats, carried: bool
 ) -> Surrogate:
     """Return M of this rate (Algorithm 1), or the model that is carried over from the nearest one (Algorithm 2)."""
     names = situation.spec.tunable_names
-    seen, scores = rows(samples, names), _scores(samples, base, situation, at)
+    seen, scores = task_rows(samples, names), _scores(samples, base, situation, at)
     if not carried:
         return JointGP.fit(seen, scores)
     load = situation.window.load_per_s or 0.0
@@ -118,7 +118,7 @@ def _surrogate(
     assert nearest is not None
     before = [s for s in situation.knowledge.at(nearest.load_per_s) if s.latency_s is not None]
     old_base = as_row(situation, nearest.tasks).astype(float)
-    old = JointGP.fit(rows(before, names), _scores(before, old_base, situation, at))
+    old = JointGP.fit(task_rows(before, names), _scores(before, old_base, situation, at))
     if at.transfer == "light":
         return Transferred.light(old, seen, scores, at.transfer_alpha)
     bootstrap = np.array(bootstrapping(box, max(at.uniform, 1)), dtype=float)
@@ -129,7 +129,7 @@ def propose(
     situation: At,
     surrogate: Surrogate,
     box: Box,
-    samples: Sequence[Seen],
+    samples: Sequence[AllocationSample],
     scores: Floats,
     base: Floats,
     xi: float,
@@ -154,7 +154,7 @@ def _give_up(
     situation: At,
     stage: Stage,
     at: LatencySettings,
-    samples: Sequence[Seen],
+    samples: Sequence[AllocationSample],
     base: Floats,
     evidence: dict[str, float],
     told: str,
@@ -188,7 +188,7 @@ def _decomposed(
     stage: Stage,
     at: LatencySettings,
     box: Box,
-    samples: Sequence[Seen],
+    samples: Sequence[AllocationSample],
     met: bool,
     evidence: dict[str, float],
     told: str,
@@ -220,7 +220,7 @@ def _decomposed(
     return Decision(target, direction(running, target), sentence, evidence, sustains(load), memo)
 
 
-def latency_model(situation: At, box: Box, samples: Sequence[Seen]) -> DecomposedLatency:
+def latency_model(situation: At, box: Box, samples: Sequence[AllocationSample]) -> DecomposedLatency:
     """Fit our latency model to samples at this rate."""
     spec, names = situation.spec, situation.spec.tunable_names
     selectivity = measured_selectivity(spec.graph, situation.window)
@@ -241,7 +241,7 @@ def latency_model(situation: At, box: Box, samples: Sequence[Seen]) -> Decompose
         edges,
         float(max((pinned.tasks for pinned in spec.pinned), default=1)),
     )
-    tasks = rows(samples, names).astype(np.int64)
+    tasks = task_rows(samples, names).astype(np.int64)
     return DecomposedLatency.fit(network, tasks.tolist(), [s.latency_s or 0.0 for s in samples])
 
 

@@ -41,7 +41,7 @@ from typing import ClassVar, Literal
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.frozen import check_number, check_whole
 from rheostat.job.record import Record
-from rheostat.model.experience import Experience, fold, keeps_up, settled
+from rheostat.model.experience import Experience, fold, is_settled, keeps_up
 from rheostat.policy.autrascale.eventtime import EventSettings, event_step, ride_step
 from rheostat.policy.autrascale.latency import LatencySettings, latency_step, rested
 from rheostat.policy.autrascale.space import Stage
@@ -123,7 +123,7 @@ class AuTraScale(Policy[Experience]):
         if self._insufficient(situation, stage):
             stage = Stage(stage.demand)
         if stage.phase == "throughput":
-            if not settled(window) and stage.waited < PATIENCE:
+            if not is_settled(window) and stage.waited < PATIENCE:
                 return self._wait(situation, stage)
             found = throughput_step(situation, stage, self.literal)
             if isinstance(found, Decision):
@@ -135,7 +135,7 @@ class AuTraScale(Policy[Experience]):
             return Decision.hold(
                 Reason.UNDER_PROVISIONED, sentence, expects=sustains(window.throughput_per_s), memo=memo
             )
-        if not settled(window) or stage.phase == "steady":
+        if not is_settled(window) or stage.phase == "steady":
             need = need_of(situation, self.limit_s)
             if need is not None:
                 return event_step(situation, stage, need, self._event())
@@ -165,7 +165,7 @@ class AuTraScale(Policy[Experience]):
             sentence = f"autrascale: {situation.running} keeps up with {rate(window.load_per_s)}; {why}"
             memo = stage.memo(phase="steady")
             return Decision.hold(Reason.STEADY, sentence, expects=sustains(window.load_per_s), memo=memo)
-        if not settled(window) and stage.waited < PATIENCE:
+        if not is_settled(window) and stage.waited < PATIENCE:
             return self._wait(situation, stage)
         assert target_s is not None
         return latency_step(situation, stage, self._settings(target_s))
@@ -180,7 +180,7 @@ class AuTraScale(Policy[Experience]):
     def _steady(self, situation: Situation[Experience], stage: Stage) -> Decision:
         """Hold while the target is met; a target that is missed again and again sends the job back to PLO."""
         window, target_s = situation.window, self.processing_s or situation.slo.max_latency_s
-        now_s = window.latency.p50_s if window.latency and settled(window) else None
+        now_s = window.latency.p50_s if window.latency and is_settled(window) else None
         missed = target_s is not None and now_s is not None and now_s > target_s and not stage.unreachable
         met = now_s is not None and (target_s is None or now_s <= target_s)
         stage = replace(stage, missed=stage.missed + 1 if missed else 0, unreachable=stage.unreachable and not met)

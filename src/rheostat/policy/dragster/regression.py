@@ -16,7 +16,7 @@ from rheostat.job.graph import Graph
 from rheostat.job.observation import Observation
 from rheostat.job.record import Record, Run
 from rheostat.model.capacity import Floats
-from rheostat.model.history import teaches
+from rheostat.model.history import can_learn_from
 from rheostat.policy.dragster.throughput import EdgeFunction, Pair
 
 KEPT_ROWS = 32
@@ -59,7 +59,7 @@ def fold_flows(rows: FlowRows, record: Record) -> FlowRows:
             names = {f"{e.upstream}->{e.downstream}": e.upstream for e in record.spec.graph.edges}
             width = {name: max(1, len(record.spec.graph.inputs[upstream])) + 1 for name, upstream in names.items()}
             return FlowRows({n: kept for n, kept in rows.edges.items() if n in names and len(kept[-1]) == width[n]})
-        case Observation() if teaches(record) and record.edges:
+        case Observation() if can_learn_from(record) and record.edges:
             return FlowRows({**rows.edges, **_rows(rows, record)})
     return rows
 

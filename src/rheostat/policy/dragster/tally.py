@@ -13,7 +13,7 @@ from rheostat.job.frozen import FrozenMap, put
 from rheostat.job.observation import Observation
 from rheostat.job.record import Record, Run
 from rheostat.model.capacity import Sample
-from rheostat.model.history import KEPT_SIZES, teaches
+from rheostat.model.history import MAX_SIZES, can_learn_from
 
 MOST_COUNTED = 100
 
@@ -52,7 +52,7 @@ def fold_tally(tally: Tally, record: Record) -> Tally:
         case Run():
             names = record.spec.tunable_names
             return Tally({name: kept for name, kept in tally.operators.items() if name in names}, tally.seen)
-        case Observation() if teaches(record):
+        case Observation() if can_learn_from(record):
             return _counted(tally, record)
     return tally
 
@@ -72,5 +72,5 @@ def _counted(tally: Tally, window: Observation) -> Tally:
             count = min(before.count + 1, MOST_COUNTED)
             mean = before.capacity_per_s + (reading.capacity_per_s - before.capacity_per_s) / count
             others = [size for size in tally.sizes(name) if size.tasks != tasks]
-            operators[name] = (*others, Size(tasks, count, mean, seen))[-KEPT_SIZES:]
+            operators[name] = (*others, Size(tasks, count, mean, seen))[-MAX_SIZES:]
     return Tally(operators, seen)

@@ -22,6 +22,9 @@ def needed_later_per_s(
     if not downtime_s < max_recovery_s:
         return np.full(later_s.shape, math.inf)
     moments = np.append(np.arange(downtime_s + GRID_S, max_recovery_s, GRID_S), max_recovery_s)
-    came = course.came_until(later_s[:, None] + moments) - course.came_until(later_s - checkpoint_interval_s)[:, None]
+    came = (
+        course.arrived_until(later_s[:, None] + moments)
+        - course.arrived_until(later_s - checkpoint_interval_s)[:, None]
+    )
     needed: Floats = np.maximum((came / (moments - downtime_s)).min(axis=1), 0.0)
     return needed

@@ -21,9 +21,9 @@ from rheostat.job.decision import Measurement, Trial
 from rheostat.job.forecast import LAST_VALUE
 from rheostat.job.observation import Change, Observation, Status
 from rheostat.job.record import Record
-from rheostat.model.profile import Point, limits_found, point_of
+from rheostat.model.profile import Point, find_limits, point_of
 from rheostat.model.recovery import Course
-from rheostat.planner.profiling import Profiling, of_a_profile, round_of, unfinished
+from rheostat.planner.profiling import Profiling, is_profile_measurement, next_round, round_trials
 from rheostat.policy.phoebe import load_series, outage
 from rheostat.policy.phoebe.capacity import Capacity, Sample, fitted
 from rheostat.policy.phoebe.latency_surface import LatencySurface
@@ -64,9 +64,9 @@ class Known:
 
     def capacity(self, refresh: str) -> Capacity | None:
         """Return T_max over scale-outs: the profile's line, corrected by full windows, by all of them, or not."""
-        found = limits_found(self.profile)
+        found = find_limits(self.profile)
         if refresh == "busy":
-            return fitted([Sample(p.scale_out, p.able_per_s) for p in found], self.busy[-12:])
+            return fitted([Sample(p.scale_out, p.capacity_per_s) for p in found], self.busy[-12:])
         profile = [Sample(p.scale_out, p.throughput_per_s) for p in found]
         live = self.full[-6:] if refresh == "full" or not profile else ()
         return fitted(profile, live or (self.busy[-12:] if not profile else ()))
@@ -82,7 +82,7 @@ def fold(seen: Known, record: Record) -> Known:
     if outages is not seen.outages:
         seen = replace(seen, outages=outages)
     match record:
-        case Measurement() if of_a_profile(record):
+        case Measurement() if is_profile_measurement(record):
             point = point_of(record)
             if point is None:
                 return replace(seen, profile_problem=record.problem or "a trial measured nothing")
@@ -164,8 +164,8 @@ def course(seen: Known, path: Sequence[float] | Values) -> Course:
 
 def next_trials(plan: Profiling, situation: Situation[Any], points: Sequence[Point]) -> tuple[Trial, ...]:
     """Return the next round for the job at hand, within its limits; () when the profile is done."""
-    rate, sizes = unfinished(plan, points)
+    rate, sizes = next_round(plan, points)
     fits = [situation.fit(dict.fromkeys(situation.spec.tunable_names, float(size))) for size in sizes]
     # Sizes that the limits do not allow come back as others: they are not this profile's.
     exact = [a for size, a in zip(sizes, fits, strict=True) if max(a.tasks.values()) == size]
-    return round_of(plan, rate, exact, situation.spec)
+    return round_trials(plan, rate, exact, situation.spec)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.frozen import check_number, check_whole
 from rheostat.job.record import Record
-from rheostat.planner.profiling import Profiling, allowed
+from rheostat.planner.profiling import Profiling, clip_to_limits
 from rheostat.policy.phoebe.foresight import CHOSEN, Known, fold, next_trials
 from rheostat.ports import Policy, Situation
 
@@ -72,7 +72,7 @@ class LookingAhead(Policy[Known]):
         seen = situation.knowledge
         if not self.profile or seen.profile_problem:
             return None
-        trials = next_trials(allowed(self.plan, situation.limits), situation, seen.profile)
+        trials = next_trials(clip_to_limits(self.plan, situation.limits), situation, seen.profile)
         if not trials:
             return None
         phase = trials[0].phases[-1]

@@ -105,7 +105,7 @@ def _resumed(outages: Outages, window: Observation) -> Outages:
     if not (outages.down_s - 1.0 <= resumed_s <= window.at_s and 0 <= away_s <= LONGEST_S):
         return over  # a clock that jumped
     downtime = max(away_s - 0.5 * outages.interval_s, 0.0)
-    learned = outages.downtimes.learned(downtime, state_of(window))
+    learned = outages.downtimes.with_restart(downtime, state_of(window))
     return replace(over, downtimes=learned, began_s=resumed_s - downtime, downtime_s=downtime, looks=())
 
 

@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rheostat.engine.batches.offsets import decoded
+from rheostat.engine.batches.offsets import decode_offset
 from rheostat.engine.batches.progress import Batch, SourceProgress
 
 ALL = "All Available"
@@ -48,7 +48,7 @@ class FileLimit:
 
     def took_all(self, end_offset: Any) -> bool | None:
         """Say whether the batch that ended there was below the limit; None when it was not watched."""
-        offset = decoded(end_offset)
+        offset = decode_offset(end_offset)
         number = offset.get("logOffset") if isinstance(offset, dict) else None
         if not isinstance(number, int):
             return None

@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rheostat.engine.batches.batch_time import Sizes
+from rheostat.engine.batches.batch_time import SlotHistory
 from rheostat.engine.batches.offsets import OffsetCounter, counter_for
 from rheostat.engine.batches.progress import Batch, parse_progress
-from rheostat.engine.batches.stage import Stage, widest
+from rheostat.engine.batches.stage import Stage, max_concurrent_tasks
 from rheostat.engine.batches.window import QueryView, QueryWindow, read_query
 from rheostat.engine.spark.telemetry.admission import Admission
 from rheostat.engine.spark.telemetry.feed import Feed
@@ -40,8 +40,8 @@ class QueryTelemetry:
         self._work: deque[Stage] = deque(maxlen=STAGES_KEPT)
         self._admissions: dict[str, Admission] = {}
         self._quiet_s: dict[str, float] = {}
-        self.sizes = Sizes()
-        self.widest = 0
+        self.slot_history = SlotHistory()
+        self.max_tasks = 0
         """Tasks that the queries can have at a time, as far as stages were seen; 0 before the first."""
 
     @property
@@ -71,7 +71,7 @@ class QueryTelemetry:
         if set(self._runs) == set(self._batches):
             return False
         self._batches = {run: deque(maxlen=BATCHES_KEPT) for run in self._runs}
-        self.widest = 0
+        self.max_tasks = 0
         return True
 
     def collect(self) -> None:
@@ -85,7 +85,9 @@ class QueryTelemetry:
         self._work.extend(s for s in found if s.run_id in self._batches and (s.run_id, s.batch) not in broken)
         # Queries run side by side, and so do some stages of a query; of a batch that runs only the first may be here.
         done = {(batch.run_id, batch.number) for batches in self._batches.values() for batch in batches}
-        self.widest = max(self.widest, sum(widest(s for s in self._work if (s.run_id, s.batch) in done).values()))
+        self.max_tasks = max(
+            self.max_tasks, sum(max_concurrent_tasks(s for s in self._work if (s.run_id, s.batch) in done).values())
+        )
 
     def windows(
         self, now_s: float, window_s: float, changed_s: float, slots: int
@@ -111,7 +113,7 @@ class QueryTelemetry:
                     works,
                     # Bottlenecks of one query are judged by its share of the slots.
                     max(1, slots // len(active)),
-                    self.sizes.during,
+                    self.slot_history.during,
                 )
             )
             parts += [] if part is None else [part]

@@ -62,7 +62,7 @@ class Stages:
         listed = self._store.stageList(None, False, False, self._no_quantiles, self._no_states)
         # The store lists the newest first, and numbers only rise. As many as last time are most often enough.
         rows = self._rows(listed, self._usual)
-        new = rows[0]["stageId"] - self._book.seen if rows else 0
+        new = rows[0]["stageId"] - self._book.newest if rows else 0
         self._usual = min(MOST, max(new, 0)) + SPARE
         if self._usual > len(rows):
             rows = self._rows(listed, self._usual)

@@ -25,7 +25,7 @@ from rheostat.policy.ds2 import DS2
 
 PAGE = (ROOT / "docs" / "defaults.md").read_text()
 CLASSES = {"Options": rheostat.Options, "Guards": Guards, "Foresight": Foresight, "SLO": SLO}
-FUNCTIONS = {
+FUNCTIONS: dict[str, Any] = {
     "autoscale": rheostat.autoscale,
     "start": rheostat.start,
     "session": rheostat.session,
@@ -57,7 +57,7 @@ def of_classes() -> Iterator[tuple[str, str]]:
     for name, cls in CLASSES.items():
         for field in fields(cls):
             key = f"{name}.{field.name}"
-            default = field.default_factory() if field.default is MISSING else field.default  # type: ignore[misc]
+            default = field.default_factory() if field.default is MISSING else field.default  # type: ignore[operator]
             if key not in BLOCKS:
                 yield key, written(DEFAULT_HEADROOM if key == "SLO.headroom" else default)
 
@@ -79,7 +79,7 @@ def others() -> Mapping[str, str]:
         "lease, at an interval of 10 s": min(MOST_LEASE_S, 3 * options.interval_s + 10),
         "longest lease": MOST_LEASE_S,
         "seconds until missing executors count as refused": engine["patience_s"].default,
-        "seconds capped at a partial grant": microbatch.NO_ROOM_S,
+        "seconds capped at a partial grant": microbatch.PARTIAL_GRANT_S,
         "seconds that a removal waits for a moment without jobs": pool.BOUNDARY_S,
         "seconds that a restart waits for the end of a batch": restart.BATCH_S,
         "tasks per slot of a started pipeline": restart.TASKS_PER_SLOT,

@@ -7,7 +7,7 @@ import pytest
 from rheostat.engine.batches.bottleneck import bottlenecks, describe_unused_slots, gc_share
 from rheostat.engine.batches.progress import Batch, SourceProgress
 from rheostat.engine.batches.stage import Stage
-from rheostat.engine.spark.executors.pool import Loss, lost_executors
+from rheostat.engine.spark.executors.pool import Loss, describe_losses
 from rheostat.engine.spark.executors.scheduler import Executor
 from rheostat.job.observation import BatchTime
 
@@ -91,8 +91,8 @@ def test_lost_executors_are_named_with_their_reason() -> None:
     def loss(name: str, reason: str) -> Loss:
         return Loss(Executor(name, "host", 1, 0.0), 1.0, reason)
 
-    assert lost_executors([loss("3", "Command exited with code 137"), loss("4", "")]) == (
+    assert describe_losses([loss("3", "Command exited with code 137"), loss("4", "")]) == (
         "lost executor 3: Command exited with code 137; lost executor 4: Spark gives no reason"
     )
-    message = lost_executors([loss(str(k), "Command exited with code 52") for k in range(3)])
+    message = describe_losses([loss(str(k), "Command exited with code 52") for k in range(3)])
     assert message == "lost executors 0, 1, 2: Command exited with code 52: give executors more memory"

@@ -7,7 +7,7 @@ import pytest
 from rheostat.engine.batches.offsets import KafkaCounter, OffsetCounter, UnknownCounter
 from rheostat.engine.batches.progress import Batch, SourceProgress
 from rheostat.engine.batches.window import QueryWindow, query_window
-from rheostat.engine.spark.telemetry.admission import FileLimit, Look
+from rheostat.engine.spark.telemetry.admission import FileLimit, FileReading
 
 KAFKA_END = {"clicks": {"0": 100, "1": 50}, "views": {"0": 10}}
 
@@ -76,9 +76,9 @@ def file_source(number: int, all_taken: bool | None) -> SourceProgress:
 
 def test_a_file_source_is_at_its_limit_after_as_many_files_as_it_may_read() -> None:
     limit = FileLimit(2)
-    for look in (Look(3, 40), Look(3, 40), Look(5, 44), Look(8, 49), Look(9, 51)):
-        limit.enter(look)
-    assert limit.took_all({"logOffset": 3}) is None  # from before the first look
+    for reading in (FileReading(3, 40), FileReading(3, 40), FileReading(5, 44), FileReading(8, 49), FileReading(9, 51)):
+        limit.enter(reading)
+    assert limit.took_all({"logOffset": 3}) is None  # before the first reading
     assert limit.took_all('{"logOffset": 4}') is False
     assert limit.took_all({"logOffset": 5}) is False
     assert limit.took_all({"logOffset": 8}) is True  # five files in three batches

@@ -33,7 +33,7 @@ BARE = RealTime(gap_s=(0.0, 0.0))
 """The next batch starts at once."""
 
 
-def made(start: dict[str, int], discipline: RealTime = BARE, selectivity: float = 2.0) -> RealTimeJob:
+def make_job(start: dict[str, int], discipline: RealTime = BARE, selectivity: float = 2.0) -> RealTimeJob:
     """Return a job of a source, `map` at 100 records/s and task, and `count` (keyed) at 200."""
 
     def capacities(allocation: Allocation) -> list[Capacity]:
@@ -62,7 +62,7 @@ def play(live: RealTimeJob, arrivals: list[float], script: dict[int, dict[str, i
 
 
 def test_a_batch_on_time_lasts_as_long_as_the_source_reads() -> None:
-    live = made({"map": 1, "count": 1})
+    live = make_job({"map": 1, "count": 1})
     play(live, [80.0] * 20)
     assert [batch.end_s for batch in live.finished] == pytest.approx([5.0, 10.0, 15.0, 20.0])
     for batch in live.finished:
@@ -74,7 +74,7 @@ def test_a_batch_on_time_lasts_as_long_as_the_source_reads() -> None:
 
 def test_without_back_pressure_batches_get_longer() -> None:
     """200/s at a capacity of 100/s: 5 s of input take 10 s, then 10 s of input take 20 s, then 20 s take 40 s."""
-    live = made({"map": 4, "count": 1})
+    live = make_job({"map": 4, "count": 1})
     play(live, [200.0] * 4)
     # `map` keeps up. Of its 400 words/s, `count` processes 200 and 200 wait.
     assert live.queue == pytest.approx([0.0, 0.0, 4 * 200.0])
@@ -87,7 +87,7 @@ def test_without_back_pressure_batches_get_longer() -> None:
 
 
 def test_a_slow_stage_makes_later_stages_late_but_not_busy() -> None:
-    live = made({"map": 1, "count": 4})
+    live = make_job({"map": 1, "count": 4})
     play(live, [200.0] * 10)
     (batch,) = live.finished
     assert [work.end_s for work in batch.stages] == pytest.approx([5.0, 10.0, 10.0])
@@ -95,7 +95,7 @@ def test_a_slow_stage_makes_later_stages_late_but_not_busy() -> None:
 
 
 def test_results_leave_while_the_batch_runs() -> None:
-    live = made({"map": 1, "count": 4})
+    live = make_job({"map": 1, "count": 4})
     play(live, [200.0] * 8)
     assert live.done == pytest.approx(800.0)
     assert live.backlog == pytest.approx(800.0)
@@ -103,7 +103,7 @@ def test_results_leave_while_the_batch_runs() -> None:
 
 
 def test_the_next_batch_reads_the_input_of_the_gap() -> None:
-    live = made({"map": 1, "count": 1}, RealTime(gap_s=(0.25, 0.25)))
+    live = make_job({"map": 1, "count": 1}, RealTime(gap_s=(0.25, 0.25)))
     play(live, [96.0] * 200)
     # A batch reads the input since the last read: of the drain, of the gap, and of its own 5 s. It grows up to 6 s.
     lengths = [batch.end_s - batch.start_s for batch in live.finished]
@@ -123,7 +123,7 @@ def test_the_next_batch_reads_the_input_of_the_gap() -> None:
 def test_a_change_stops_after_a_batch_for_longer_with_state(
     target: dict[str, int], least_s: float, most_s: float
 ) -> None:
-    live = made({"map": 2, "count": 1}, replace(BARE, keys=1_000_000))
+    live = make_job({"map": 2, "count": 1}, replace(BARE, keys=1_000_000))
     play(live, [80.0] * 30, {7: target})
     assert live.running == Allocation(target)
     assert live.stopped_s == pytest.approx(10.0)
@@ -136,20 +136,20 @@ def test_a_change_stops_after_a_batch_for_longer_with_state(
 
 
 def test_a_change_waits_while_it_pays_and_then_interrupts_the_batch() -> None:
-    live = made({"map": 1, "count": 8})
+    live = make_job({"map": 1, "count": 8})
     play(live, [1000.0] * 5 + [0.0] * 70, {20: {"map": 8, "count": 8}})
     # 5,000 records take 50 s. With eight times the tasks it pays to interrupt the batch after 10 s and repeat it.
     assert live.stopped_s == pytest.approx(30.0)
     assert live.repeated == pytest.approx(3000.0)
     assert live.finished[0].stages[0].records == pytest.approx(5000.0)
     assert live.finished[0].end_s == pytest.approx(live.started_s + 5000 / 800)
-    ends = made({"map": 1, "count": 8})
+    ends = make_job({"map": 1, "count": 8})
     play(ends, [200.0] * 5 + [0.0] * 10, {6: {"map": 8, "count": 8}})
     assert [ends.stopped_s, ends.repeated] == pytest.approx([10.0, 0.0])
 
 
 def test_a_lost_executor_fails_the_query_and_its_batch_is_repeated() -> None:
-    live = made({"map": 1, "count": 1})
+    live = make_job({"map": 1, "count": 1})
     play(live, [80.0] * 30, {8: None})
     assert live.downtime_s is not None
     assert 1.6 <= live.downtime_s <= 3.9
@@ -161,7 +161,7 @@ def test_a_lost_executor_fails_the_query_and_its_batch_is_repeated() -> None:
 
 
 def test_the_last_request_counts() -> None:
-    live = made({"map": 1, "count": 1})
+    live = make_job({"map": 1, "count": 1})
     play(live, [50.0] * 10, {2: {"map": 4, "count": 1}, 4: {"map": 1, "count": 1}})
     assert live.downtime_s is None
     play(live, [50.0] * 40, {10: {"map": 4, "count": 1}, 11: None, 12: {"map": 2, "count": 2}})
@@ -181,7 +181,7 @@ def test_the_last_request_counts() -> None:
 def test_no_record_is_lost_or_made(
     load: list[float], script: dict[int, dict[str, int] | None], selectivity: float
 ) -> None:
-    live = made({"map": 2, "count": 2}, RealTime(), selectivity)
+    live = make_job({"map": 2, "count": 2}, RealTime(), selectivity)
     before = 0.0
     for second, records in enumerate(load):
         play(live, [records], {second: script[second]} if second in script else None)

@@ -234,7 +234,7 @@ class _Running:
 
     def _resize(self, executors: int) -> None:
         asked_s = self.clock.now()
-        self.lever.bring(executors, self.clock, RESIZE_S)
+        self.lever.request_and_wait(executors, self.clock, RESIZE_S)
         self.resize_s.append(self.clock.now() - asked_s)
 
     # -- afterwards ---------------------------------------------------------------------------------------------

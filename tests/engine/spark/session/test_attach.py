@@ -1,7 +1,6 @@
 """The refusal of `autoscale` ends with lines that make it accept: pasted into spark-submit, on a real cluster."""
 
 import os
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -31,16 +30,20 @@ spark.stop()
 """
 
 
-def submit(folder: Path, name: str, lines: list[str]) -> str:
-    """Submit the job to a cluster on this machine and return what it prints."""
+def submit(folder: Path, name: str, lines: str) -> str:
+    """Submit the job to a cluster on this machine, as a shell does, and return what it prints."""
     (folder / "job.py").write_text(JOB)
     home = folder / name
     home.mkdir()
     link_home(Path(_find_spark_home()), home)  # workers write into it
-    own = ["--conf", "spark.executor.memory=512m", "--conf", "spark.driver.host=127.0.0.1"]
-    job = [str(folder / "job.py"), str(folder / f"{name}-checkpoint")]
+    command = [
+        f"{home}/bin/spark-submit --master 'local-cluster[2,1,512]'",
+        "--conf spark.executor.memory=512m --conf spark.driver.host=127.0.0.1",
+        lines,
+        f"{folder}/job.py {folder}/{name}-checkpoint",
+    ]
     done = subprocess.run(
-        [str(home / "bin" / "spark-submit"), "--master", "local-cluster[2,1,512]", *own, *lines, *job],
+        ["bash", "-c", " \\\n".join(command)],
         env={**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
@@ -52,7 +55,7 @@ def submit(folder: Path, name: str, lines: list[str]) -> str:
 
 
 def test_the_lines_of_the_refusal_make_the_next_application_acceptable(tmp_path: Path) -> None:
-    refusal = submit(tmp_path, "refused", ["--conf", "spark.task.maxFailures=2"])
+    refusal = submit(tmp_path, "refused", "--conf spark.task.maxFailures=2")
     assert "spark.task.maxFailures is '2', it must be 4 or more" in refusal
     lines = [line for line in refusal.splitlines() if line.startswith("--conf ")]
     assert refusal.rstrip().endswith("\n".join(lines))
@@ -61,4 +64,4 @@ def test_the_lines_of_the_refusal_make_the_next_application_acceptable(tmp_path:
         "--conf spark.task.maxFailures",
         "--conf spark.executor.cores",
     ]
-    assert "accepted: running" in submit(tmp_path, "accepted", shlex.split("\n".join(lines)))
+    assert "accepted: running" in submit(tmp_path, "accepted", "\n".join(lines))

@@ -82,7 +82,7 @@ def test_spark_is_made_to_start_a_suitable_java(
     java(machine / "path" / "java", "21")
     use_java()
     assert "JAVA_HOME" not in os.environ  # Spark then takes the PATH's
-    assert [record.name for record in caplog.records] == ["rheostat.java"]
+    assert [record.name for record in caplog.records] == ["rheostat.engine.spark.session.java"]
     assert "ignoring JAVA_HOME" in caplog.text
     assert "is Java 11" in caplog.text
     (machine / "path" / "java").unlink()

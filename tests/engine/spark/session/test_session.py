@@ -5,11 +5,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from rheostat.engine.spark.session.session import worker_python
+from rheostat.engine.spark.executors.scheduler import Executor
+from rheostat.engine.spark.session import session as session_module
+from rheostat.engine.spark.session.session import shrink_to_minimum, worker_python
 
 pytestmark = pytest.mark.cluster
 
@@ -95,3 +98,50 @@ def test_only_executors_on_this_machine_get_the_drivers_python(
     assert worker_python(own) == {"PYSPARK_PYTHON": "/opt/python"}
     monkeypatch.setenv("PYSPARK_PYTHON", "/usr/bin/python3.11")
     assert worker_python({"spark.master": master}) == {}
+
+
+class Arriving:
+    """A scheduler, and the clock beside it: every look brings the next executor."""
+
+    def __init__(self, *ids: str) -> None:
+        self.coming, self.there, self.now_s = list(ids), list[str](), 0.0
+        self.withdrawn: list[str] = []
+
+    def now(self) -> float:
+        return self.now_s
+
+    def sleep_until(self, moment_s: float) -> None:
+        self.now_s = moment_s
+        if self.coming:
+            self.there.append(self.coming.pop(0))
+
+    def registered(self) -> tuple[str, ...]:
+        return tuple(self.there)
+
+    def describe(self, executor_id: str) -> Executor:
+        return Executor(executor_id, "here", 1, self.now_s)
+
+    def cores_setting(self) -> int:
+        return 1
+
+    def request_total(self, executors: int) -> bool:
+        return True
+
+    def withdraw(self, ids: list[str]) -> None:
+        self.withdrawn += ids
+        self.coming = [each for each in self.coming if each not in ids]
+
+
+@pytest.mark.parametrize(
+    ("master", "coming", "withdrawn"),
+    [("yarn", ("1", "2"), []), ("k8s://https://here", ("1", "2"), []), ("spark://here:7077", "0123", ["2", "3"])],
+)
+def test_executors_that_are_still_starting_count_when_they_register(
+    monkeypatch: pytest.MonkeyPatch, master: str, coming: tuple[str, ...], withdrawn: list[str]
+) -> None:
+    # A standalone master launches all of them at once and numbers them from 0; YARN and Kubernetes number from 1.
+    cluster = Arriving(*coming)
+    monkeypatch.setattr(session_module, "SparkScheduler", lambda _context: cluster)
+    context: Any = SimpleNamespace(master=master)
+    shrink_to_minimum(context, 2, 4, cluster)
+    assert (len(cluster.there), cluster.withdrawn) == (2, withdrawn)

@@ -15,7 +15,13 @@ from rheostat.engine.spark.session.session import (
     session_settings,
     unregistered_executors,
 )
-from rheostat.engine.spark.session.settings import NEEDED, check_master, missing_settings, untested_master
+from rheostat.engine.spark.session.settings import (
+    NEEDED,
+    attach_settings,
+    check_master,
+    missing_settings,
+    untested_master,
+)
 from rheostat.errors import InvalidValue
 
 pytestmark = pytest.mark.cluster
@@ -89,6 +95,14 @@ def test_a_real_cluster_keeps_its_own_addresses_and_flags() -> None:
     made = settings(master="spark://here:7077")
     assert "spark.driver.host" not in made
     assert "spark.executor.extraJavaOptions" not in made
+
+
+@pytest.mark.parametrize("master", ["local-cluster", "spark://here:7077", "yarn", "k8s://https://here:443"])
+def test_a_session_sets_what_rheostat_settings_prints(master: str) -> None:
+    made = settings(master=master)
+    lines = attach_settings(made["spark.master"], max_executors=3, cores=2)
+    assert {line.key: line.value for line in lines}.items() <= made.items()
+    assert made["spark.sql.shuffle.partitions"] == "12"
 
 
 def test_settings_of_the_caller_are_added() -> None:

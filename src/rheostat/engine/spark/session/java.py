@@ -23,7 +23,7 @@ from pathlib import Path
 
 from rheostat.errors import EngineError, RheostatError
 
-log = logging.getLogger("rheostat.java")
+log = logging.getLogger(__name__)
 
 JAVA_NEEDED = 17
 JAVA_HINT = (

@@ -15,9 +15,9 @@ from rheostat.errors import InvalidValue
 from rheostat.job.frozen import check_whole
 
 MAX_STAGE_ATTEMPTS = 100
-"""Attempts of one stage that a session allows: more than a query makes in hours of resizing."""
+"""Consecutive attempts of one stage that a session allows: far above what removals inside one batch cause."""
 MIN_STAGE_ATTEMPTS = 20
-"""Fewest attempts with which several removals inside one long batch still do not end the query."""
+"""Fewest consecutive attempts that are accepted: every removal inside a long batch can cost one."""
 MIN_MEMORY_MB = 480
 """Smallest heap of an executor. Spark refuses less than 450 MB, and the JVM reports a few percent below its limit."""
 MEMORY_MB = 512

@@ -32,7 +32,7 @@ AWAIT = """
 import json, sys, time, urllib.request
 
 def await_steps(steps, usable):
-    deadline_s = time.monotonic() + 120
+    deadline_s = time.monotonic() + 240
     while time.monotonic() < deadline_s and query.isActive:
         if len(scaler.steps) >= steps and sum(step.observation.usable for step in scaler.steps) >= usable:
             break

@@ -9,7 +9,7 @@ from rheostat import __version__
 
 from .conftest import Command
 
-HEAVY = ("numpy", "pandas", "pyspark", "plotly", "sqlalchemy", "pydantic", "structlog", "rich", "yaml")
+HEAVY = ("numpy", "pandas", "pyspark", "sqlalchemy", "pydantic", "rich", "yaml")
 COMMANDS = (
     "run",
     "plan",

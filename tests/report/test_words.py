@@ -34,7 +34,7 @@ def test_numbers_are_short(value: float | None, text: str) -> None:
     ("value", "text"),
     [
         (None, words.NONE),
-        (math.inf, "for ever"),
+        (math.inf, "forever"),
         (0.0, "0 s"),
         (0.05, "50 ms"),
         (0.9999, "1 s"),

@@ -403,12 +403,12 @@ def test_the_comparison_page_tells_the_scenario(compared_page: Page) -> None:
 def test_the_comparison_page_has_every_row_with_the_best_marked(comparison: Compared, compared_page: Page) -> None:
     every = comparison.as_dicts()
     for row, written in zip(comparison.rows, every, strict=True):
-        told = compared_page.row(row.policy)
-        assert told[1] == "2"
-        assert told[2] == f"{row.reconfigurations:.4g}"
-        assert told[4] == f"{row.slot_seconds_over_oracle:.3f}"
-        assert told[5] == f"{row.slo_seconds_over:.5g}"
-        marked = [k for k, look in enumerate(compared_page.looks[compared_page.rows.index(told)]) if "best" in look]
+        shown = compared_page.row(row.policy)
+        assert shown[1] == "2"
+        assert shown[2] == f"{row.reconfigurations:.4g}"
+        assert shown[4] == f"{row.slot_seconds_over_oracle:.3f}"
+        assert shown[5] == f"{row.slo_seconds_over:.5g}"
+        marked = [k for k, look in enumerate(compared_page.looks[compared_page.rows.index(shown)]) if "best" in look]
         values = list(written.values())
         rivals = [list(other.values()) for other in every]
         assert marked == [k for k in range(2, 9) if values[k] == min(other[k] for other in rivals)]

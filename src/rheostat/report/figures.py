@@ -31,7 +31,7 @@ LINE_LENGTH = 88
 MAX_EVIDENCE = 12
 """Numbers of a decision's evidence in the hover box."""
 MAX_MARKERS = 1000
-"""Markers of a figure; more cannot be told apart."""
+"""Markers of a figure: more would hide each other."""
 LOG_LATENCY, LOG_RATE = 30, 8
 """Ratio of the greatest to the least value from which on a log axis shows more."""
 

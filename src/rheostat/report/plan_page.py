@@ -50,7 +50,7 @@ def plan_page(plan: Plan, estimates: Sequence[Estimate]) -> str:
         tasks=Table(
             ("operator", "tasks"), [[Cell(n), Cell(str(c), "number")] for n, c in plan.allocation.tasks.items()]
         ),
-        measured=_measured(estimates),
+        measured=_measurements(estimates),
         plots=plots,
     )
 
@@ -82,7 +82,7 @@ def _facts(plan: Plan) -> dict[str, str]:
     return facts
 
 
-def _measured(estimates: Sequence[Estimate]) -> Table:
+def _measurements(estimates: Sequence[Estimate]) -> Table:
     odd = doubtful(estimates)
     rows = []
     for e in estimates:

@@ -1,4 +1,4 @@
-"""Numbers, times and settings written for people."""
+"""Numbers, times and settings as text for people."""
 
 from __future__ import annotations
 

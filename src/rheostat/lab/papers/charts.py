@@ -49,7 +49,7 @@ def bars(cells: Sequence[Cell], table: str, looks: Mapping[str, Pen], unit: str)
                 )
             )
     axis = Axis(labels=tuple(columns))
-    return Figure(f"{table}: {unit}", axis, [Panel(unit, 300, [*drawn, *over])])
+    return Figure(f"{table}: {unit}", axis, [Panel(unit[0].upper() + unit[1:], 300, [*drawn, *over])])
 
 
 def _words(cell: Cell, unit: str) -> str:

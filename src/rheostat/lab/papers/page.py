@@ -1,4 +1,4 @@
-"""The page of a reproduced comparison: conclusions, tables with the paper's numbers, exceptions, figures."""
+"""The page of a reproduced comparison: conclusions, figures, tables with the paper's numbers, differences."""
 
 from __future__ import annotations
 

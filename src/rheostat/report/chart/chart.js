@@ -167,7 +167,8 @@
         for (const panel of panels) panel.grid.setAttribute("d", panel.upright);
         return;
       }
-      const from = valueOf(left), to = valueOf(left + width), most = Math.max(2, Math.round(width / 82));
+      const from = valueOf(left), to = valueOf(left + width), room = scale === "date" ? 88 : 50;
+      const most = Math.min(Math.max(2, Math.round(width / room)), 12);
       let every;
       if (scale === "date") every = dateTicks(from, to, most);
       else {
@@ -208,7 +209,9 @@
 
     const cross = make("path", { class: "cross", d: "" }, svg);
     const chosen = make("rect", { class: "chosen", y: panels[0].top, width: 0, height: last.top + last.height - panels[0].top }, svg);
-    const lines = svg.querySelector("path[data-y]") !== null;
+    const names = [...svg.querySelectorAll("path[data-y]")].map((path) => path.dataset.name);
+    const lines = names.length > 0;
+    const ambiguous = new Set(names).size < names.length; // A name in two panels needs the panel's title beside it.
     let start = null;
 
     const at = (event) => {
@@ -221,11 +224,19 @@
 
     const rows = (x) => {
       const table = document.createElement("table");
-      for (const panel of panels)
+      for (const panel of panels) {
+        let titled = !ambiguous;
         for (const path of panel.group.querySelectorAll("path[data-y]")) {
           if (path.parentNode.classList.contains("off")) continue;
           const value = valueAt(path, (x - t) / k, NEAR / k);
           if (value === null) continue;
+          if (!titled) {
+            const head = table.insertRow().insertCell();
+            head.colSpan = 2;
+            head.className = "over";
+            head.textContent = panel.group.querySelector(".title").textContent;
+            titled = true;
+          }
           const row = table.insertRow();
           const name = row.insertCell(), cell = row.insertCell();
           const swatch = document.createElement("i");
@@ -233,6 +244,7 @@
           name.append(swatch, path.dataset.name);
           cell.textContent = (path.dataset.format === "percent" ? percent : write)(value) + (path.dataset.unit || "");
         }
+      }
       return table;
     };
     const nearest = (x, y) => {

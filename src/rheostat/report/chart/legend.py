@@ -16,7 +16,7 @@ SAMPLE = 24.0
 """Width of a line's sample."""
 WIDEST = 200.0
 """Width at which the names of a legend beside the panels are cut."""
-NARROWEST = 190.0
+NARROWEST = 196.0
 """Width of a legend beside the panels at least: charts of one page line up."""
 BAR_WIDTH, BAR_HEIGHT = 14.0, 90.0
 

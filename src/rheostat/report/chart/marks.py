@@ -20,7 +20,7 @@ from rheostat.report.chart.scale import Scale
 RAMPS: dict[Ramp, tuple[tuple[int, int, int], ...]] = {
     "viridis": ((68, 1, 84), (71, 44, 122), (59, 81, 139), (44, 113, 142), (33, 144, 141), (39, 173, 129),
                 (92, 200, 99), (170, 220, 50), (253, 231, 37)),
-    "grey": ((40, 40, 40), (250, 250, 250)),
+    "grey": ((110, 110, 110), (250, 250, 250)),
 }  # fmt: skip
 """Colours from the least to the greatest value."""
 CORNERS = {"square": (4, 45), "diamond": (4, 0), "triangle-up": (3, -90), "triangle-down": (3, 90),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -11,16 +11,20 @@ from importlib.resources import files
 import numpy as np
 
 from rheostat.report.chart import legend, marks
-from rheostat.report.chart.figure import Axis, Figure, Heat, Panel
+from rheostat.report.chart.figure import Figure, Heat, Panel
 from rheostat.report.chart.markup import element, escape, text, text_width
 from rheostat.report.chart.scale import Scale, Tick, fit_scale
 
 LEFT, TITLE, GAP, EDGE = 54.0, 22.0, 14.0, 16.0
 """Room for the y axis's labels, for a panel's title, between two panels, and at the right edge."""
-TICKS, AXIS_TITLE, LINE = 20.0, 22.0, 13.0
+TICKS, AXIS_TITLE, LINE = 22.0, 20.0, 13.0
 """Room for a line of tick labels, for the axis's title, and for each further line of labels."""
-PIXELS_PER_X_TICK, PIXELS_PER_Y_TICK, MOST_Y_TICKS = 82.0, 22.0, 8
-MAX_LABEL_LINES = 4
+NUMBER_ROOM, DATE_ROOM, LEVEL_ROOM = 50.0, 88.0, 22.0
+"""Room for a tick: for a number and for a date on the x axis, and for a label on the y axis."""
+MOST_X_TICKS, MOST_Y_TICKS = 12, 8
+MAX_LABEL_LINES = 3
+"""Lines of a category's label; where one needs more, all are tilted."""
+TILT_DEGREES = 40.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ def script() -> str:
 
 
 def render_svg(figure: Figure, name: str) -> str:
-    """Return the figure; `name` tells it apart from the others of its page."""
+    """Return the figure as SVG; its ids start with `name`, which is unique on the page."""
     groups = marks.groups(figure)
     left, right = _left(figure), _right(figure)
     across = figure.width - left - right
@@ -61,14 +65,12 @@ def render_svg(figure: Figure, name: str) -> str:
         above, keys_height = legend.rows(shown, groups, left - 10, figure.width - left)
         keys_height += 6 if above else 0
     places = _places(figure, left, across, keys_height)
-    labels = [_tick_lines(place) for place in places]
-    lines = max((len(written) for of_panel in labels for _, written in of_panel), default=1)
     bottom = max(place.top + place.height for place in places)
-    height = bottom + TICKS + LINE * (lines - 1) + (AXIS_TITLE if figure.x.title else 0)
+    height = bottom + max(_labels_height(place) for place in places) + (AXIS_TITLE if figure.x.title else 0)
     drawn = [_panel(figure, place, f"{name}-{k}", groups) for k, place in enumerate(places)]
     for k, place in enumerate(places):
         if figure.columns or k == len(places) - 1:
-            drawn.append(_x_axis(place, labels[k], height))
+            drawn.append(_x_axis(place, height))
         if figure.legend == "right":
             drawn.append(legend.column(legend.entries(figure, k), groups, place.left + place.width + 14, place.top + 9))
         drawn.append(legend.colour_bar(place.panel, place.left + place.width + 16, place.top + 26))
@@ -130,7 +132,7 @@ def _panel(figure: Figure, place: Place, name: str, groups: dict[str, int]) -> s
     shades = [marks.shade_path(one, x, place.top, place.height, groups[one.name]) for one in figure.shades]
     layers = [marks.draw(trace, x, y, groups[marks.group_of(trace)]) for trace in panel.traces]
     right, bottom = place.left + place.width, place.top + place.height
-    y_ticks = y.ticks(min(max(2, round(place.height / PIXELS_PER_Y_TICK)), MOST_Y_TICKS))
+    y_ticks = y.ticks(min(max(2, round(place.height / LEVEL_ROOM)), MOST_Y_TICKS))
     levels = [y.at(tick.value) for tick in y_ticks]
     columns = [x.at(tick.value) for tick in _x_ticks(place)]
     grid = "" if panel.y.labels else "".join(f"M{place.left:.1f} {level:.1f}H{right:.1f}" for level in levels)
@@ -158,7 +160,8 @@ def _panel(figure: Figure, place: Place, name: str, groups: dict[str, int]) -> s
 
 
 def _x_ticks(place: Place) -> list[Tick]:
-    return place.x.ticks(max(2, round(place.width / PIXELS_PER_X_TICK)))
+    room = DATE_ROOM if place.x.axis.scale == "date" else NUMBER_ROOM
+    return place.x.ticks(min(max(2, round(place.width / room)), MOST_X_TICKS))
 
 
 def _tick_lines(place: Place) -> list[tuple[Tick, list[str]]]:
@@ -167,30 +170,43 @@ def _tick_lines(place: Place) -> list[tuple[Tick, list[str]]]:
     if not place.x.axis.labels:
         return [(tick, [tick.label, tick.under] if tick.under else [tick.label]) for tick in ticks]
     most = max(int(place.width / max(len(ticks), 1) / text_width("m")), 4)
-    return [(tick, _wrap(tick.label, most)) for tick in ticks]
+    return [(tick, textwrap.wrap(tick.label, most) or [""]) for tick in ticks]
 
 
-def _wrap(label: str, most: int) -> list[str]:
-    lines = textwrap.wrap(label, most) or [""]
-    return lines if len(lines) <= MAX_LABEL_LINES else [*lines[: MAX_LABEL_LINES - 1], lines[MAX_LABEL_LINES - 1] + "…"]
+def _is_tilted(place: Place) -> bool:
+    return any(len(lines) > MAX_LABEL_LINES for _, lines in _tick_lines(place))
 
 
-def _x_axis(place: Place, labels: Sequence[tuple[Tick, list[str]]], height: float) -> str:
-    bottom = place.top + place.height
-    written = [
-        text(line, place.x.at(tick.value), bottom + 13 + LINE * k, class_="tick x")
-        for tick, lines in labels
-        for k, line in enumerate(lines)
-    ]
-    axis: Axis = place.x.axis
+def _labels_height(place: Place) -> float:
+    if _is_tilted(place):
+        longest = max(map(text_width, place.x.axis.labels))
+        return TICKS + longest * math.sin(math.radians(TILT_DEGREES))
+    return TICKS + LINE * (max((len(lines) for _, lines in _tick_lines(place)), default=1) - 1)
+
+
+def _x_axis(place: Place, height: float) -> str:
+    level = place.top + place.height + 13
+    axis = place.x.axis
+    if _is_tilted(place):
+        written = []
+        for tick in _x_ticks(place):
+            x = place.x.at(tick.value) + 4
+            tilt = f"rotate({-TILT_DEGREES:g} {x:.1f} {level:.1f})"
+            written.append(text(tick.label, x, level, class_="tick x tilted", transform=tilt))
+    else:
+        written = [
+            text(line, place.x.at(tick.value), level + LINE * k, class_="tick x")
+            for tick, lines in _tick_lines(place)
+            for k, line in enumerate(lines)
+        ]
     title = text(axis.title, place.left + place.width / 2, height - 9, class_="tick x caption") if axis.title else ""
-    return element("g", *written, class_="ticks", data_y=bottom + 13) + title
+    return element("g", *written, class_="ticks", data_y=level) + title
 
 
 def _description(figure: Figure) -> str:
     """Name every panel and its series."""
-    told = []
+    described = []
     for panel in figure.panels:
         names = ", ".join(dict.fromkeys(trace.name for trace in panel.traces if trace.name))
-        told.append(f"{panel.title}: {names}" if names else panel.title)
-    return "; ".join(told)
+        described.append(f"{panel.title}: {names}" if names else panel.title)
+    return "; ".join(described)

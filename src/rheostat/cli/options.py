@@ -49,6 +49,7 @@ Measurements = Annotated[
     str | None, typer.Option("--journal", metavar="URL", help="Store measurements there, and reuse those it has.")
 ]
 Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark's master (default: a cluster on this machine).")]
+LogJson = Annotated[bool, typer.Option("--log-json", help="Log JSON lines, for a collector of logs.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log everything, not only warnings; show tracebacks.")]
 
 
@@ -98,7 +99,7 @@ def read_setup(
     merged["policy"] = {"name": name, **policy_options}
     slo = {key: scalar(value) for key, value in objectives.items() if value is not None}
     config = make_config(merged, slo, named_policies)
-    factor = own_factor(named_policies) if config.slo.headroom is None and "slo" not in base else ""
+    factor = own_factor(named_policies) if config.slo.headroom is None else ""
     notes = (f"no default headroom: {factor} sets its own factor",) if factor else ()
     return Setup(config, dict(zip(labels, named_policies, strict=True)), notes)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rheostat.job.plan import Estimate, Plan
     from rheostat.lab.testbeds import Place
     from rheostat.planner.plan import Prices
-    from rheostat.planner.verify import Verified
+    from rheostat.planner.verification import RateCheck
 
 NARROW = 1.2
 """Width of the rate's interval, high over low, at which measuring ends."""
@@ -95,49 +95,51 @@ def _plan(
     wants_verdict: bool,
     url: str | None,
     notify: Callable[[str], None],
-) -> tuple[Plan, list[Estimate], list[Verified]]:
+) -> tuple[Plan, list[Estimate], list[RateCheck]]:
     """Measure, plan and verify; journal every result at once."""
     from rheostat.cli.journals import any_journal
     from rheostat.clock import WallClock
     from rheostat.planner.campaign import OnTestbed, explore
-    from rheostat.planner.configuration_optimizer import capacities
-    from rheostat.planner.journaled import known, notebook
+    from rheostat.planner.configuration_optimizer import operator_capacities
+    from rheostat.planner.notebook import open_notebook, read_estimates
     from rheostat.planner.plan import make_plan
     from rheostat.planner.resource_explorer import Geometric, Space
     from rheostat.planner.sequential_estimator import sequential
-    from rheostat.planner.verify import verify
+    from rheostat.planner.verification import verify_plan
 
     clock, spec = WallClock(), where.spec
     with ExitStack() as stack:
         journal = any_journal(url or ":memory:")
         stack.callback(journal.close)
-        notes = stack.enter_context(notebook(journal, spec.name))
-        before = known(journal, spec.name)
+        notes = stack.enter_context(open_notebook(journal, spec.name))
+        before = read_estimates(journal, spec.name)
         if before:
             notify(f"the journal already has {len(before)} measurements of {spec.name}")
         # Another seed per measurement, so that a simulated campaign that continues does not repeat its noise.
         testbed = stack.enter_context(where.open(seed + 1000 * len(before), notify))
-        bounds = capacities(spec, {}, {})
+        bounds = operator_capacities(spec, {}, {})
         least, most = sum(a.least for a in bounds), min(most, sum(a.most for a in bounds))
         step = max((tunable.quantum for tunable in spec.tunable), default=1)
         space = Space(least, most, memories, step)
-        optimizer = OnTestbed(testbed, spec, where.feed, where.phases, search=sequential, learned=True, now=clock.now)
+        optimizer = OnTestbed(
+            testbed, spec, where.feed, where.phases, search=sequential, split_by_curves=True, now=clock.now
+        )
         strategy = Geometric(space, enough=NARROW, rate_per_s=rate_per_s * (1 + headroom))
-        estimates, _ = explore(strategy, optimizer, before, save=notes.save, tell=notify, budget_s=budget_s)
+        estimates, _ = explore(strategy, optimizer, before, save=notes.save, notify=notify, budget_s=budget_s)
         made = make_plan(
             spec, estimates, rate_per_s,
             headroom=headroom, memories_mb=memories, prices=prices, most_slots=space.most, at_s=clock.now(), seed=seed,
         )  # fmt: skip
-        verdicts: list[Verified] = []
+        verdicts: list[RateCheck] = []
         if wants_verdict:
             notify(f"running {made.allocation} at 100, 120 and 150 % of the rate")
             warm_up_s, observe_s = where.verify_s
-            made, verdicts = verify(testbed, made, where.feed, warm_up_s=warm_up_s, observe_s=observe_s)
+            made, verdicts = verify_plan(testbed, made, where.feed, warm_up_s=warm_up_s, observe_s=observe_s)
         notes.save(made)
     return made, estimates, verdicts
 
 
-def show(plan: Plan, verified: Sequence[Verified], out: Console) -> None:
+def show(plan: Plan, verified: Sequence[RateCheck], out: Console) -> None:
     """Print a plan with its intervals, choices and warnings."""
     from math import isinf
 

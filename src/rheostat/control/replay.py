@@ -81,7 +81,7 @@ def replay(journal: Journal, job: str, make_policy: Callable[[Run], Policy[Any]]
             mind = _mind(head.record, make_policy)
             if identity(head.record.policy, head.record.options) != state.policy:
                 # Another policy takes over: it learned from all that came before, so it must again.
-                knowledge = _learned(mind.policy, journal, job, head.number)
+                knowledge = _learn_before(mind.policy, journal, job, head.number)
         elif isinstance(head.record, Snapshot) and steps == 0:
             # What lay before this snapshot was deleted.
             state = from_json(State, head.record.state)
@@ -96,7 +96,7 @@ def replay(journal: Journal, job: str, make_policy: Callable[[Run], Policy[Any]]
     return Replayed(job, steps, tuple(differences), tuple(recorded_failures), tuple(failures.values()))
 
 
-def _learned(policy: Policy[Any], journal: Journal, job: str, before: int) -> Any:
+def _learn_before(policy: Policy[Any], journal: Journal, job: str, before: int) -> Any:
     knowledge = policy.initial()
     for entry in journal.read(job):
         if entry.number >= before:

@@ -87,6 +87,7 @@ def overhead(quick: bool, progress: Progress) -> list[Measure]:
 def run_pairs(pipeline: str, rows: int, batches: int) -> Pairs:
     """Run the query with and without probes at the same time, in this process."""
     from rheostat.api.autoscale import autoscale
+    from rheostat.api.options import Options
     from rheostat.clock import WallClock
     from rheostat.engine.spark.session.session import session
     from rheostat.engine.spark.telemetry.probe import operator
@@ -95,7 +96,7 @@ def run_pairs(pipeline: str, rows: int, batches: int) -> Pairs:
 
     with TemporaryDirectory(prefix="rheostat-overhead-") as folder:
         conf = {**quiet(Path(folder)), "spark.sql.shuffle.partitions": "2"}
-        spark = session("rheostat-overhead", executors=(CORES, CORES), memory_mb=1024, conf=conf)
+        spark = session("rheostat-overhead", min_executors=CORES, max_executors=CORES, memory_mb=1024, conf=conf)
         try:
             clock, stages = WallClock(), Stages(spark.sparkContext)
             bare, ours = (
@@ -104,7 +105,11 @@ def run_pairs(pipeline: str, rows: int, batches: int) -> Pairs:
             )
             spent: dict[str, dict[int, float]] = {str(bare.runId): {}, str(ours.runId): {}}
             with autoscale(
-                ours, executors=(CORES, CORES), journal=f"{folder}/journal.db", interval_s=INTERVAL_S, window_s=10.0
+                ours,
+                min_executors=CORES,
+                max_executors=CORES,
+                journal=f"{folder}/journal.db",
+                options=Options(interval_s=INTERVAL_S, window_s=10.0),
             ) as scaler:
                 while min(map(len, spent.values())) < batches + WARM_UP and bare.isActive and ours.isActive:
                     for stage in stages.finished():

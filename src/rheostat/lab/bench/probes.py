@@ -129,7 +129,7 @@ def cpu_ratio(warm: int, records: int) -> tuple[float, float]:
     """Return the CPU time per record without probes over that with them, and the former in microseconds."""
     from pyspark.sql.classic.dataframe import DataFrame
 
-    from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, set_for_now
+    from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, temporary_settings
     from rheostat.engine.spark.telemetry.stages import Stages
 
     clock = WallClock()
@@ -143,7 +143,7 @@ def cpu_ratio(warm: int, records: int) -> tuple[float, float]:
             bare = replace(probed, name="bare", checkpoint=f"{folder}/bare")
             size, stages = Allocation({"split": 2, "count": 2}), Stages(spark.sparkContext)
             fill(broker.bootstrap, warm)
-            with set_for_now(spark, {PARTITIONS: "2"}):
+            with temporary_settings(spark, {PARTITIONS: "2"}):
                 queries = [probed.start(spark, size)]
                 with patch.object(DataFrame, "observe", lambda rows, *_: rows):
                     queries.append(bare.start(spark, size))

@@ -312,7 +312,9 @@ def _raise_failure(folder: str) -> None:
 
 def drive(servers: str, folder: str) -> None:
     """Run a driver of the storm until SIGTERM."""
-    from rheostat.api.autoscale import autoscale
+    from rheostat.api.options import Options
+    from rheostat.api.start import start
+    from rheostat.job.guards import UNGUARDED
 
     # A killed driver and its JVM log much.
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -322,9 +324,8 @@ def drive(servers: str, folder: str) -> None:
     staged = counting(servers, f"{folder}/checkpoint", STORM_KEYS)
     ending: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: ending.append(number))
-    with autoscale(
-        staged, mode="realtime", policy=Restless(), journal=f"{folder}/journal.db", interval_s=1.0, window_s=10.0
-    ) as scaler:
+    restless = Options(interval_s=1.0, window_s=10.0, guards=UNGUARDED)
+    with start(staged, mode="realtime", policy=Restless(), journal=f"{folder}/journal.db", options=restless) as scaler:
         while not ending and scaler.holds:
             time.sleep(0.2)
     for query in scaler.queries:

@@ -70,13 +70,13 @@ class Comparison(Generic[J]):
     @property
     def yardstick(self) -> str | None:
         """The label under which the oracle ran; None where it did not, or failed."""
-        return None if self.yardstick_failure else find_yardstick(run.policy for run in self.measured)
+        return None if self.yardstick_failure else find_yardstick(run.policy for run in self.measured_runs)
 
     @property
     def yardstick_failure(self) -> str:
         """The failure of the oracle, "" where it did not fail."""
-        oracle = find_yardstick(run.policy for run in self.measured)
-        return failure_text([run for run in self.measured if run.policy == oracle])
+        oracle = find_yardstick(run.policy for run in self.measured_runs)
+        return failure_text([run for run in self.measured_runs if run.policy == oracle])
 
     @property
     def failures(self) -> dict[str, str]:
@@ -95,13 +95,13 @@ class Comparison(Generic[J]):
         return sorted(self.rows, key=lambda row: (ways.index(row.policy), row.engine != self.ground.name))
 
     @property
-    def measured(self) -> list[Run[J]]:
+    def measured_runs(self) -> list[Run[J]]:
         """The runs on this ground itself, without predictions."""
         return [run for run in self.runs if run.engine == self.ground.name]
 
     def run(self, policy: str, seed: int = 0) -> Run[J]:
         """Return one run."""
-        return next(run for run in self.measured if (run.policy, run.seed) == (policy, seed))
+        return next(run for run in self.measured_runs if (run.policy, run.seed) == (policy, seed))
 
     def as_dicts(self) -> list[dict[str, Any]]:
         """Return the rows for a JSON file."""

@@ -15,8 +15,8 @@ from rheostat.config.reader import read_yaml
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.allocation import Allocation
 from rheostat.job.forecast import Foresight
-from rheostat.job.guards import Guards
-from rheostat.job.slo import DEFAULT_SLO, SLO
+from rheostat.job.guards import UNGUARDED, Guards
+from rheostat.job.slo import DEFAULT_HEADROOM, SLO
 from rheostat.lab.experiment.descriptions import natural_length_s, policy_maker, read_load, read_plant
 from rheostat.policy.registry import own_factor
 
@@ -30,11 +30,19 @@ def _slo(value: Any) -> SLO:
 
 
 def _guards(value: Any) -> Guards:
-    return value if isinstance(value, Guards) else build(Guards, value, "guards")
+    """Read guards; those that are left out stay off, so that policies are compared as published."""
+    if isinstance(value, Guards):
+        return value
+    given = build(Guards, value, "guards")
+    return replace(UNGUARDED, **{key: getattr(given, key) for key in value})
 
 
 def _foresight(value: Any) -> Foresight:
     return value if isinstance(value, Foresight) else build(Foresight, value, "forecast")
+
+
+MAX_LATENCY_S = 10.0
+"""Latency objective, in seconds, of a comparison whose SLO says nothing: what its seconds over the SLO count."""
 
 
 class Config(BaseModel):
@@ -48,9 +56,9 @@ class Config(BaseModel):
     """A load: `shape:parameter=value`, or a mapping with `shape` and its parameters."""
     policy: str | dict[str, Any] = "ds2"
     """A policy: `name:option=value`, or a mapping with `name` and its options; a .py file's path is a name, too."""
-    slo: Annotated[SLO, PlainValidator(_slo)] = DEFAULT_SLO
-    """Objectives. Without this key: a latency of 10 s, and 20 % headroom unless the policy sets its own factor."""
-    guards: Annotated[Guards, PlainValidator(_guards)] = Guards()
+    slo: Annotated[SLO, PlainValidator(_slo)] = SLO(max_latency_s=MAX_LATENCY_S, headroom=DEFAULT_HEADROOM)
+    """Objectives. Without this key: a latency of 10 s. Headroom is 0.2 unless it or a policy's own factor is set."""
+    guards: Annotated[Guards, PlainValidator(_guards)] = UNGUARDED
     """Guards between a decision and the job."""
     forecast: Annotated[Foresight, PlainValidator(_foresight)] = Foresight()
     """How the load is forecast, if the recovery-time objective or the policy needs a forecast."""
@@ -153,9 +161,10 @@ def make_config(
     given = plain(values, "")
     slo = given.get("slo")
     if slo is None:
+        slo = {"max_latency_s": MAX_LATENCY_S}
+    if isinstance(slo, Mapping) and "headroom" not in slo:
         named_policies = [named(given.get("policy", "ds2"), "name", "policy")] if policies is None else policies
-        slo = {"max_latency_s": DEFAULT_SLO.max_latency_s}
-        slo |= {} if own_factor(named_policies) else {"headroom": DEFAULT_SLO.headroom}
+        slo = slo if own_factor(named_policies) else {**slo, "headroom": DEFAULT_HEADROOM}
     if isinstance(slo, Mapping):
         slo = {**slo, **plain(objectives or {}, "slo")}
     try:

@@ -43,7 +43,6 @@ def located(failure: PolicyError, where: str) -> PolicyError:
     return error
 
 
-def scaler_failure(scaler: Scaler) -> PolicyError | None:
-    """Return the error that ended a live scaler; None while it works."""
-    status = scaler.status
-    return PolicyError(f"the scaler ended: {status}") if status.startswith("failed") else None
+def scaler_failure(scaler: Scaler) -> str:
+    """Return the first line of the error that ended a live scaler or its query; "" while both run."""
+    return first_line(scaler.status) if scaler.status.startswith("failed") else ""

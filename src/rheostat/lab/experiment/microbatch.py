@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from rheostat.engine.testbed.loads import Load, Steps
 from rheostat.errors import InvalidValue
-from rheostat.job.slo import SLO
+from rheostat.job.slo import DEFAULT_HEADROOM, SLO
 from rheostat.lab.experiment.by_second import BatchRun, backlog, latencies, records_of, size_by_second
 from rheostat.lab.experiment.comparison import Comparison
 from rheostat.lab.experiment.microbatch_job import FIXED, MicroBatchJob, microbatch_job
@@ -37,7 +37,7 @@ class MicroBatches:
     """Runs every trial on its own embedded cluster."""
 
     name: ClassVar[str] = MICROBATCH
-    slo: ClassVar[SLO] = SLO(max_latency_s=15.0, headroom=0.3)
+    slo: ClassVar[SLO] = SLO(max_latency_s=15.0, headroom=DEFAULT_HEADROOM)
     lead: ClassVar[str] = (
         "The same load on a real Spark, sized in each of these ways, one after the other, each on its own cluster."
     )
@@ -134,9 +134,9 @@ class MicroBatches:
         latency = "Latency of the second's records, seconds (log scale)"
         return (
             Series("Load, records/s", at_s, records, "/s", 110, step=True),
-            Series("Executors", at_s, size_by_second(run), " executors", 210, step=True, ticks="~g"),
+            Series("Executors", at_s, size_by_second(run), " executors", 210, step=True),
             Series("Backlog, records without a result", at_s, backlog(run)),
-            Series(latency, at_s, late_s, " s", 210, log=True, limit=run.trial.slo.max_latency_s, ticks="~g"),
+            Series(latency, at_s, late_s, " s", 210, log=True, limit=run.trial.slo.max_latency_s),
         )
 
 

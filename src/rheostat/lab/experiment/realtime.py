@@ -17,7 +17,7 @@ from rheostat.engine.testbed.loads import Load, Permutation
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Observation
-from rheostat.job.slo import SLO
+from rheostat.job.slo import DEFAULT_HEADROOM, SLO
 from rheostat.lab.experiment.comparison import Comparison
 from rheostat.lab.experiment.realtime_run import REALTIME, TWINS, paces_of, pipeline_of, run_realtime
 from rheostat.lab.experiment.run import Floats, Run, Series, run_apart
@@ -36,7 +36,7 @@ class RealTime:
     """Predicts every trial, then runs it with its own Spark and broker."""
 
     name: ClassVar[str] = REALTIME
-    slo: ClassVar[SLO] = SLO(headroom=0.1)
+    slo: ClassVar[SLO] = SLO(headroom=DEFAULT_HEADROOM)
     lead: ClassVar[str] = (
         "The same load on a real Spark in real-time mode under each policy, each with its own broker; in grey the "
         "simulator's prediction before the run."
@@ -143,11 +143,11 @@ class RealTime:
         return (
             Series("Load, records/s", np.arange(schedule.seconds, dtype=float), load, "/s", 110, step=True),
             *(
-                Series(f"Tasks of {stage}", at_s, tasks(stage), " tasks", 130, step=True, ticks="~g")
+                Series(f"Tasks of {stage}", at_s, tasks(stage), " tasks", 130, step=True)
                 for stage in paces_of(run.trial.job)
             ),
             Series("Backlog, records", at_s, by_window(lambda window: window.backlog)),
-            Series(latency, at_s, late_s, " s", 180, log=True, limit=run.trial.slo.max_latency_s, ticks="~g"),
+            Series(latency, at_s, late_s, " s", 180, log=True, limit=run.trial.slo.max_latency_s),
         )
 
 

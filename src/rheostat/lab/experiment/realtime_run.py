@@ -23,7 +23,7 @@ from rheostat.kafka.jars import connector_jars
 from rheostat.kafka.load import start_load
 from rheostat.lab.experiment.failures import scaler_failure
 from rheostat.lab.experiment.run import Run
-from rheostat.lab.experiment.trial import Trial
+from rheostat.lab.experiment.trial import LIVE_GUARDS, Trial
 from rheostat.lab.jobs import realtime as jobs
 from rheostat.lab.workload.realtime import RECIPES, StagePace, realtime_pipeline
 
@@ -49,9 +49,8 @@ def pipeline_of(twin: Plant) -> str:
 
 def run_realtime(trial: Trial[Plant]) -> Run[Plant]:
     """Run one trial in this process, which must not have a SparkSession yet."""
-    from rheostat.api.autoscale import autoscale
-    from rheostat.config.named import parse_named
-    from rheostat.policy.registry import make_policy
+    from rheostat.api.options import Options
+    from rheostat.api.start import start
 
     with TemporaryDirectory(prefix="rheostat-realtime-") as folder, Broker() as broker:
         open_topics(broker, jobs.PARTITIONS)
@@ -66,17 +65,21 @@ def run_realtime(trial: Trial[Plant]) -> Run[Plant]:
                 paces=paces_of(trial.job),
                 seed=trial.seed,
             )
-            with autoscale(
-                staged,
-                mode="realtime",
-                slo=trial.slo,
-                policy=make_policy(*parse_named(trial.way)),
-                journal=f"{folder}/journal.db",
+            options = Options(
                 interval_s=trial.interval_s,
                 window_s=trial.window_s or trial.job.metrics.window_s,
-                start=trial.start,
                 seed=trial.seed,
-                testbed=SimulatedTestbed(trial.job, trial.seed),  # trials of the policy run there, not on the live job
+                testbed=SimulatedTestbed(trial.job, trial.seed),  # trials are made there, not on the running job
+                guards=LIVE_GUARDS,
+            )
+            with start(
+                staged,
+                mode="realtime",
+                initial=trial.start,
+                slo=trial.slo,
+                policy=trial.way,
+                journal=f"{folder}/journal.db",
+                options=options,
             ) as scaler:
                 clock = WallClock()
                 await_first_batch(scaler, clock)
@@ -85,7 +88,7 @@ def run_realtime(trial: Trial[Plant]) -> Run[Plant]:
                     scaler.resume()
                     sent = load.wait()
                 end_s = clock.now()
-                steps, policy_error = scaler.steps[warm_up_steps:], scaler_failure(scaler)
+                steps, failed = scaler.steps[warm_up_steps:], scaler_failure(scaler)
             due = expected_counts(spark, staged)
             outputs = await_output(broker.bootstrap, due, clock)
             for query in scaler.queries:
@@ -109,7 +112,7 @@ def run_realtime(trial: Trial[Plant]) -> Run[Plant]:
         records=sent.delivered,
         wrong=wrong,
         repeated=kafka_output.repetitions(outputs),
-        policy_error=policy_error,
+        failed=failed,
     )
 
 
@@ -127,9 +130,9 @@ def await_first_batch(scaler: Scaler, clock: WallClock) -> None:
 
 def local_session(slots: int, conf: Mapping[str, str]) -> SparkSession:
     """Start Spark in this process, with slots for real-time mode and the Kafka connector."""
-    from rheostat.engine.spark.session.session import started
+    from rheostat.engine.spark.session.session import start_session
 
-    return started(
+    return start_session(
         {
             "spark.app.name": "rheostat-realtime",
             "spark.master": f"local[{slots}]",
@@ -137,7 +140,6 @@ def local_session(slots: int, conf: Mapping[str, str]) -> SparkSession:
             "spark.sql.session.timeZone": "UTC",
             **conf,
         },
-        embedded=False,
     )
 
 

@@ -147,4 +147,3 @@ class Series:
     log: bool = False
     limit: float | None = None
     """The SLO's limit."""
-    ticks: str = "~s"

@@ -1,4 +1,4 @@
-"""The page of a reproduced comparison: conclusions, tables with the paper's numbers, differences, figures."""
+"""The page of a reproduced comparison: conclusions, figures, tables with the paper's numbers, differences."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reproduction_page(result: Result) -> str:
         notes=result.notes,
         conclusions=Table(("table", "conclusion", "ours", "numbers"), conclusions),
         tables={name: _table(cells) for name, cells in result.tables().items()},
-        exceptions=Table(("table", "what differs by more than 10 %", "cause"), exceptions),
+        exceptions=Table(("table", "differs by more than 10 %", "cause"), exceptions),
         plots=[(d.title, Plot(f"figure-{k}", d.figure, d.note)) for k, d in enumerate(result.drawings)],
     )
 

@@ -18,7 +18,7 @@ from rheostat.engine.testbed.loads import Constant
 from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement, Trial
-from rheostat.job.guards import Guards
+from rheostat.job.guards import UNGUARDED
 from rheostat.job.slo import SLO
 from rheostat.lab.papers.autrascale.truth import bounded, fewest
 from rheostat.lab.papers.play import Method, Player, by_method, look_after, with_windows
@@ -132,7 +132,7 @@ class _Catcher(Player):
     ) -> None:
         slo = replace(slo, max_latency_s=case.target_s, max_recovery_s=case.limit_s)
         # The recovery-time objective is the paper's T_limit here; nothing fails.
-        guards = Guards(recovery_floor=False)
+        guards = replace(UNGUARDED, recovery_floor=False)
         super().__init__(fleet, replica, method.make(), seed, slo=slo, guards=guards, testbed=testbed)
         self.case, self.steady = case, fleet.running[replica]
         self.controller.state = replace(self.controller.state, memo=stage.memo())

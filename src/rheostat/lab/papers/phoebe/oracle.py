@@ -17,7 +17,7 @@ from rheostat.lab.papers.phoebe.paper import TARGET_S
 from rheostat.lab.papers.phoebe.play import Experiment, experiment
 from rheostat.lab.papers.phoebe.recordings import DURATION_S, Floats
 from rheostat.model.recovery import Course, recovery_time_s
-from rheostat.policy.phoebe.ahead import needed_later_per_s
+from rheostat.policy.phoebe.later_failures import needed_later_per_s
 
 BIN_S = 60
 """Seconds of a step of the dynamic program."""
@@ -40,10 +40,10 @@ def lost_s(own: Experiment) -> float:
     return max(failure.replay_s - failure.detected_after_s, 0.0)
 
 
-def downtime_s(own: Experiment, objective: float) -> float:
+def downtime_s(own: Experiment, confidence: float) -> float:
     """Return the quantile of the downtime, from the failure on."""
     failure = own.plant.failure
-    return failure.resumed_after_s + NormalDist().inv_cdf(objective) * failure.resumed_sd_s
+    return failure.resumed_after_s + NormalDist().inv_cdf(confidence) * failure.resumed_sd_s
 
 
 def true_recovery_s(own: Experiment, workers: int, at_s: float, away_s: float) -> float:
@@ -58,14 +58,14 @@ def _capacities(own: Experiment) -> list[float]:
 
 
 @cache
-def needed_workers(name: str, folder: Path, objective: float) -> Floats:
+def needed_workers(name: str, folder: Path, confidence: float) -> Floats:
     """Return the fewest workers that meet the objective for a failure at each second; the most if none do."""
     own = experiment(name, folder)
     moments = np.arange(0.0, DURATION_S)
     course = true_course(own)
     needed = np.concatenate(
         [
-            needed_later_per_s(TARGET_S, course, lost_s(own), downtime_s(own, objective), part)
+            needed_later_per_s(TARGET_S, course, lost_s(own), downtime_s(own, confidence), part)
             for part in np.array_split(moments, 20)
         ]
     )
@@ -74,9 +74,9 @@ def needed_workers(name: str, folder: Path, objective: float) -> Floats:
 
 
 @cache
-def slot_seconds_by_changes(name: str, folder: Path, objective: float) -> tuple[float, ...]:
+def slot_seconds_by_changes(name: str, folder: Path, confidence: float) -> tuple[float, ...]:
     """Return the fewest slot-seconds that meet the objective with 0, 1, 2, ... changes."""
-    needed = needed_workers(name, folder, objective).reshape(-1, BIN_S).max(axis=1).astype(int)
+    needed = needed_workers(name, folder, confidence).reshape(-1, BIN_S).max(axis=1).astype(int)
     sizes = np.arange(1.0, LARGEST + 1)
     best = np.full((MOST_CHANGES + 1, LARGEST), np.inf)
     best[0] = 0.0
@@ -87,8 +87,8 @@ def slot_seconds_by_changes(name: str, folder: Path, objective: float) -> tuple[
     return tuple(float(v) for v in np.minimum.accumulate(best.min(axis=1)))
 
 
-def least_slot_seconds(name: str, folder: Path, objective: float, changes: int | None = None) -> float:
+def least_slot_seconds(name: str, folder: Path, confidence: float, changes: int | None = None) -> float:
     """Return the oracle's slot-seconds with at most these changes; None: with changes at every moment."""
     if changes is None:
-        return float(needed_workers(name, folder, objective).sum())
-    return slot_seconds_by_changes(name, folder, objective)[min(changes, MOST_CHANGES)]
+        return float(needed_workers(name, folder, confidence).sum())
+    return slot_seconds_by_changes(name, folder, confidence)[min(changes, MOST_CHANGES)]

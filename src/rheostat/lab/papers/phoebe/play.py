@@ -24,7 +24,7 @@ from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.jobs.phoebe import FAILURES_S, top_speed, ysb
 from rheostat.lab.papers.phoebe.recordings import DURATION_S, RECORDED_EVERY_S, Floats, displayed, recovery_s, vehicles
 from rheostat.lab.papers.play import Player, by_method, look_after
-from rheostat.planner.profiling import Profiling, profiled
+from rheostat.planner.profiling import Profiling, run_profile
 from rheostat.policy.phoebe.outage import PREDICTED
 from rheostat.ports import Policy
 
@@ -100,7 +100,7 @@ class Run:
 def profile(name: str, folder: Path) -> tuple[Measurement, ...]:
     """Profile the testbed of an experiment with the paper's settings."""
     testbed = experiment(name, folder).testbed
-    return tuple(profiled(Profiling(), SimulatedTestbed(testbed), testbed.spec()))
+    return tuple(run_profile(Profiling(), SimulatedTestbed(testbed), testbed.spec()))
 
 
 def play(name: str, folder: Path, methods: Sequence[Method], seeds: Sequence[int]) -> dict[str, list[Run]]:

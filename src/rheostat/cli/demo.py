@@ -42,9 +42,9 @@ def demo(
     logs.configure(verbose)
     check_writable(json=json_file, html=html_file)
     if seconds < 60:
-        raise InvalidValue(f"--seconds is {seconds}: the demo needs at least 60")
+        raise InvalidValue(f"--seconds must be at least 60, not {seconds}")
     if mode not in MODES:
-        raise InvalidValue(f"--mode is {mode!r}, {nearest(mode, MODES)}")
+        raise InvalidValue(f"unknown --mode {mode!r}, {nearest(mode, MODES)}")
     if mode == "realtime":
         _realtime(seconds, html_file, json_file)
         return

@@ -57,11 +57,11 @@ def test_downtime_is_read_off_the_job_unless_a_change_hides_it() -> None:
 
 def test_errors_of_predictions() -> None:
     runs = [run(100.0, predicted=110.0), run(120.0, predicted=110.0), run(140.0, predicted=None)]
-    off = measures.errors(runs, measures.took, measures.said)
+    off = measures.errors(runs, measures.took, measures.predicted)
     assert off.median_run == pytest.approx(abs((1.1 + 110 / 120) / 2 - 1))
     assert off.single == pytest.approx(median([0.1, 10 / 120]))
     assert off.of_means == pytest.approx(0.0)
-    assert math.isinf(measures.errors([run(100.0, predicted=None)], measures.took, measures.said).single)
+    assert math.isinf(measures.errors([run(100.0, predicted=None)], measures.took, measures.predicted).single)
 
 
 def test_what_nobody_could_meet_is_not_missed() -> None:
@@ -141,7 +141,7 @@ def test_a_run_on_the_simulator(folder: Path) -> None:
     assert mine.slot_seconds < 0.7 * all24.slot_seconds
     assert 5 < mine.changes < 40
     assert measures.missed(runs, paper.OURS).share <= 0.25
-    assert measures.errors([mine], measures.took, measures.said).single < 0.25
+    assert measures.errors([mine], measures.took, measures.predicted).single < 0.25
     assert all(0 < f.took_s < f.shown_s for f in all24.failures)
 
 

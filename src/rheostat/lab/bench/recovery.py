@@ -26,7 +26,7 @@ def recovery(quick: bool, progress: Progress) -> list[Measure]:
     folder, size = data_folder(), Size(3 if quick else 12, False)
     ours = next(method for group in methods(size) for method in group if method.name == paper.OURS)
     compared = [Method(paper.S24, None, 24), ours]
-    measures_list: list[Measure] = []
+    rows: list[Measure] = []
     late = feasible = 0
     runs = {}
     for name in paper.EXPERIMENTS:
@@ -34,16 +34,16 @@ def recovery(quick: bool, progress: Progress) -> list[Measure]:
         runs[name] = play(name, folder, compared, range(size.seeds))
     everything = Found(size, folder, runs, {})
     for name in paper.EXPERIMENTS:
-        off = measures.errors(runs[name][paper.OURS], measures.took, measures.said)
+        off = measures.errors(runs[name][paper.OURS], measures.took, measures.predicted)
         floor = measures.unpredictable(everything, name, paper.OURS)
         note = f"per failure the median of {size.seeds} seeds; single failures {off.single:.3f}; with full knowledge "
         note += f"except of the downtimes: {floor.median_run:.3f} and {floor.single:.3f}"
-        measures_list.append(Measure(BENCH, f"error_{name}", off.median_run, "share", "<= 0.05", "lower", note))
+        rows.append(Measure(BENCH, f"error_{name}", off.median_run, "share", "<= 0.05", "lower", note))
         each = measures.missed(runs[name], paper.OURS)
         late, feasible = late + each.missed, feasible + each.failures - each.infeasible
     note = f"{late} of {feasible} failures that 24 workers recover from in time; the objective is {CONFIDENCE:.0%}"
     goal = f"<= {1 - CONFIDENCE:.2g}"
-    measures_list.append(Measure(BENCH, "missed_targets", late / max(feasible, 1), "share", goal, "lower", note))
+    rows.append(Measure(BENCH, "missed_targets", late / max(feasible, 1), "share", goal, "lower", note))
     progress("decisions")
     phoebe = Method(paper.PHOEBE, partial(Phoebe, target_s=paper.TARGET_S))
     timed = {
@@ -53,5 +53,5 @@ def recovery(quick: bool, progress: Progress) -> list[Measure]:
     for name, timings in timed.items():
         ms = sum(run.decision_ms for run in timings) / len(timings)
         note = "mean over all steps, with forecast and learning"
-        measures_list.append(Measure(BENCH, f"ms_{name}", ms, "ms", "<= 100", "lower", note))
-    return measures_list
+        rows.append(Measure(BENCH, f"ms_{name}", ms, "ms", "<= 100", "lower", note))
+    return rows

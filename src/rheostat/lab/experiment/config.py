@@ -170,14 +170,18 @@ def make_config(
     try:
         return Config(**{**given, "slo": slo})
     except ValidationError as error:
-        raise InvalidValue("; ".join(dict.fromkeys(_sentence(each) for each in error.errors()))) from error
+        raise InvalidValue("; ".join(dict.fromkeys(filter(None, map(_sentence, error.errors()))))) from error
 
 
 def _sentence(error: Mapping[str, Any]) -> str:
+    """Return one error in words; "" for a member of a union that another error explains better."""
     # Of a union (text or mapping) pydantic names the member that does not fit, which is not a key of the file.
     place = [part for part in error["loc"] if part not in ("str", "dict[str,any]", "dict[str,int]")]
     place = [part for part in place if not str(part).startswith(("literal[", "constrained"))]
     key, value = ".".join(str(part) for part in place), error.get("input")
+    if key == "start":
+        expected = "start must be peak, min or tasks by operator, such as count=3"
+        return "" if isinstance(value, Mapping) else f"{expected}, not {value!r}"
     if error["type"] in UNKNOWN:
         return f"unknown key {key!r}, {nearest(key, Config.model_fields)}"
     if error["type"] == "value_error":

@@ -77,9 +77,9 @@ def table_4(found: Found) -> Iterator[Cell]:
                 printed = None if published is None else theirs(published)
                 yield table.mean(row, test, [value(test, s) for s in found.latency[test][row]], printed)
         if table.unit in ("tasks", "ms"):
-            for name, (asked, best) in tests.items():
+            for name, (settings, best) in tests.items():
                 if best is not None:
-                    law = latency_s(job(asked.job), np.array([best]), asked.level * 1e3)
+                    law = latency_s(job(settings.job), np.array([best]), settings.level * 1e3)
                     yield table.cell(
                         paper.EXHAUSTIVE, name, 1e3 * float(law[0]) if table.unit == "ms" else float(sum(best))
                     )

@@ -88,11 +88,11 @@ def _disorder(means: Sequence[Cell]) -> list[str]:
 
 
 def _means() -> Iterator[Conclusion]:
-    for row, known in paper.MEANS.items():
+    for row, published in paper.MEANS.items():
         yield Conclusion(
             "4a", f"{row}: the mean is within 10 % of the paper's", places("4a", [row], ["mean"]),
-            lambda mean, known=known: abs(mean.ours / known - 1) <= WITHIN,
-            f"{{:.2f}}, paper {known:.2f}" + (" (fitted)" if row in paper.FITTED["4a"] else ""),
+            lambda mean, published=published: abs(mean.ours / published - 1) <= WITHIN,
+            f"{{:.2f}}, paper {published:.2f}" + (" (fitted)" if row in paper.FITTED["4a"] else ""),
         )  # fmt: skip
 
 

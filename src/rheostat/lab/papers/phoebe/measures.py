@@ -17,7 +17,7 @@ from rheostat.lab.papers.phoebe.runs import CONFIDENCE, Found, Runs
 
 NEAR_OPTIMAL_S = 1.5
 """Largest displayed latency that counts as near the best, which is one second."""
-took, shown, said = attrgetter("took_s"), attrgetter("shown_s"), attrgetter("predicted_s")
+took, shown, predicted = attrgetter("took_s"), attrgetter("shown_s"), attrgetter("predicted_s")
 """Of a failure: recovery by source offsets, recovery as displayed, and the method's prediction."""
 
 
@@ -33,15 +33,17 @@ class Errors:
     """The mean of all predictions against the mean of all measurements, which gives the paper's 4.5 %."""
 
 
-def errors(runs: Sequence[Run], what: Callable[[Failure], float], said: Callable[[Failure], float | None]) -> Errors:
+def errors(
+    runs: Sequence[Run], what: Callable[[Failure], float], predicted: Callable[[Failure], float | None]
+) -> Errors:
     """Compare predictions with measurements."""
-    pairs = [(said(f), what(f)) for run in runs for f in run.failures]
+    pairs = [(predicted(f), what(f)) for run in runs for f in run.failures]
     finite = [(p, m) for p, m in pairs if p is not None and math.isfinite(p) and m > 0]
     if not finite:
         return Errors(math.inf, math.inf, math.inf)
     per = []
     for k in range(len(runs[0].failures)):
-        here = [(said(run.failures[k]), what(run.failures[k])) for run in runs]
+        here = [(predicted(run.failures[k]), what(run.failures[k])) for run in runs]
         ratios = [p / m for p, m in here if p is not None and math.isfinite(p) and m > 0]
         if ratios:
             per.append(abs(median(ratios) - 1.0))

@@ -76,7 +76,7 @@ def prediction(found: Found, name: str) -> Iterator[Cell]:
     runs, table = found.experiments[name], Table(f"{paper.TITLES[name]}, prediction error of recovery", "%")
     rows = ((paper.PHOEBE, "as displayed", measures.shown), (paper.PHOEBE, "by offsets", measures.took))
     for row, how, measured in (*rows, (paper.OURS, "by offsets", measures.took)):
-        off = measures.errors(runs[row], measured, measures.said)
+        off = measures.errors(runs[row], measured, measures.predicted)
         printed = paper.ERROR[name] if (row, how) == (paper.PHOEBE, "as displayed") else None
         yield from _errors(table, f"{row}, {how}", off)
         yield table.cell(f"{row}, {how}", "means", 100 * off.of_means, printed)
@@ -127,5 +127,5 @@ def sensitivity(found: Found, name: str) -> Iterator[Cell]:
             yield table.median(label, "changes", [float(run.changes) for run in runs[row]])
             yield table.median(label, "over the oracle", measures.over_oracle(found, name, row, True))
             yield table.cell(label, "missed, %", 100 * missed(runs, row).share)
-            off = measures.errors(runs[row], measures.shown, measures.said)
+            off = measures.errors(runs[row], measures.shown, measures.predicted)
             yield table.cell(label, "error of means as displayed, %", 100 * off.of_means)

@@ -44,14 +44,14 @@ def recorded(query: str, folder: Path | None = None) -> Recorded:
     return Recorded(spec, estimates, tuple(bool(row["non_source_slots"]) for row in rows))
 
 
-def table_iv_points(query: str, found: Recorded) -> list[Estimate]:
+def table_iv_points(query: str, search: Recorded) -> list[Estimate]:
     """Return the measurements of Table IV: the first ones, as many as the printed calls of the optimizer.
 
     q11's printed coefficients follow only from all rows that name their slots, so these are used there.
     """
     if query == "q11":
-        return [e for e, named in zip(found.estimates, found.named, strict=True) if named]
-    return list(found.estimates[: QUERIES[query].calls_co])
+        return [e for e, named in zip(search.estimates, search.named, strict=True) if named]
+    return list(search.estimates[: QUERIES[query].calls_co])
 
 
 def _rows(file: Path) -> list[dict[str, str]]:

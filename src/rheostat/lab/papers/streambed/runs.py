@@ -152,7 +152,7 @@ def replays(query: str, way: str, count: int) -> list[Replayed]:
     truth = Truth(plant)
     budgets = [(slots, gb) for gb in GB for slots in settings.small]
     budgets = budgets if count >= len(budgets) else budgets[::5][:count]
-    found = []
+    replayed = []
     for k, (slots, gb) in enumerate(budgets):
         memory = round(1024 * gb)
         bed = SimulatedTestbed(plant, 1000 + k)
@@ -163,8 +163,8 @@ def replays(query: str, way: str, count: int) -> list[Replayed]:
         share, window = replay(bed, tasks, feed, mst.middle_per_s)
         share_150, _ = replay(bed, tasks, feed, 1.5 * mst.middle_per_s)
         useful = {n: (c, window.operator(n).useful_share or 0.0) for n, c in tasks.tasks.items()}
-        found.append(Replayed(slots, gb, mst.seconds / 60, share, share_150, useful))
-    return found
+        replayed.append(Replayed(slots, gb, mst.seconds / 60, share, share_150, useful))
+    return replayed
 
 
 def replay(bed: SimulatedTestbed, tasks: Allocation, feed: Feed, rate_per_s: float) -> tuple[float, Observation]:

@@ -94,7 +94,7 @@ def test_conclusions_follow_from_the_numbers(found: Result) -> None:
     holds = {c.sentence: c.holds for c in found.checks}
     assert holds["AuTraScale+ holds fewer tasks than DRS with observed rates"]
     assert holds["tight start: AuTraScale+ saves tasks against Exponent, Proportion and Max"]
-    assert holds["every method says so where nobody can be in time"]
+    assert holds["every method reports the cells that cannot be met"]
     assert holds["ours: no more tasks than the joint model's"]
     assert holds["DRS with true rates misses its target when it scales up"]
     assert not holds["TO serves the load where nothing outside limits it"]

@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import rheostat
-from rheostat.api.checks import check_queries, doubts, is_local, refuse_objective, refuse_trigger, session_of
+from rheostat import Options
+from rheostat.api.checks import check_queries, doubts, is_local, refuse_latency, refuse_trigger, session_of
 from rheostat.engine.batches.offsets import RowCounter
 from rheostat.engine.spark.session.settings import check_application
 from rheostat.errors import InvalidValue
@@ -35,32 +36,47 @@ def query(spark: SparkSession, tmp_path: Path) -> Iterator[Any]:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"executors": (5, 2)}, r"executors is \(5, 2\): .* as in \(2, 5\)"),
-        ({"executors": (0, 3)}, r"executors\[0\] must be a whole number of at least 1, not 0"),
-        ({"executors": (1, 2.5)}, r"executors\[1\] must be a whole number of at least 1, not 2.5"),
-        ({"executors": 4}, r"executors is 4: give the smallest and largest"),
-        ({"interval_s": 0}, "interval_s must be a finite number.* it is 0"),
-        ({"window_s": -30.0}, "window_s must be a finite number.* it is -30"),
-        ({"window_s": "30"}, "window_s must be a number, not '30'"),
-        ({"counters": {"click": RowCounter()}}, "'click', which is not given: did you mean 'clicks'"),
-        ({"executors": (1, 2)}, r"local\[4\].*no executors to add or remove"),
+        ({"min_executors": 5, "max_executors": 2}, "min_executors is 5 and max_executors is 2: the minimum must not"),
+        ({"min_executors": 0, "max_executors": 3}, "min_executors must be a whole number of at least 1, not 0"),
+        ({"max_executors": 2.5}, "max_executors must be a whole number of at least 1, not 2.5"),
+        ({"options": {"interval_s": 0}}, "interval_s must be a finite number.* it is 0"),
+        ({"options": {"window_s": -30.0}}, "window_s must be a finite number.* it is -30"),
+        ({"options": {"window_s": "30"}}, "window_s must be a number, not '30'"),
+        ({"options": {"seed": -1}}, "seed must be a whole number of at least 0, not -1"),
+        ({"options": {"counters": {"click": RowCounter()}}}, "'click', which is not given: did you mean 'clicks'"),
+        ({"policy": "ds3"}, "unknown policy 'ds3', did you mean 'ds2'"),
+        ({"policy": "conttune:bgi=false"}, "unknown key 'policy conttune: bgi', did you mean 'big'"),
+        ({"policy": 3}, "policy must be a name such as 'ds2', or a rheostat.Policy, not 3"),
+        ({}, r"local\[4\].*no executors to add or remove"),
+        ({"policy": "conttune:big=false"}, r"local\[4\].*no executors to add or remove"),
     ],
 )
 def test_impossible_arguments_are_refused_by_name(query: Any, given: dict[str, Any], message: str) -> None:
+    def attach() -> None:
+        options = Options(**given.pop("options", {}))
+        rheostat.autoscale(query, **{"max_executors": 2, "options": options, **given})
+
     with pytest.raises(InvalidValue, match=message):
-        rheostat.autoscale(query, **{"executors": (1, 2), **given})
+        attach()
+
+
+def test_each_way_in_names_the_other(query: Any) -> None:
+    with pytest.raises(InvalidValue, match=r"'start' is a function: rheostat\.start\(start, \.\.\.\) starts it"):
+        rheostat.autoscale(start, max_executors=2)  # type: ignore[arg-type]
+    with pytest.raises(InvalidValue, match=r"not StreamingQuery: rheostat\.autoscale\(query, \.\.\.\) scales"):
+        rheostat.start(query, max_executors=2)
 
 
 def test_what_is_no_running_query_is_refused(spark: SparkSession, query: Any) -> None:
     query.stop()
     with pytest.raises(InvalidValue, match="query clicks is not active"):
-        rheostat.autoscale(query, executors=(1, 2))
+        rheostat.autoscale(query, max_executors=2)
     with pytest.raises(InvalidValue, match="not a DataFrame"):
-        rheostat.autoscale(spark.range(3), executors=(1, 2))  # type: ignore[arg-type]
+        rheostat.autoscale(spark.range(3), max_executors=2)  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match="StreamingQuery, not a builtins"):
-        rheostat.autoscale("ysb", executors=(1, 2))  # type: ignore[arg-type]
+        rheostat.autoscale("ysb", max_executors=2)  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match="at least one"):
-        rheostat.autoscale([], executors=(1, 2))
+        rheostat.autoscale([], max_executors=2)
 
 
 @pytest.mark.parametrize("name", ["streaming.query.StreamingQuery", "dataframe.DataFrame", "session.SparkSession"])
@@ -68,13 +84,13 @@ def test_whatever_comes_from_spark_connect_is_refused(name: str) -> None:
     # Its classes cannot be imported without grpc; what tells them apart is where they come from.
     module, _, cls = f"pyspark.sql.connect.{name}".rpartition(".")
     thing = type(cls, (), {"__module__": module})()
-    with pytest.raises(InvalidValue, match="Spark Connect, which has no lever"):
+    with pytest.raises(InvalidValue, match="Spark Connect, which cannot resize executors"):
         check_queries([thing])
 
 
 def test_the_same_query_twice_is_refused(query: Any) -> None:
     with pytest.raises(InvalidValue, match="query clicks is given twice"):
-        rheostat.autoscale([query, query], executors=(1, 2))
+        rheostat.autoscale([query, query], max_executors=2)
 
 
 def test_queries_of_two_sessions_are_refused(spark: SparkSession, query: Any, tmp_path: Path) -> None:
@@ -82,7 +98,7 @@ def test_queries_of_two_sessions_are_refused(spark: SparkSession, query: Any, tm
     other = start(elsewhere, tmp_path / "other", "orders")
     try:
         with pytest.raises(InvalidValue, match="clicks and orders were started by different sessions"):
-            rheostat.autoscale([query, other], executors=(1, 2))
+            rheostat.autoscale([query, other], max_executors=2)
         assert session_of([query]) is spark
         # A listener on any other session would hear nothing of it.
         assert [heard.name for heard in session_of([other]).streams.active] == ["orders"]
@@ -113,7 +129,7 @@ def test_triggers_that_leave_nothing_to_scale_are_refused(
     running = slow.start()
     try:
         with pytest.raises(InvalidValue, match=message):
-            rheostat.autoscale(running, executors=(1, 2))
+            rheostat.autoscale(running, max_executors=2)
     finally:
         refused.set()
         running.stop()
@@ -125,15 +141,16 @@ def test_real_time_mode_needs_another_engine(spark: SparkSession) -> None:
     with pytest.raises(InvalidValue, match=r"RealTimeTrigger\(5000\), which is real-time mode"):
         refuse_trigger("clicks", str(trigger))
     assert refuse_trigger("clicks", "ProcessingTimeTrigger(2500)") == 2.5
-    with pytest.raises(InvalidValue, match="MoonTrigger, which is not known"):
+    with pytest.raises(InvalidValue, match="unknown trigger MoonTrigger"):
         refuse_trigger("clicks", "MoonTrigger")
 
 
 def test_missing_settings_are_listed() -> None:
-    with pytest.raises(
-        InvalidValue, match=r"(?s)maxConsecutiveAttempts is not set.*executor.cores is not set.*session"
-    ):
+    with pytest.raises(InvalidValue) as refused:
         check_application("spark://here:7077", {})
+    message = str(refused.value)
+    assert "spark.stage.maxConsecutiveAttempts is not set" in message
+    assert message.endswith(":\n--conf spark.stage.maxConsecutiveAttempts=100 \\\n--conf spark.executor.cores=1")
 
 
 @pytest.mark.parametrize(
@@ -144,10 +161,10 @@ def test_missing_settings_are_listed() -> None:
         (SLO(max_lag_s=1.5), "max_lag_s is 1.5 s, and records wait up to 2 s"),
     ],
 )
-def test_promises_that_no_size_can_keep_are_refused(slo: SLO, message: str) -> None:
+def test_objectives_that_no_size_can_meet_are_refused(slo: SLO, message: str) -> None:
     with pytest.raises(InvalidValue, match=message):
-        refuse_objective(slo, trigger_s=2.0)
-    refuse_objective(SLO(max_latency_s=2.0, max_lag_s=2.0, max_recovery_s=1.0), trigger_s=2.0)
+        refuse_latency(slo, trigger_s=2.0)
+    refuse_latency(SLO(max_latency_s=2.0, max_lag_s=2.0, max_recovery_s=1.0), trigger_s=2.0)
 
 
 def test_what_hardly_works_as_it_was_meant_is_named() -> None:

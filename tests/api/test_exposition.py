@@ -141,7 +141,7 @@ class Hand:
 
 def test_a_window_is_made_when_it_is_asked_for_and_at_most_once_per_interval() -> None:
     engine, clock = Watched(), Hand()
-    collector = Collector(engine, engine.name, Counts, clock, 5.0)
+    collector = Collector(engine.observe, engine.name, Counts, clock, 5.0)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(collector)
     assert engine.looks == 0
@@ -157,6 +157,7 @@ def test_an_engine_that_fails_is_down_and_the_scrape_goes_on() -> None:
     engine = Watched()
     engine.error = EngineError("the SparkContext is stopped")
     shown = {
-        family.name: family.samples[0].value for family in Collector(engine, engine.name, Counts, Hand(), 5.0).collect()
+        family.name: family.samples[0].value
+        for family in Collector(engine.observe, engine.name, Counts, Hand(), 5.0).collect()
     }
     assert (shown["rheostat_up"], shown["rheostat_window_usable"]) == (0.0, 0.0)

@@ -1,4 +1,4 @@
-"""`rheostat.metrics` on a real query of a Spark that cannot be scaled: all it shows is what was seen."""
+"""`rheostat.serve_metrics` on a real query of a Spark that cannot be scaled: all it shows is what was seen."""
 
 import socket
 import time
@@ -48,7 +48,7 @@ def scraped(exporter: Exporter) -> dict[tuple[str, str], float]:
 
 
 def test_a_running_query_is_seen_and_its_end_too(query: Any) -> None:
-    with rheostat.metrics(query, port=0, interval_s=0.0) as exporter:
+    with rheostat.serve_metrics(query, port=0, interval_s=0.0) as exporter:
         deadline = time.monotonic() + 60.0
         found: dict[tuple[str, str], float] = {}
         while ("rheostat_operator_true_rate", "parse") not in found and time.monotonic() < deadline:
@@ -75,7 +75,7 @@ def test_a_query_that_fails_is_counted(spark: SparkSession, tmp_path: Path) -> N
     )
     writer = rows.writeStream.format("noop").trigger(processingTime="3 seconds")
     running = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
-    with rheostat.metrics(running, port=0, interval_s=0.0) as exporter:
+    with rheostat.serve_metrics(running, port=0, interval_s=0.0) as exporter:
         found: dict[tuple[str, str], float] = {}
         deadline = time.monotonic() + 60.0
         while not found.get(("rheostat_failed_queries", "")) and time.monotonic() < deadline:
@@ -92,10 +92,10 @@ def test_what_cannot_be_served_is_refused(query: Any) -> None:
         with pytest.raises(
             InvalidValue, match=rf"port {port} of 127.0.0.1 cannot be used .*in use.*0 for any free one"
         ):
-            rheostat.metrics(query, port=port)
+            rheostat.serve_metrics(query, port=port)
     with pytest.raises(InvalidValue, match="port is 70000"):
-        rheostat.metrics(query, port=70000)
+        rheostat.serve_metrics(query, port=70000)
     with pytest.raises(InvalidValue, match=r"metrics takes a StreamingQuery, not a builtins\.int"):
-        rheostat.metrics(3, port=0)  # type: ignore[arg-type]
+        rheostat.serve_metrics(3, port=0)  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match="'click', which is not given"):
-        rheostat.metrics(query, port=0, counters={"click": None})  # type: ignore[dict-item]
+        rheostat.serve_metrics(query, port=0, counters={"click": None})  # type: ignore[dict-item]

@@ -9,7 +9,7 @@ from rheostat import __version__
 
 from .conftest import Command
 
-HEAVY = ("numpy", "pandas", "pyspark", "plotly", "sqlalchemy", "pydantic", "structlog", "rich", "yaml")
+HEAVY = ("numpy", "pandas", "pyspark", "sqlalchemy", "pydantic", "rich", "yaml")
 COMMANDS = (
     "run",
     "plan",
@@ -20,6 +20,7 @@ COMMANDS = (
     "report",
     "bench",
     "doctor",
+    "settings",
     "kafka",
     "jobs",
     "policies",
@@ -66,7 +67,7 @@ def test_the_version_is_shown(rheostat: Command) -> None:
     [
         ("jobs", "wordcount             lines, splitter, count"),
         ("policies", "Holds the fewest tasks"),
-        ("loads", "sine         A wave"),
+        ("loads", "sine         A sine wave"),
     ],
 )
 def test_there_are_lists(rheostat: Command, command: str, line: str) -> None:

@@ -13,6 +13,7 @@ from .conftest import Command
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a module of the user's."""
     (tmp_path / "pages.py").write_text("SIZE = 3\n\ndef start(allocation):\n    raise RuntimeError('not yet')\n")
+    (tmp_path / "pages.yaml").write_text("pipeline: pages:start\npolcy: ds2\n")
     (tmp_path / "needy.py").write_text("import no_such_library\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -28,13 +29,20 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["pages:strat"], ["'strat'", "did you mean 'start'"]),
         (["pages:SIZE"], ["pages:SIZE is a int"]),
         (["needy:start"], ["'no_such_library'"]),
-        (["pages:start", "--executors", "3"], ["'3'", "2:8"]),
-        (["pages:start", "--executors", "3:2"], ["(3, 2)"]),
+        (["nowhere.yaml"], ["'nowhere.yaml'", "No such file"]),
+        (["pages.yaml"], ["unknown key 'polcy'", "did you mean 'policy'"]),
+        (["pages:start", "--max-executors", "many"], ["max_executors", "'many'"]),
+        (["pages:start", "--min-executors", "3", "--max-executors", "2"], ["3", "2"]),
+        (["pages:start", "--mode", "continuous"], ["mode", "'continuous'"]),
+        (["pages:start", "--set", "guards.frozen"], ["--set", "'guards.frozen'", "KEY=VALUE"]),
+        (["pages:start", "--set", "guards.cooldown=3"], ["guards.cooldown", "did you mean"]),
+        (["pages:start", "--option", "topic=clicks"], ["topic", "rheostat.pipeline"]),
+        (["pages:start", "--policy", "conttune:bgi=1"], ["bgi", "did you mean 'big'"]),
         (["pages:start", "--policy", "ds3"], ["'ds3'", "'ds2'"]),
         (["pages:start", "--headroom", "x"], ["slo.headroom", "'x'"]),
-        (["pages:start", "--interval", "soon"], ["--interval", "'soon'"]),
-        (["pages:start", "--seconds", "0"], ["--seconds", "0"]),
-        (["pages:start", "--conf", "shuffle=3"], ["'shuffle=3'"]),
+        (["pages:start", "--interval", "soon"], ["interval_s", "'soon'"]),
+        (["pages:start", "--seconds", "0"], ["seconds", "0"]),
+        (["pages:start", "--conf", "shuffle=3"], ["'shuffle'", "spark."]),
         (["pages:start", "--cores", "0"], ["cores", "0"]),
         (["pages:start", "--master", "local[2]"], ["local[2]"]),
         (["pages:start", "--html", "nowhere/page.html"], ["'nowhere'"]),

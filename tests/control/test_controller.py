@@ -15,7 +15,7 @@ from rheostat.control.memory import remember
 from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Expectation, Interval, Phase, Reason, Trial, Verdict
-from rheostat.job.guards import Guards
+from rheostat.job.guards import UNGUARDED
 from rheostat.job.observation import Observation
 from rheostat.job.record import Ending, Intent, IntentEnd, IntentStep, Record, Run
 from rheostat.lab.jobs import job
@@ -89,7 +89,7 @@ def test_the_policy_is_told_what_it_asked_for_and_what_it_got() -> None:
             seen.append(situation)
             return super().decide(situation)
 
-    world = World(Watcher((50, None)), guards=Guards(max_step_up=2.0))
+    world = World(Watcher((50, None)), guards=replace(UNGUARDED, max_step_up=2.0))
     world.step()
     world.step()
     assert seen[1].asked == Allocation({"splitter": 50, "count": 3})
@@ -205,7 +205,7 @@ def test_a_partial_grant_is_noticed_and_decided_upon() -> None:
 
 
 def test_a_change_that_never_shows_fails_after_the_patience() -> None:
-    world = World(Scripted((7,)), spoil=Ignoring, guards=Guards(change_patience_s=300.0))
+    world = World(Scripted((7,)), spoil=Ignoring, guards=replace(UNGUARDED, change_patience_s=300.0))
     assert isinstance(world.engine, Ignoring)
     for _ in range(4):
         world.step()
@@ -304,8 +304,8 @@ def test_trials_run_on_the_testbed_and_are_learned_from() -> None:
     assert measured.observation is not None
     assert world.controller.knowledge == before + 3  # window, decision, measurement
     for guards, testbed, says in (
-        (Guards(), None, "no testbed"),
-        (Guards(explore="never"), SimulatedTestbed(job(JOB)), "never"),
+        (UNGUARDED, None, "no testbed"),
+        (replace(UNGUARDED, explore="never"), SimulatedTestbed(job(JOB)), "never"),
     ):
         (skipped,) = World(policy, testbed=testbed, guards=guards).step().measurements
         assert says in (skipped.problem or "")

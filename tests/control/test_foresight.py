@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pytest
@@ -13,7 +13,7 @@ from rheostat.errors import InvalidValue
 from rheostat.forecast.loads import Loads, backtest_is_due, forecast_load
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.forecast import LAST_VALUE, Forecast, ForecastChoice, Foresight
-from rheostat.job.guards import Guards
+from rheostat.job.guards import UNGUARDED
 from rheostat.job.observation import Observation, SourceReading
 from rheostat.job.record import Run
 from rheostat.job.slo import SLO
@@ -21,7 +21,7 @@ from rheostat.journal.memory import MemoryJournal
 from rheostat.policy.registry import make_policy
 from rheostat.ports import Policy, Situation
 
-CONFIDENCE = SLO(max_recovery_s=180.0)
+OBJECTIVES = SLO(max_recovery_s=180.0)
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def test_the_choice_is_made_after_enough_was_seen_and_then_from_time_to_time() -
 
 
 def test_a_restarted_controller_remembers_loads_choice_and_downtimes() -> None:
-    world = World(make_policy("ds2", {}), slo=CONFIDENCE)
+    world = World(make_policy("ds2", {}), slo=OBJECTIVES)
     for _ in range(10):
         world.step(60)
     world.fleet.fail(0)
@@ -80,7 +80,7 @@ def test_a_restarted_controller_remembers_loads_choice_and_downtimes() -> None:
     assert before.loads is not None
     assert len(before.recoveries.downtimes.restarts) == 1
     world.controller.stop()
-    again = World(make_policy("ds2", {}), slo=CONFIDENCE, journal=world.journal).controller.state
+    again = World(make_policy("ds2", {}), slo=OBJECTIVES, journal=world.journal).controller.state
     assert again.recoveries == before.recoveries
     assert again.loads == before.loads
     # Without the objective, what it was kept by is not carried along.
@@ -99,7 +99,7 @@ def _copied(world: World) -> Any:
 
 
 def test_replay_comes_to_the_same_decisions() -> None:
-    world = World(make_policy("ds2", {}), slo=CONFIDENCE, foresight=Foresight(300.0, choose_every_s=900.0))
+    world = World(make_policy("ds2", {}), slo=OBJECTIVES, foresight=Foresight(300.0, choose_every_s=900.0))
     for _ in range(50):
         world.step(60)
     world.fleet.fail(0)
@@ -111,7 +111,7 @@ def test_replay_comes_to_the_same_decisions() -> None:
 
 
 def test_the_objective_raises_what_a_policy_may_ask_for() -> None:
-    plain, promised = (World(make_policy("ds2", {}), slo=slo) for slo in (SLO(), CONFIDENCE))
+    plain, promised = (World(make_policy("ds2", {}), slo=slo) for slo in (SLO(), OBJECTIVES))
     for _ in range(6):
         small, large = plain.step(60), promised.step(60)
     assert large.observation.running.slots > small.observation.running.slots
@@ -122,7 +122,7 @@ def test_the_objective_raises_what_a_policy_may_ask_for() -> None:
 
 
 def test_the_floor_can_be_turned_off() -> None:
-    world = World(make_policy("ds2", {}), slo=CONFIDENCE, guards=Guards(recovery_floor=False))
+    world = World(make_policy("ds2", {}), slo=OBJECTIVES, guards=replace(UNGUARDED, recovery_floor=False))
     for _ in range(3):
         step = world.step(60)
     assert not any(name.startswith("recovery") for name in step.decision.evidence)
@@ -130,7 +130,7 @@ def test_the_floor_can_be_turned_off() -> None:
 
 
 def test_a_policy_that_never_moves_is_moved_to_the_floor() -> None:
-    world = World(Scripted(), slo=CONFIDENCE)
+    world = World(Scripted(), slo=OBJECTIVES)
     steps = [world.step(60) for _ in range(4)]
     assert any(step.intent and "recovery within 180 s" in step.decision.sentence for step in steps)
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rheostat.control.guards import Scene, guarded
+from rheostat.control.guards import Scene, apply_guards
 from rheostat.control.limits import limits
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.fit import clip
 from rheostat.job.graph import Tunable
-from rheostat.job.guards import FrozenPeriod, Guards
+from rheostat.job.guards import UNGUARDED, FrozenPeriod, Guards
 from rheostat.job.observation import Latency, SourceReading, Status
 from rheostat.job.slo import SLO, Bounds, Budget, Limits
 from rheostat.testing.situations import diamond, window, word_count
@@ -71,7 +71,7 @@ def test_clip_keeps_bounds_quantum_and_slots(tasks: dict[str, int], slots: int, 
 RUNNING = Allocation({"split": 4, "count": 4})
 WINDOW = window(SPEC, 1000.0, 4, 600.0, at_s=1000.0)
 OPEN = limits(SPEC, SLO())
-CONFIDENCE = SLO(max_latency_s=5.0, max_lag_s=3.0)
+OBJECTIVES = SLO(max_latency_s=5.0, max_lag_s=3.0)
 LATE = {"latency": Latency(1, 1, 1, 2, 4, 9)}
 CALM = {"latency": Latency(1, 1, 1, 2, 4, 4.5)}
 AGED = {"sources": (SourceReading("lines", 1.0, 9.0, 4.0),)}
@@ -86,44 +86,64 @@ def after(
     **seen: Any,
 ) -> Decision:
     decision = Decision(RUNNING.with_tasks(tasks), reason, "because")
-    return guarded(decision, Scene(RUNNING, replace(WINDOW, **seen), allowed, CONFIDENCE, guards, reason, changed_at_s))
+    return apply_guards(
+        decision, Scene(RUNNING, replace(WINDOW, **seen), allowed, OBJECTIVES, guards, reason, changed_at_s)
+    )
 
 
 @pytest.mark.parametrize(
     ("tasks", "guards", "more", "left", "guard"),
     [
-        ({"split": 9}, Guards(), {}, {"split": 9}, None),
-        ({"split": 900}, Guards(), {}, {"split": 100}, "bounds"),
+        ({"split": 9}, UNGUARDED, {}, {"split": 9}, None),
+        ({"split": 900}, UNGUARDED, {}, {"split": 100}, "bounds"),
         (
             {"split": 9, "count": 9},
-            Guards(),
+            UNGUARDED,
             {"allowed": limits(SPEC, SLO(job=Bounds(1, 12)))},
             {"split": 6, "count": 6},
             "bounds",
         ),
-        ({"split": 9}, Guards(max_step_up=1.5), {}, {"split": 6}, "step_size"),
-        ({"split": 9}, Guards(max_step_up=1.1), {}, {"split": 5}, "step_size"),
-        ({"split": 1}, Guards(max_step_down=0.5), {}, {"split": 2}, "step_size"),
-        ({"split": 1}, Guards(max_step_down=1.0), {}, {"split": 3}, "step_size"),
-        ({"split": 9, "count": 1}, Guards(), {"status": Status.RECOVERING}, {"split": 9}, "recovering"),
-        ({"split": 1}, Guards(), {"status": Status.RECOVERING}, None, "recovering"),
-        ({"split": 1}, Guards(shrink_while_recovering=True), {"status": Status.RECOVERING}, {"split": 1}, None),
-        ({"split": 9}, Guards(cooldown_up_s=100), {"changed_at_s": 950.0}, None, "cool_down"),
-        ({"split": 9}, Guards(cooldown_up_s=100), {"changed_at_s": 900.0}, {"split": 9}, None),
-        ({"split": 9, "count": 2}, Guards(cooldown_down_s=100), {"changed_at_s": 950.0}, {"split": 9}, "cool_down"),
-        ({"split": 9, "count": 2}, Guards(cooldown_up_s=100), {"changed_at_s": 950.0}, {"count": 2}, "cool_down"),
-        ({"split": 2}, Guards(cooldown_up_s=100), {"changed_at_s": 950.0}, {"split": 2}, None),
-        ({"split": 9}, Guards(frozen=(FrozenPeriod(900, 1100),)), {}, None, "frozen"),
-        ({"split": 9}, Guards(frozen=(FrozenPeriod(1000.5, 1100),)), {}, {"split": 9}, None),
-        ({"split": 9}, Guards(), {"reason": Reason.EXPLORE}, None, "exploring"),
-        ({"split": 9, "count": 2}, Guards(shrink_over_slo=False), LATE, {"split": 9}, "over_slo"),
-        ({"split": 9, "count": 2}, Guards(shrink_over_slo=False), AGED, {"split": 9}, "over_slo"),
-        ({"count": 2}, Guards(shrink_over_slo=False), CALM, {"count": 2}, None),
-        ({"count": 2}, Guards(), LATE, {"count": 2}, None),
-        ({"split": 9, "count": 2}, Guards(), {"bottlenecks": ("skew",)}, {"count": 2}, "hindered"),
-        ({"count": 2}, Guards(), {"bottlenecks": ("skew",)}, {"count": 2}, None),
-        ({"split": 9}, Guards(shadow=True), {}, None, "shadow"),
-        ({"split": 9}, Guards(explore="live"), {"reason": Reason.EXPLORE}, {"split": 9}, None),
+        ({"split": 9}, replace(UNGUARDED, max_step_up=1.5), {}, {"split": 6}, "step_size"),
+        ({"split": 9}, replace(UNGUARDED, max_step_up=1.1), {}, {"split": 5}, "step_size"),
+        ({"split": 1}, replace(UNGUARDED, max_step_down=0.5), {}, {"split": 2}, "step_size"),
+        ({"split": 1}, replace(UNGUARDED, max_step_down=1.0), {}, {"split": 3}, "step_size"),
+        ({"split": 9, "count": 1}, UNGUARDED, {"status": Status.RECOVERING}, {"split": 9}, "recovering"),
+        ({"split": 1}, UNGUARDED, {"status": Status.RECOVERING}, None, "recovering"),
+        (
+            {"split": 1},
+            replace(UNGUARDED, shrink_while_recovering=True),
+            {"status": Status.RECOVERING},
+            {"split": 1},
+            None,
+        ),
+        ({"split": 9}, replace(UNGUARDED, cooldown_up_s=100), {"changed_at_s": 950.0}, None, "cool_down"),
+        ({"split": 9}, replace(UNGUARDED, cooldown_up_s=100), {"changed_at_s": 900.0}, {"split": 9}, None),
+        (
+            {"split": 9, "count": 2},
+            replace(UNGUARDED, cooldown_down_s=100),
+            {"changed_at_s": 950.0},
+            {"split": 9},
+            "cool_down",
+        ),
+        (
+            {"split": 9, "count": 2},
+            replace(UNGUARDED, cooldown_up_s=100),
+            {"changed_at_s": 950.0},
+            {"count": 2},
+            "cool_down",
+        ),
+        ({"split": 2}, replace(UNGUARDED, cooldown_up_s=100), {"changed_at_s": 950.0}, {"split": 2}, None),
+        ({"split": 9}, replace(UNGUARDED, frozen=(FrozenPeriod(900, 1100),)), {}, None, "frozen"),
+        ({"split": 9}, replace(UNGUARDED, frozen=(FrozenPeriod(1000.5, 1100),)), {}, {"split": 9}, None),
+        ({"split": 9}, UNGUARDED, {"reason": Reason.EXPLORE}, None, "exploring"),
+        ({"split": 9, "count": 2}, replace(UNGUARDED, shrink_over_slo=False), LATE, {"split": 9}, "over_slo"),
+        ({"split": 9, "count": 2}, replace(UNGUARDED, shrink_over_slo=False), AGED, {"split": 9}, "over_slo"),
+        ({"count": 2}, replace(UNGUARDED, shrink_over_slo=False), CALM, {"count": 2}, None),
+        ({"count": 2}, UNGUARDED, LATE, {"count": 2}, None),
+        ({"split": 9, "count": 2}, UNGUARDED, {"bottlenecks": ("skew",)}, {"count": 2}, "bottleneck"),
+        ({"count": 2}, UNGUARDED, {"bottlenecks": ("skew",)}, {"count": 2}, None),
+        ({"split": 9}, replace(UNGUARDED, dry_run=True), {}, None, "dry_run"),
+        ({"split": 9}, replace(UNGUARDED, explore="live"), {"reason": Reason.EXPLORE}, {"split": 9}, None),
     ],
 )
 def test_what_guards_leave_of_a_decision(
@@ -138,12 +158,14 @@ def test_what_guards_leave_of_a_decision(
 
 
 def test_a_target_that_already_runs_is_hold() -> None:
-    decision = after({"split": 4}, Guards())
+    decision = after({"split": 4}, UNGUARDED)
     assert decision.target is None
     assert decision.asked == RUNNING
 
 
 def test_hold_stays_hold() -> None:
     hold = Decision.hold(Reason.STEADY, "fine")
-    scene = Scene(RUNNING, WINDOW, OPEN, CONFIDENCE, Guards(frozen=(FrozenPeriod(0, 9999),)), Reason.STEADY, None)
-    assert guarded(hold, scene) is hold
+    scene = Scene(
+        RUNNING, WINDOW, OPEN, OBJECTIVES, replace(UNGUARDED, frozen=(FrozenPeriod(0, 9999),)), Reason.STEADY, None
+    )
+    assert apply_guards(hold, scene) is hold

@@ -15,7 +15,7 @@ from rheostat.engine.simulated import Fleet, FleetClock
 from rheostat.engine.testbed.loads import Steps
 from rheostat.errors import InvalidValue, JournalError, LeaseRefused
 from rheostat.job.decision import Reason
-from rheostat.job.guards import Guards
+from rheostat.job.guards import UNGUARDED
 from rheostat.job.observation import Observation
 from rheostat.job.record import Ending, Intent, IntentEnd, Record, Run, Snapshot
 from rheostat.job.slo import SLO, Bounds
@@ -118,7 +118,7 @@ def test_old_records_go_behind_a_snapshot_and_replay_still_works() -> None:
 
 @pytest.mark.parametrize("policy", [DS2(), HPA(), Scripted((7, None, 12, 3))])
 def test_replay_decides_alike(policy: Policy[Any]) -> None:
-    world = World(policy, guards=Guards(cooldown_down_s=200.0, max_step_up=1.5), load=6.0)
+    world = World(policy, guards=replace(UNGUARDED, cooldown_down_s=200.0, max_step_up=1.5), load=6.0)
     for _ in range(12):
         world.step(60)
     assert world.records(Intent)
@@ -177,8 +177,8 @@ def test_run_ends_at_a_moment() -> None:
 def test_one_factor_only() -> None:
     spec = job(JOB).spec()
     with pytest.raises(InvalidValue, match=r"slo.headroom \(0.2\) and ds2's scaling_factor \(0.1\)"):
-        Mind(DS2(scaling_factor=0.1), spec, SLO(headroom=0.2), Guards(), 0)
-    assert Mind(DS2(), spec, SLO(headroom=0.2, job=Bounds(1, 9)), Guards(), 0).limits.slots.max == 9
+        Mind(DS2(scaling_factor=0.1), spec, SLO(headroom=0.2), UNGUARDED, 0)
+    assert Mind(DS2(), spec, SLO(headroom=0.2, job=Bounds(1, 9)), UNGUARDED, 0).limits.slots.max == 9
 
 
 def test_a_rising_load_is_followed_end_to_end() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rheostat.control.limits import limits
-from rheostat.control.recovery import Recoveries, doubt, fold, kept, raised, recovery_floor
+from rheostat.control.recovery import Recoveries, doubt, explain_floor, fold, raise_limits, recovery_floor
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.forecast import Forecast
@@ -22,7 +22,7 @@ from rheostat.model.recovery import Course, recovery_time_s
 from rheostat.testing.situations import window, word_count
 
 JOB = JobSpec("job", Graph(("job",), (), ("job",)), (Tunable("job", Bounds(1, 24)),), checkpoint_interval_s=10.0)
-CONFIDENCE = SLO(max_recovery_s=180.0)
+OBJECTIVES = SLO(max_recovery_s=180.0)
 PER_TASK = 10_000.0
 
 
@@ -42,25 +42,25 @@ def ahead(rates: list[float], at_s: float = 60.0) -> Forecast:
 
 
 def test_the_floor_keeps_the_objective_and_is_not_much_too_large() -> None:
-    found = recovery_floor(limits(JOB, CONFIDENCE), JOB, CONFIDENCE, window(JOB, 60e3, 7, PER_TASK), known(), None)
+    found = recovery_floor(limits(JOB, OBJECTIVES), JOB, OBJECTIVES, window(JOB, 60e3, 7, PER_TASK), known(), None)
     assert found is not None
-    assert found.kept
+    assert found.met
     least = found.tasks["job"]
     course = Course.constant(60e3)
     assert recovery_time_s(least * PER_TASK * 0.98, course, 10.0, found.downtime_s) <= 180.0
     # The room that saves the next change is a tenth; one size is rounding.
     assert recovery_time_s((least / 1.1 - 1.5) * PER_TASK, course, 10.0, found.downtime_s) > 180.0
     assert f"needs at least job {least}" in found.why
-    assert raised(limits(JOB, CONFIDENCE), found).operators["job"] == Bounds(least, 24)
+    assert raise_limits(limits(JOB, OBJECTIVES), found).operators["job"] == Bounds(least, 24)
 
 
 def test_a_little_too_large_stays_and_much_too_large_may_shrink() -> None:
-    grown = recovery_floor(limits(JOB, CONFIDENCE), JOB, CONFIDENCE, window(JOB, 60e3, 7, PER_TASK), known(), None)
+    grown = recovery_floor(limits(JOB, OBJECTIVES), JOB, OBJECTIVES, window(JOB, 60e3, 7, PER_TASK), known(), None)
     assert grown is not None
     size = grown.tasks["job"]
     for tasks, least in ((size, size), (size + 1, size + 1), (24, size)):
         found = recovery_floor(
-            limits(JOB, CONFIDENCE), JOB, CONFIDENCE, window(JOB, 60e3, tasks, PER_TASK), known(), None
+            limits(JOB, OBJECTIVES), JOB, OBJECTIVES, window(JOB, 60e3, tasks, PER_TASK), known(), None
         )
         assert found is not None
         assert found.tasks["job"] == least, tasks
@@ -69,7 +69,7 @@ def test_a_little_too_large_stays_and_much_too_large_may_shrink() -> None:
 def test_a_load_that_will_rise_asks_for_more_and_one_that_falls_soon_again_keeps_the_job_large() -> None:
     flat, rising = (
         recovery_floor(
-            limits(JOB, CONFIDENCE), JOB, CONFIDENCE, window(JOB, 40e3, 5, PER_TASK), known(), ahead([rate] * 10)
+            limits(JOB, OBJECTIVES), JOB, OBJECTIVES, window(JOB, 40e3, 5, PER_TASK), known(), ahead([rate] * 10)
         )
         for rate in (40e3, 80e3)
     )
@@ -79,7 +79,7 @@ def test_a_load_that_will_rise_asks_for_more_and_one_that_falls_soon_again_keeps
     assert "forecast by profile" in rising.why
     # A rise late in the horizon is no reason to grow now, but one not to shrink.
     late = ahead([40e3] * 7 + [80e3] * 3)
-    grown = recovery_floor(limits(JOB, CONFIDENCE), JOB, CONFIDENCE, window(JOB, 40e3, 16, PER_TASK), known(), late)
+    grown = recovery_floor(limits(JOB, OBJECTIVES), JOB, OBJECTIVES, window(JOB, 40e3, 16, PER_TASK), known(), late)
     assert grown is not None
     assert grown.tasks["job"] >= 14
 
@@ -88,39 +88,39 @@ def test_more_downtime_needs_more() -> None:
     sizes = []
     for downtime in (40.0, 80.0, 120.0):
         state = known(downtimes=(downtime,) * 20)
-        found = recovery_floor(limits(JOB, CONFIDENCE), JOB, CONFIDENCE, window(JOB, 50e3, 1, PER_TASK), state, None)
+        found = recovery_floor(limits(JOB, OBJECTIVES), JOB, OBJECTIVES, window(JOB, 50e3, 1, PER_TASK), state, None)
         assert found is not None
         sizes.append(found.tasks["job"])
     assert sizes == sorted(set(sizes))
 
 
 def test_a_load_above_every_size_takes_the_largest_and_says_that_the_objective_is_broken() -> None:
-    found = recovery_floor(limits(JOB, CONFIDENCE), JOB, CONFIDENCE, window(JOB, 1e6, 12, PER_TASK), known(), None)
+    found = recovery_floor(limits(JOB, OBJECTIVES), JOB, OBJECTIVES, window(JOB, 1e6, 12, PER_TASK), known(), None)
     assert found is not None
-    assert (found.tasks["job"], found.kept) == (24, False)
+    assert (found.tasks["job"], found.met) == (24, False)
     assert "is broken: job cannot be large enough" in found.why
 
 
 def test_a_downtime_beyond_the_objective_breaks_it_at_any_size() -> None:
     found = recovery_floor(
-        limits(JOB, CONFIDENCE), JOB, CONFIDENCE, window(JOB, 10e3, 12, PER_TASK), known(downtimes=(300.0,) * 20), None
+        limits(JOB, OBJECTIVES), JOB, OBJECTIVES, window(JOB, 10e3, 12, PER_TASK), known(downtimes=(300.0,) * 20), None
     )
     assert found is not None
-    assert (found.tasks["job"], found.kept, found.needed_per_s) == (24, False, math.inf)
+    assert (found.tasks["job"], found.met, found.needed_per_s) == (24, False, math.inf)
     assert "broken at any size" in found.why
 
 
 def test_slots_that_do_not_suffice_break_it_too() -> None:
-    slo = replace(CONFIDENCE, job=Bounds(1, 10))
+    slo = replace(OBJECTIVES, job=Bounds(1, 10))
     found = recovery_floor(limits(JOB, slo), JOB, slo, window(JOB, 90e3, 10, PER_TASK), known(), None)
     assert found is not None
-    assert (found.tasks["job"], found.kept) == (10, False)
+    assert (found.tasks["job"], found.met) == (10, False)
 
 
 def test_every_operator_of_a_graph_gets_its_share() -> None:
     spec = replace(word_count(), checkpoint_interval_s=10.0)
     seen = window(spec, 40e3, 8, PER_TASK)
-    found = recovery_floor(limits(spec, CONFIDENCE), spec, CONFIDENCE, seen, known(spec), None)
+    found = recovery_floor(limits(spec, OBJECTIVES), spec, OBJECTIVES, seen, known(spec), None)
     assert found is not None
     # Five words a line: five times the demand, five times the tasks, but for rounding.
     assert found.tasks["count"] >= 4 * found.tasks["split"] > 0
@@ -130,9 +130,9 @@ def test_every_operator_of_a_graph_gets_its_share() -> None:
     ("slo", "seen", "state"),
     [
         (SLO(), window(JOB, 1e4, 4, PER_TASK), known()),
-        (CONFIDENCE, window(JOB, 1e4, 4, PER_TASK), Recoveries()),
-        (CONFIDENCE, window(JOB, 0.0, 4, PER_TASK), known()),
-        (CONFIDENCE, Observation.blind(60.0, "nothing"), known()),
+        (OBJECTIVES, window(JOB, 1e4, 4, PER_TASK), Recoveries()),
+        (OBJECTIVES, window(JOB, 0.0, 4, PER_TASK), known()),
+        (OBJECTIVES, Observation.blind(60.0, "nothing"), known()),
     ],
 )
 def test_there_is_no_floor_where_nothing_is_promised_known_or_comes(
@@ -144,16 +144,16 @@ def test_there_is_no_floor_where_nothing_is_promised_known_or_comes(
 def test_a_job_that_catches_up_is_not_stopped_again_and_one_that_cannot_is_helped() -> None:
     for tasks, stays in ((7, True), (5, False)):
         seen = replace(window(JOB, 60e3, tasks, PER_TASK), status=Status.RECOVERING)
-        found = recovery_floor(limits(JOB, CONFIDENCE), JOB, CONFIDENCE, seen, known(), None)
+        found = recovery_floor(limits(JOB, OBJECTIVES), JOB, OBJECTIVES, seen, known(), None)
         assert (found is None) is stays, tasks
 
 
 def test_a_hold_below_the_floor_grows_to_it() -> None:
     running = Allocation({"job": 7})
-    found = recovery_floor(limits(JOB, CONFIDENCE), JOB, CONFIDENCE, window(JOB, 60e3, 7, PER_TASK), known(), None)
+    found = recovery_floor(limits(JOB, OBJECTIVES), JOB, OBJECTIVES, window(JOB, 60e3, 7, PER_TASK), known(), None)
     assert found is not None
-    allowed = raised(limits(JOB, CONFIDENCE), found)
-    decision = kept(Decision.hold(Reason.STEADY, "all is well"), found, allowed, running)
+    allowed = raise_limits(limits(JOB, OBJECTIVES), found)
+    decision = explain_floor(Decision.hold(Reason.STEADY, "all is well"), found, allowed, running)
     assert decision.target == Allocation({"job": found.tasks["job"]})
     assert decision.reason is Reason.UNDER_PROVISIONED
     assert "recovery within 180 s needs" in decision.sentence
@@ -162,14 +162,14 @@ def test_a_hold_below_the_floor_grows_to_it() -> None:
     assert decision.expects.recovery_s is not None
     assert decision.expects.recovery_s.high <= 180.0
     failed = Decision.hold(Reason.NO_POLICY, "broken")
-    assert kept(failed, found, allowed, running).target is None
+    assert explain_floor(failed, found, allowed, running).target is None
 
 
 def test_a_decision_above_the_floor_is_left_alone() -> None:
     running = Allocation({"job": 24})
-    found = recovery_floor(limits(JOB, CONFIDENCE), JOB, CONFIDENCE, window(JOB, 30e3, 24, PER_TASK), known(), None)
+    found = recovery_floor(limits(JOB, OBJECTIVES), JOB, OBJECTIVES, window(JOB, 30e3, 24, PER_TASK), known(), None)
     assert found is not None
-    decision = kept(Decision.hold(Reason.STEADY, "all is well"), found, limits(JOB, CONFIDENCE), running)
+    decision = explain_floor(Decision.hold(Reason.STEADY, "all is well"), found, limits(JOB, OBJECTIVES), running)
     assert decision.target is None
     assert decision.guards == ()
 
@@ -236,4 +236,4 @@ def test_whatever_comes_the_floor_is_within_the_limits(
     expected = found.expected_s(Allocation({"job": found.tasks["job"]}))
     assert expected is not None
     assert expected >= 0
-    assert found.tasks["job"] == 24 or found.kept
+    assert found.tasks["job"] == 24 or found.met

@@ -9,7 +9,7 @@ from rheostat.control.cycle import Awaiting, Mind, State, think
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Expectation, Interval, Reason
 from rheostat.job.graph import Graph, JobSpec, Tunable
-from rheostat.job.guards import Guards
+from rheostat.job.guards import UNGUARDED
 from rheostat.job.observation import BatchTime, Latency, Observation, OperatorReading, SourceReading
 from rheostat.job.record import Run
 from rheostat.job.slo import SLO, Bounds
@@ -47,7 +47,7 @@ STATE = State(step=3, applied=SIX, changed_at_s=60.0, awaiting=Awaiting(2, APPLI
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_no_policy_decides_learns_or_is_judged(name: str) -> None:
-    mind = Mind(make_policy(name), SPEC, SLO(max_latency_s=10.0), Guards(), 0)
+    mind = Mind(make_policy(name), SPEC, SLO(max_latency_s=10.0), UNGUARDED, 0)
     known = mind.policy.initial()
     thought = think(mind, STATE, known, UNSETTLED)
     assert thought.decision.target is None
@@ -67,7 +67,7 @@ def test_no_policy_decides_learns_or_is_judged(name: str) -> None:
 def test_the_report_has_no_gap_where_it_is_known_what_came() -> None:
     journal = MemoryJournal()
     lease = journal.acquire("clicks", "test", 60.0)
-    run = Run("clicks", 60.0, "1", 0, SPEC, SLO(max_latency_s=10.0), Guards(), "static")
+    run = Run("clicks", 60.0, "1", 0, SPEC, SLO(max_latency_s=10.0), UNGUARDED, "static")
     journal.append(lease, 0, [run, UNSETTLED, SETTLED])
     history = read_history(journal, "clicks")
     assert history.column("load_per_s").tolist() == [900.0, 900.0]
@@ -83,7 +83,7 @@ def test_the_report_has_no_gap_where_it_is_known_what_came() -> None:
 
 def test_a_batch_time_that_cannot_be_is_absurd() -> None:
     line = BatchTime(0.5, 2e-3, 0.05, 20, 10.0, 900.0)
-    mind = Mind(make_policy("ds2"), SPEC, SLO(), Guards(), 0)
+    mind = Mind(make_policy("ds2"), SPEC, SLO(), UNGUARDED, 0)
     whole = replace(SETTLED, batch_time=line)
     assert think(mind, STATE, None, whole).window.problem is None
     broken = replace(SETTLED, batch_time=replace(line, slot_s_per_record=math.nan))

@@ -38,7 +38,7 @@ def pace(frame: Any) -> Any:
 def main(folder: Path) -> None:
     schedule = Schedule(Steps((1.0, 4.0), 20), 100.0, 600)
     quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.shuffle.partitions": "3"}
-    spark = rheostat.session("autoscaled", executors=(1, 3), conf=quiet)
+    spark = rheostat.session("autoscaled", max_executors=3, conf=quiet)
     spark.sparkContext.setLogLevel("OFF")
     written: dict[int, dict[int, int]] = {}
 
@@ -58,15 +58,15 @@ def main(folder: Path) -> None:
         .start()
     )
     counters = {"autoscaled": ScheduleCounter(schedule)}
-    settings: dict[str, Any] = {"executors": (1, 3), "interval_s": 3.0, "window_s": 10.0, "counters": counters}
+    options = rheostat.Options(interval_s=3.0, window_s=10.0, counters=counters)
     slo = SLO(headroom=0.2)
-    with rheostat.autoscale(query, slo=slo, apply=False, **settings) as shadow:
+    with rheostat.autoscale(query, max_executors=3, slo=slo, dry_run=True, options=options) as shadow:
         time.sleep(15.0)
         shadow_steps = shadow.steps
     journal = open_journal(str(folder / "journal.db"))
     with (
         traced_steps() as trace,
-        rheostat.autoscale(query, slo=slo, policy=DS2(), journal=journal, **settings) as scaler,
+        rheostat.autoscale(query, max_executors=3, slo=slo, journal=journal, options=options) as scaler,
     ):
         await_growth(scaler)
         steps, status = scaler.steps, scaler.status

@@ -18,10 +18,10 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-import structlog
 from py4j.protocol import Py4JError
 from spark_autoscaled import compare
 from spark_resizes import process_of
@@ -38,6 +38,7 @@ from rheostat.engine.testbed.schedule import Schedule
 from rheostat.engine.testbed.source import ScheduleCounter, stream
 from rheostat.errors import RheostatError
 from rheostat.job.decision import Decision, Reason, direction
+from rheostat.job.guards import UNGUARDED
 from rheostat.job.observation import Change
 from rheostat.job.record import Intent, IntentStep
 from rheostat.journal import open_journal
@@ -51,6 +52,10 @@ PARTITIONS = 12
 JOB = "failures"
 SCHEDULE = Schedule(Constant(1.0), 40.0, 600)
 PATIENCE_S = 60.0
+
+
+GUARDS = replace(UNGUARDED, shrink_over_slo=False)
+"""The test asks for every change, also one right after another."""
 
 
 class Told(Policy[None]):
@@ -88,7 +93,7 @@ class World:
             "spark.sql.shuffle.partitions": "3",
             "spark.default.parallelism": str(PARTITIONS),
         }
-        self.spark = rheostat.session(JOB, executors=(1, LARGEST), conf=conf)
+        self.spark = rheostat.session(JOB, max_executors=LARGEST, conf=conf)
         self.spark.sparkContext.setLogLevel("OFF")
         self.scheduler = SparkScheduler(self.spark.sparkContext)
         self.journal = open_journal(folder / "journal.db")
@@ -116,13 +121,10 @@ class World:
         )
 
     def scale(self, query: Any, policy: Policy[None], **more: Any) -> Scaler:
-        settings: dict[str, Any] = {
-            "executors": (1, LARGEST),
-            "journal": self.journal,
-            "interval_s": 1.0,
-            "window_s": 4.0,
-            "counters": {JOB: ScheduleCounter(SCHEDULE)},
-        }
+        options = rheostat.Options(
+            interval_s=1.0, window_s=4.0, counters={JOB: ScheduleCounter(SCHEDULE)}, guards=GUARDS
+        )
+        settings: dict[str, Any] = {"max_executors": LARGEST, "journal": self.journal, "options": options}
         return rheostat.autoscale(query, policy=policy, **{**settings, **more})
 
     def say(self, happened: str, **fields: object) -> None:
@@ -182,7 +184,7 @@ def doomed(world: World) -> None:
     until("the first batch", lambda: query.lastProgress)
     refusals(world, query)
     policy.error = ZeroDivisionError("a bug in the policy")
-    scaler = world.scale(query, policy, executors=(1, LARGEST + 2))
+    scaler = world.scale(query, policy, max_executors=LARGEST + 2)
     until("decisions without a policy", lambda: no_policy(scaler) >= 2, scaler)
     twice = refused(lambda: world.scale(query, Told()))
     world.say("policy raised", status=scaler.status, twice=twice)
@@ -226,7 +228,8 @@ def refusals(world: World, query: Any) -> None:
         told[name] = refused(lambda given=given: world.scale(query, **given))  # type: ignore[misc]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        refused(lambda: world.scale(query, "ds3", window_s=0.5, slo=rheostat.SLO(max_latency_s=15_000)))  # type: ignore[arg-type]
+        late = {"journal": "mysql://here/there", "options": rheostat.Options(window_s=0.5)}
+        refused(lambda: world.scale(query, DS2(), slo=rheostat.SLO(max_latency_s=15_000), **late))
     world.say(
         "refused",
         told=told,
@@ -400,12 +403,10 @@ def silence(world: World) -> None:
     scaler = rheostat.autoscale(
         query,
         slo=rheostat.SLO(headroom=0.2, max_lag_s=10.0),
-        executors=(1, LARGEST),
-        policy=DS2(ignore_single_decrease=False),
+        max_executors=LARGEST,
+        policy="ds2:ignore_single_decrease=false",
         journal=str(world.folder / "lines.db"),
-        interval_s=1.0,
-        window_s=5.0,
-        counters={"lines": RowCounter()},
+        options=rheostat.Options(interval_s=1.0, window_s=5.0, counters={"lines": RowCounter()}, guards=GUARDS),
     )
     lines.per_s = 1.4 * SLOT_PER_S
     until("growth", settled(scaler, LARGEST), scaler)
@@ -442,7 +443,6 @@ PARTS = {"doomed": doomed, "revived": revived}
 
 
 def main(folder: Path, part: str) -> None:
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     world = World(folder)
     PARTS[part](world)
     world.spark.stop()

@@ -22,12 +22,13 @@ from unittest.mock import patch
 from pyspark.sql import SparkSession
 
 import rheostat
-from rheostat.api.autoscale import slots_of
 from rheostat.api.scaler import Scaler
-from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, Checkpoint, set_for_now
+from rheostat.api.start import slots_of
+from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, Checkpoint, temporary_settings
 from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.job.allocation import Allocation
+from rheostat.job.guards import UNGUARDED
 from rheostat.job.record import IntentEnd, IntentStep, Record
 from rheostat.journal import open_journal
 from rheostat.journal.sql import SqlJournal
@@ -71,14 +72,15 @@ def wait(what: str, done: Callable[[], Any], scaler: Scaler) -> None:
 def cluster(executors: tuple[int, int], folder: Path) -> SparkSession:
     """Start executors of two slots each, in processes of their own."""
     conf = {**quiet(folder), "spark.jars": ",".join(map(str, connector_jars())), "spark.sql.session.timeZone": "UTC"}
-    return rheostat.session("realtime", executors=executors, cores=2, conf=conf)
+    least, most = executors
+    return rheostat.session("realtime", min_executors=least, max_executors=most, cores=2, conf=conf)
 
 
 def made_by_realtime(spark: SparkSession, staged: Staged, tasks: Allocation) -> str:
     """Let real-time mode itself make the checkpoint, as a user does who knows nothing of us; say what that spoils."""
     checkpoint = Checkpoint(spark, staged.checkpoint)
     partitions = {PARTITIONS: str(tasks.tasks[staged.keyed or ""])}
-    with patch.object(Staged, "_seed", lambda *_: None), set_for_now(spark, partitions):
+    with patch.object(Staged, "_seed", lambda *_: None), temporary_settings(spark, partitions):
         query = staged.start(spark, tasks)
     deadline_s = time.monotonic() + PATIENCE_S
     while checkpoint.done < 0:
@@ -88,7 +90,7 @@ def made_by_realtime(spark: SparkSession, staged: Staged, tasks: Allocation) -> 
             raise TimeoutError(f"no batch within {PATIENCE_S:g} s")
         time.sleep(0.2)
     query.stop()
-    return checkpoint.immovable()
+    return checkpoint.immovable_reason()
 
 
 def main(told: dict[str, Any]) -> None:
@@ -107,16 +109,18 @@ def main(told: dict[str, Any]) -> None:
     )
     target = Allocation(told["target"])
     immovable = made_by_realtime(spark, staged, Allocation(told["start"])) if told.get("rename") else ""
-    with rheostat.autoscale(
+    least, most = executors or (1, None)
+    with rheostat.start(
         staged,
         mode="realtime",
+        initial=Allocation(told["start"]),
+        min_executors=least,
+        max_executors=most,
         policy=Static(tasks=target.tasks),
         journal=journal,
-        start=Allocation(told["start"]),
-        interval_s=1.0,
-        window_s=10.0,
-        executors=executors,
-        rename_state=bool(told.get("rename")),
+        options=rheostat.Options(
+            interval_s=1.0, window_s=10.0, rename_state=bool(told.get("rename")), guards=UNGUARDED
+        ),
     ) as scaler:
         wait(
             "the change",

@@ -15,8 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 import rheostat
 from rheostat.api.scaler import Scaler
 from rheostat.clock import WallClock
@@ -27,6 +25,7 @@ from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.errors import RheostatError
 from rheostat.job.allocation import Allocation
+from rheostat.job.guards import UNGUARDED
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.client import producer
 from rheostat.lab.experiment.realtime_run import counted, expected, local_session
@@ -75,7 +74,6 @@ def blinded(step: Step) -> bool:
 
 
 def main(servers: str, folder: Path, topics: dict[str, str]) -> None:
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     owner.RENEW_S, owner.FRESH_S = 1.0, 10.0
     spark = local_session(SLOTS, quiet(folder))
 
@@ -85,14 +83,13 @@ def main(servers: str, folder: Path, topics: dict[str, str]) -> None:
         )
 
     def scaled(source: str, checkpoint: str, journal: str) -> Scaler:
-        return rheostat.autoscale(
+        return rheostat.start(
             pipeline(source, checkpoint),
             mode="realtime",
+            initial=Allocation(TASKS),
             policy=Static(tasks=TASKS),
-            start=Allocation(TASKS),
-            interval_s=1.0,
-            window_s=10.0,
             journal=str(folder / journal),
+            options=rheostat.Options(interval_s=1.0, window_s=10.0, guards=UNGUARDED),
         )
 
     def refused(begin: Callable[[], object]) -> str:

@@ -29,6 +29,7 @@ from rheostat.engine.testbed.schedule import Schedule
 from rheostat.engine.testbed.source import ScheduleCounter, batch, stream
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
+from rheostat.job.guards import UNGUARDED
 from rheostat.job.record import IntentEnd, IntentStep, Record, Run
 from rheostat.journal import open_journal
 from rheostat.journal.sql import SqlJournal
@@ -83,15 +84,15 @@ class Clicks:
         return sum(final.get(row["second"]) != row["count"] for row in expected), len(expected)
 
     def scaled(self, journal: Journal) -> Scaler:
-        return rheostat.autoscale(
+        least, most = EXECUTORS
+        counters = {"clicks": ScheduleCounter(self.schedule)}
+        return rheostat.start(
             self.start,
-            name="clicks",
-            executors=EXECUTORS,
+            min_executors=least,
+            max_executors=most,
             policy=Six(),
             journal=journal,
-            interval_s=1.0,
-            window_s=4.0,
-            counters={"clicks": ScheduleCounter(self.schedule)},
+            options=rheostat.Options(name="clicks", interval_s=1.0, window_s=4.0, counters=counters, guards=UNGUARDED),
         )
 
     def partitions(self) -> int:
@@ -216,7 +217,7 @@ def recover(spark: SparkSession, folder: Path) -> dict[str, Any]:
 
 def main(folder: Path, *parts: str) -> None:
     quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-    spark = rheostat.session("restart", executors=EXECUTORS, cores=CORES, conf=quiet)
+    spark = rheostat.session("restart", min_executors=EXECUTORS[0], max_executors=EXECUTORS[1], cores=CORES, conf=quiet)
     spark.sparkContext.setLogLevel("OFF")
     play = {"grow": grow, "kill": kill, "recover": recover}
     stories = {part: play[part](spark, folder) for part in parts}

@@ -26,6 +26,10 @@ class Counts:
     executors: int | None = None
     failed: int = 0
     """Queries that ended with an exception."""
+    changes: int | None = None
+    """Changes of size, where a scaler makes them."""
+    policy_failures: int | None = None
+    """Steps in which a scaler's policy raised an exception."""
 
 
 NO_COUNTS = Counts()
@@ -67,6 +71,14 @@ def families(job: str, window: Observation, counts: Counts = NO_COUNTS) -> Itera
         yield from gauge("batch_seconds", "Time through the job: how long batches take.", through, "quantile")
         event = dict(zip(QUANTILES, (of.event_p50_s, of.event_p95_s, of.event_p99_s), strict=True))
         yield from gauge("event_latency_seconds", "Time from an event to its result.", event, "quantile")
+    for name, about, number in (
+        ("changes", "Changes of size.", counts.changes),
+        ("policy_failures", "Steps in which the policy raised an exception.", counts.policy_failures),
+    ):
+        if number is not None:
+            counter = CounterMetricFamily(f"rheostat_{name}", about, labels=["job"])
+            counter.add_metric([job], number)
+            yield counter
     if counts.batches:
         batches = CounterMetricFamily("rheostat_batches", "Batches finished.", labels=["job", "query"])
         for query, number in counts.batches.items():

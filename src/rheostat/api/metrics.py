@@ -1,6 +1,6 @@
-"""`rheostat.metrics`: what Rheostat sees of running queries, for Prometheus; nothing is scaled.
+"""`rheostat.serve_metrics`: what Rheostat sees and decides, for Prometheus.
 
-Nothing runs by itself: Spark's progress is collected as it comes, and the window is made when somebody asks.
+Of queries, a window is made when Prometheus asks for it. Of a scaler, its own windows and counts are shown.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rheostat.api.checks import check_counters, check_queries, refuse_live, session_of
 from rheostat.api.exposition import Counts, families
+from rheostat.api.scaler import Scaler
 from rheostat.clock import WallClock
 from rheostat.control.deadline import Deadline
 from rheostat.engine.batches.offsets import OffsetCounter
@@ -18,7 +19,7 @@ from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.errors import EngineError, InvalidValue, RheostatError
 from rheostat.job.frozen import check_number
 from rheostat.job.observation import Observation
-from rheostat.ports import Clock, Engine
+from rheostat.ports import Clock
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -31,8 +32,15 @@ LATE_S = 8.0
 class Collector:
     """Makes a window when it is asked, and shows it again when asked within the interval."""
 
-    def __init__(self, engine: Engine, job: str, counts: Callable[[], Counts], clock: Clock, interval_s: float) -> None:
-        self._engine, self._job, self._counts = engine, job, counts
+    def __init__(
+        self,
+        observe: Callable[[], Observation],
+        job: str,
+        counts: Callable[[], Counts],
+        clock: Clock,
+        interval_s: float = 0.0,
+    ) -> None:
+        self._observe, self._job, self._counts = observe, job, counts
         self._clock, self._interval_s = clock, interval_s
         self._deadline = Deadline(LATE_S)
         self._lock = threading.Lock()
@@ -54,7 +62,7 @@ class Collector:
 
     def _window(self, now_s: float) -> Observation:
         try:
-            return self._deadline.call("scrape", self._engine.observe)
+            return self._deadline.call("scrape", self._observe)
         except RheostatError as error:
             return Observation.blind(now_s, str(error))
 
@@ -83,8 +91,8 @@ class Exporter:
         self.stop()
 
 
-def metrics(
-    queries: StreamingQuery | Sequence[StreamingQuery] | Engine,
+def serve_metrics(
+    source: StreamingQuery | Sequence[StreamingQuery] | Scaler,
     *,
     port: int,
     host: str = "127.0.0.1",
@@ -92,10 +100,11 @@ def metrics(
     interval_s: float = 5.0,
     window_s: float = 30.0,
 ) -> Exporter:
-    """Serve what is seen of running queries at http://host:port/metrics, on any master, without scaling anything.
+    """Serve what is seen of running queries, or of a scaler's job, at http://host:port/metrics.
 
-    `port` 0 takes a free one. A window of the last `window_s` is made at most every `interval_s`, when it is asked for.
-    Instead of queries an engine may be given.
+    Queries are looked at on any master and in any cluster, and nothing is scaled: a window of the last `window_s` is
+    made at most every `interval_s`, when it is asked for. A scaler also shows its changes and its policy's failures.
+    `port` 0 takes a free one.
     """
     check_number("interval_s", interval_s)
     check_number("window_s", window_s, least=1e-3)
@@ -103,21 +112,47 @@ def metrics(
         raise InvalidValue(f"port is {port!r}: a whole number from 0 (any free one) to 65535")
     start = _client()
     clock = WallClock()
-    if hasattr(queries, "observe"):
-        given: Any = queries
-        job = getattr(given, "name", "") or "job"
-        return _serve(start, Collector(given, job, Counts, clock, interval_s), lambda: None, host, port)
-    engine = _engine(list(queries) if isinstance(queries, Sequence) else [queries], counters, window_s, clock)
+    if isinstance(source, Scaler):
+        return _serve(
+            start, Collector(_last_window(source), source.job, _counts_of(source), clock), _nothing, host, port
+        )
+    queries = list(source) if isinstance(source, Sequence) else [source]
+    engine = _engine(queries, counters, window_s, clock)
 
     def counts() -> Counts:
         ended = engine.telemetry.ended.values()
         return Counts(engine.telemetry.batches_done, engine.executors_seen, sum(bool(why) for why in ended))
 
     try:
-        return _serve(start, Collector(engine, engine.name, counts, clock, interval_s), engine.close, host, port)
+        collector = Collector(engine.observe, engine.name, counts, clock, interval_s)
+        return _serve(start, collector, engine.close, host, port)
     except BaseException:
         engine.close()
         raise
+
+
+def _last_window(scaler: Scaler) -> Callable[[], Observation]:
+    """Return what reads the window of a scaler's last step."""
+
+    def window() -> Observation:
+        steps = scaler.steps
+        return steps[-1].observation if steps else Observation.blind(0.0, "no window yet")
+
+    return window
+
+
+def _counts_of(scaler: Scaler) -> Callable[[], Counts]:
+    """Return what counts a scaler's failed queries, changes and policy failures."""
+
+    def counts() -> Counts:
+        failed = int(bool(scaler.query_failure))
+        return Counts(failed=failed, changes=scaler.changes, policy_failures=scaler.policy_failures)
+
+    return counts
+
+
+def _nothing() -> None:
+    """Close nothing: a scaler goes on without its exporter."""
 
 
 def _client() -> Any:
@@ -131,7 +166,7 @@ def _client() -> Any:
 def _engine(
     queries: list[StreamingQuery], counters: Mapping[str, OffsetCounter] | None, window_s: float, clock: WallClock
 ) -> MicroBatchEngine:
-    check_queries(queries, "metrics")
+    check_queries(queries, "serve_metrics")
     refuse_live(queries)
     check_counters(queries, counters)
     return MicroBatchEngine(session_of(queries), queries, (1, 1), clock, window_s=window_s, counters=counters)

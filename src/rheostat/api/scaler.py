@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from rheostat.api.summary import html, text
 from rheostat.clock import WallClock
 from rheostat.control.controller import Controller, Step
 from rheostat.errors import LeaseRefused, RheostatError
@@ -15,7 +17,10 @@ from rheostat.ports import RunningJob
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-KEPT_STEPS = 1000
+log = logging.getLogger(__name__)
+
+RETAINED_STEPS = 1000
+"""Steps that a scaler shows; the journal has all of them."""
 
 
 class Scaler:
@@ -30,7 +35,8 @@ class Scaler:
         own_journal: bool = False,
     ) -> None:
         self._controller, self._engine, self._clock, self._interval_s = controller, job, clock, interval_s
-        self._steps: deque[Step] = deque(maxlen=KEPT_STEPS)
+        self._steps: deque[Step] = deque(maxlen=RETAINED_STEPS)
+        self._changes = 0
         self._error: BaseException | None = None
         self._refusal: LeaseRefused | None = None
         self._own_journal = own_journal
@@ -49,14 +55,19 @@ class Scaler:
         if self._error is not None:
             kind = "" if isinstance(self._error, RheostatError) else f"{type(self._error).__name__}: "
             return f"failed: {kind}{self._error}"
+        if failure := self.query_failure:
+            return f"failed: {failure}"
         if not self._thread.is_alive():
             return "stopped"
         if self._refusal is not None:
             return f"waiting: {self._refusal}"
         if self._controller.paused:
             return "paused"
-        problem = self._steps[-1].problem if self._steps else None
-        return f"running, but {problem}" if problem else "running"
+        last = self._steps[-1] if self._steps else None
+        if last is not None and last.policy_failure is not None:
+            times = f"{self.policy_failures} time{'s' if self.policy_failures > 1 else ''}"
+            return f"running, but the policy failed {times}: {last.policy_failure}"
+        return f"running, but {last.problem}" if last is not None and last.problem else "running"
 
     @property
     def job(self) -> str:
@@ -67,6 +78,29 @@ class Scaler:
     def queries(self) -> tuple[StreamingQuery, ...]:
         """The queries that run now; a restart replaces them."""
         return self._engine.queries
+
+    @property
+    def query_failure(self) -> str:
+        """Which query failed, with the first line of its exception; "" while none has."""
+        try:
+            for query in self.queries:
+                if not query.isActive and (error := query.exception()) is not None:
+                    return (
+                        f"query {query.name or query.id} failed: {(str(error).strip() or repr(error)).splitlines()[0]}"
+                    )
+        except Exception as error:  # noqa: BLE001 - Spark's JVM may be gone, and a status never raises
+            log.debug("the queries could not be asked for their exceptions: %s", error)
+        return ""
+
+    @property
+    def policy_failures(self) -> int:
+        """Steps in which the policy raised; the job kept its size then."""
+        return self._controller.policy_failures
+
+    @property
+    def changes(self) -> int:
+        """Changes of size so far."""
+        return self._changes
 
     @property
     def holds(self) -> bool:
@@ -104,6 +138,12 @@ class Scaler:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
+    def __repr__(self) -> str:
+        return text(self.job, self.status, self._controller.mind.policy.name, self.steps)
+
+    def _repr_html_(self) -> str:
+        return html(self.job, self.status, self._controller.mind.policy.name, self.steps)
+
     def _work(self) -> None:
         parts = [self._run, self._engine.close, self._controller.stop]
         if self._own_journal:
@@ -112,20 +152,23 @@ class Scaler:
             try:
                 part()
             except BaseException as error:  # noqa: BLE001 - whatever the scaler dies of, it gives back what it holds
+                if self._error is None:
+                    log.error("%s: the scaler ends: %s: %s", self.job, type(error).__name__, error)
                 self._error = self._error or error
 
     def _run(self) -> None:
         if self._refusal is not None:
-            self._controller.start_when_free(self._refused, self._clock.wake.is_set)
+            self._controller.start_when_free(self._note_refusal, self._clock.wake.is_set)
             self._refusal = None
-        self._controller.run(self._interval_s, each=self._keep)
+        self._controller.run(self._interval_s, each=self._retain)
         if self._engine.ended and self._engine.failure is not None:
             raise self._engine.failure
 
-    def _refused(self, refusal: LeaseRefused) -> None:
+    def _note_refusal(self, refusal: LeaseRefused) -> None:
         self._refusal = refusal
 
-    def _keep(self, step: Step) -> None:
+    def _retain(self, step: Step) -> None:
         self._steps.append(step)
+        self._changes += step.intent is not None
         if self._engine.ended:
             self._controller.halt()

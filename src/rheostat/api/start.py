@@ -1,120 +1,156 @@
-"""How a pipeline begins, in both modes: with its checkpoint repaired, at the size that the journal says it had."""
+"""`rheostat.start`: start a pipeline under a scaler, which may then restart it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
-import structlog
-
+from rheostat.api.checks import check_attach, refuse_second
+from rheostat.api.launch import Begin, Opening, Request, launch
+from rheostat.api.options import Options
+from rheostat.api.scaler import Scaler
+from rheostat.api.takeover import begin, begin_realtime
+from rheostat.clock import WallClock
 from rheostat.control.controller import Controller
-from rheostat.control.cycle import State
-from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint, Repartition
-from rheostat.engine.spark.lifecycle.restart import JOB, STARTED, Pipeline
+from rheostat.engine.spark.executors.local import in_one_process
+from rheostat.engine.spark.executors.pool import Executors
+from rheostat.engine.spark.executors.slots import ExecutorSlots, FixedSlots, Slots
+from rheostat.engine.spark.lifecycle.restart import Pipeline, Start, build_at_start
 from rheostat.engine.spark.microbatch import MicroBatchEngine
-from rheostat.engine.spark.pipeline import Staged
+from rheostat.engine.spark.pipeline import PipelineFunction, Staged
 from rheostat.engine.spark.realtime import RealTimeEngine
-from rheostat.errors import LeaseRefused
+from rheostat.engine.spark.session.settings import check_application, checked_executors
+from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
-from rheostat.job.observation import Observation
-from rheostat.job.record import IntentStep
+from rheostat.job.slo import SLO
+from rheostat.ports import Journal, Policy, RunningJob
 
-log = structlog.get_logger("rheostat.spark")
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-
-def begin(pipeline: Pipeline, engine: MicroBatchEngine, controller: Controller[Any], *, resize: bool) -> None:
-    """Take the job over and start its query with the executors that it had last."""
-    last = take_over(pipeline, controller)
-    cores, count = engine.executors.cores_per_executor, len(engine.executors.running())
-    if resize:
-        count = min(max(engine.least, (last.slots if last else 0) // cores), engine.most)
-        engine.executors.want(count)
-    # Where no executor has come yet the query waits for the first.
-    pipeline.begin(Allocation({JOB: max(count, 1) * cores}))
+MODES = ("micro-batch", "realtime")
 
 
-def begin_realtime(
-    engine: RealTimeEngine, controller: Controller[Any], start: Allocation | None, *, rename_state: bool = False
-) -> None:
-    """Take the job over and start its query with the tasks that it had last."""
-    engine.claim()
-    last = take_over(engine.pipeline, controller)
-    checkpoint = Checkpoint(engine.spark, engine.staged.checkpoint)
-    if rename_state and checkpoint.done >= 0:
-        checkpoint.rename(str(engine.spark.version))
-    state = checkpoint.state()
-    spare = engine.slots.available() - engine.partitions
-    engine.begin(beginning(engine.staged, last, start, spare, None if state is None else state.partitions))
+def start(
+    pipeline: Start | Staged | PipelineFunction,
+    *,
+    mode: Literal["micro-batch", "realtime"] = "micro-batch",
+    initial: Allocation | None = None,
+    min_executors: int = 1,
+    max_executors: int | None = None,
+    slo: SLO | None = None,
+    policy: str | Mapping[str, Any] | Policy[Any] = "ds2",
+    journal: str | Journal = ":memory:",
+    dry_run: bool = False,
+    options: Options | None = None,
+) -> Scaler:
+    """Start a pipeline at the size that its journal last had, scale it, and return the running scaler.
 
-
-def beginning(
-    staged: Staged, last: Allocation | None, start: Allocation | None, spare: int, partitions: int | None
-) -> Allocation:
-    """Return what to begin with: what ran last, else what was asked for, else an equal share of the slots.
-
-    The state has as many partitions as its checkpoint says, whatever else was asked for. A stage that begins too small
-    is seen only when its first batch ends, which can be late by any time: so all slots are used.
+    `pipeline` is a `rheostat.pipeline`, or a function that builds and starts a query for an `Allocation` and returns
+    it. Rheostat restarts the query when its partitions are too few for the slots that it needs. In real-time mode
+    only a `rheostat.pipeline` can be scaled: its stages have tasks of their own. `initial` is the size of the very
+    first start. `max_executors` is left out on a master of one process (`local[4]`), whose slots are fixed. The other
+    arguments are those of `autoscale`.
     """
-    names = staged.names[1:]
-    tasks = dict.fromkeys(names, max(1, spare // len(names)))
-    for known in (start, last):
-        tasks |= {name: count for name, count in (known.tasks.items() if known else ()) if name in tasks}
-    if partitions is not None and staged.keyed:
-        tasks[staged.keyed] = partitions
-    return Allocation(tasks)
+    if mode not in MODES:
+        raise InvalidValue(f"mode is {mode!r}: it is 'micro-batch' or 'realtime'")
+    staged = _staged(pipeline)
+    if staged is None and not callable(pipeline):
+        raise InvalidValue(
+            f"start takes a rheostat.pipeline or a function that starts a query, not {type(pipeline).__name__}: "
+            "rheostat.autoscale(query, ...) scales a query that runs"
+        )
+    if mode == "realtime" and staged is None:
+        raise InvalidValue("real-time mode needs a pipeline that names its stages: see rheostat.pipeline")
+    request = Request.of(slo, policy, journal, dry_run, options)
+    executors = None if max_executors is None else (min_executors, max_executors)
+    if mode == "realtime" and staged is not None:
+        return launch(request, mode, _realtime(staged, request, executors, initial))
+    return launch(request, mode, _microbatch(pipeline, staged, request, executors, initial))
 
 
-def take_over(pipeline: Pipeline, controller: Controller[Any]) -> Allocation | None:
-    """Take the job's lease, repair what a kill left behind, and return what ran last, where the journal says it.
-
-    In that order: as long as another controller has the lease, its query may use the same checkpoint.
-    """
-    controller.start_when_free(_wait_warning())
-    journal, job = controller.journal, controller.mind.spec.name
-    entry = journal.latest(job, "intent_step")
-    step = entry.record if entry is not None and isinstance(entry.record, IntentStep) else None
-    moved = repair(pipeline, step)
-    entry = journal.latest(job, "observation")
-    seen = entry.record.running if entry is not None and isinstance(entry.record, Observation) else None
-    return last_allocation(controller.state, step, moved, seen)
+def _staged(pipeline: Start | Staged | PipelineFunction) -> Staged | None:
+    if isinstance(pipeline, PipelineFunction):
+        return pipeline.define()
+    return pipeline if isinstance(pipeline, Staged) else None
 
 
-def _wait_warning() -> Callable[[LeaseRefused], None]:
-    """Return what warns once that the lease of a killed controller is waited for."""
-    refusals: list[LeaseRefused] = []
+def _microbatch(
+    pipeline: Any,
+    staged: Staged | None,
+    request: Request,
+    executors: tuple[int, int] | None,
+    initial: Allocation | None,
+) -> Opening:
+    """Check what starts a micro-batch query; return what makes its engine and begins it."""
+    if executors is None:
+        raise InvalidValue("max_executors is missing: the most executors that the job may have, as in max_executors=8")
+    bounds, session = checked_executors(*executors), _active()
+    check_application(str(session.sparkContext.master), dict(session.sparkContext.getConf().getAll()))
+    build = pipeline if staged is None else lambda allocation: staged.start(_active(), allocation, realtime=False)
+    if not request.dry_run:
+        refuse_second()
+    options = request.options
+    name = options.name or (_name(pipeline) if staged is None else staged.name)
 
-    def warn(refusal: LeaseRefused) -> None:
-        if not refusals:
-            log.warning("waiting for the lease", error=str(refusal))
-        refusals.append(refusal)
+    def opening(clock: WallClock) -> tuple[RunningJob, Begin]:
+        restartable = Pipeline(session, build_at_start(build))
+        engine = MicroBatchEngine(
+            session, restartable, bounds, clock, name=name, window_s=options.window_s, counters=options.counters
+        )
 
-    return warn
+        def begin_query(controller: Controller[Any]) -> None:
+            begin(restartable, engine, controller, initial, resize=not request.dry_run)
+            check_attach(engine.queries, request)
 
+        return engine, begin_query
 
-def repair(pipeline: Pipeline, step: IntentStep | None) -> bool:
-    """Finish or undo moving the state, where that is the last step that was journaled; return whether it is moved."""
-    change = Repartition.read(step.name) if step is not None else None
-    if change is None:
-        return False
-    checkpoint = Checkpoint(pipeline.spark, change.checkpoint)
-    if done := checkpoint.repair(change):
-        log.warning("checkpoint repaired", checkpoint=change.checkpoint, done=done)
-    state = checkpoint.state()
-    return state is not None and state.partitions == change.new
+    return opening
 
 
-def last_allocation(state: State, step: IntentStep | None, moved: bool, seen: Allocation | None) -> Allocation | None:
-    """Return what the pipeline was built for or ran with last; None where the journal does not say.
+def _realtime(
+    staged: Staged, request: Request, executors: tuple[int, int] | None, initial: Allocation | None
+) -> Opening:
+    """Check the slots of a real-time pipeline; return what makes its engine and begins it."""
+    session, options = _active(), request.options
+    slots = slots_of(session, executors)
+    if not request.dry_run:
+        refuse_second()
 
-    A change that was cut off is made again by the loop, from where it began, unless it got as far as the new query.
-    """
-    if state.open is None:
-        return seen or state.applied
-    if step is not None and step.intent == state.open.id:
-        started = STARTED.match(step.name)
-        if started:
-            pairs = (pair.split("=") for pair in started[1].split())
-            return Allocation({name: int(tasks) for name, tasks in pairs})
-        if moved:
-            return state.open.target
-    return state.open.previous
+    def opening(clock: WallClock) -> tuple[RunningJob, Begin]:
+        engine = RealTimeEngine(session, staged, slots, clock, name=options.name or "", window_s=options.window_s)
+        return engine, lambda controller: begin_realtime(engine, controller, initial, rename_state=options.rename_state)
+
+    return opening
+
+
+def _active() -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+    if session is None:
+        raise InvalidValue("there is no Spark session in this process to start the query in: call rheostat.session")
+    return session
+
+
+def slots_of(spark: SparkSession, executors: tuple[int, int] | None) -> Slots:
+    """Return the slots of a session's application; `executors` is None where there are none to count."""
+    context, master = spark.sparkContext, str(spark.sparkContext.master)
+    if in_one_process(context):
+        if executors is not None:
+            raise InvalidValue(f"master {master!r} has no executors: leave max_executors out, its slots are fixed")
+        return FixedSlots(int(context.defaultParallelism))
+    if executors is None:
+        raise InvalidValue("max_executors is missing: the most executors that the job may have, as in max_executors=8")
+    least, most = checked_executors(*executors)
+    check_application(master, dict(context.getConf().getAll()))
+    return ExecutorSlots(Executors.of(context), least, most)
+
+
+def _name(build: object) -> str:
+    name = getattr(build, "__name__", "")
+    if not name.isidentifier():
+        raise InvalidValue(
+            "the function that starts the query has no name: give one, as in options=Options(name='clicks')"
+        )
+    return str(name)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rheostat.cli import options
-from rheostat.cli.run import MODES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
 
     from rheostat.control.controller import Step
     from rheostat.journal.memory import MemoryJournal
+
+MODES = ("micro-batch", "realtime")
 
 
 def demo(

@@ -51,6 +51,7 @@ Measurements = Annotated[
     str | None, typer.Option("--journal", metavar="URL", help="Keep measurements there, and go on from them.")
 ]
 Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark's master (default: a cluster on this machine).")]
+LogJson = Annotated[bool, typer.Option("--log-json", help="Log JSON lines, for a collector of logs.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show everything that is logged, not only warnings.")]
 
 
@@ -99,7 +100,7 @@ def choose(
     merged["policy"] = {"name": asked[0][0], **asked[0][1]}
     given = {key: scalar(value) for key, value in objectives.items() if value is not None}
     config = make_config(merged, given, asked)
-    factor = own_factor(asked) if config.slo.headroom is None and "slo" not in base else ""
+    factor = own_factor(asked) if config.slo.headroom is None else ""
     notes = (f"no default headroom, because {factor} sets its own factor",) if factor else ()
     return Chosen(config, dict(zip(labels, asked, strict=True)), notes)
 

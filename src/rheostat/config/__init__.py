@@ -5,6 +5,7 @@
 | `build.py` | dataclasses from plain values |
 | `named.py` | `name:key=value`, the short form of a policy or a load |
 | `reader.py` | YAML as this project reads it |
+| `run_file.py` | what `rheostat run` reads |
 """
 
 from rheostat.config.build import build

@@ -47,6 +47,8 @@ def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
         return cls()
     if cls is Guards:
         given = _with_periods(given, where)
+    elif isinstance(given.get("guards"), dict):
+        given = {**given, "guards": _with_periods(given["guards"], path(where, "guards"))}
     holder = _holder(cls)
     try:
         # Through JSON, because there strict means: lists may become tuples, mappings dataclasses, and nothing else.

@@ -5,6 +5,7 @@
 | `controller.py` | observes, journals, applies; the only file here with effects |
 | `cycle.py` | from a window to records and an intent: inspect, settle, judge, decide |
 | `guards.py`, `limits.py` | guards after a decision; limits before it |
+| `stability.py` | how long smaller sizes were enough, and how often the size changed |
 | `recovery.py` | a recovery-time objective as a limit |
 | `memory.py` | state and knowledge as folds over the journal |
 | `replay.py` | the same thinking over a journal |

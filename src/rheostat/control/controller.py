@@ -2,11 +2,12 @@
 
 `Controller.step` is one turn of the cycle; `Controller.run` repeats it on a clock. The thinking is in
 `control/cycle.py`; here is what touches the world. Three rules: nothing is done before it is journaled; whatever
-the engine does (raise, hang, return rubbish) the loop goes on; and no controller means no change.
+the engine does (raise, hang, return nonsense) the loop goes on; and no controller means no change.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import socket
@@ -16,10 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-import structlog
-
 from rheostat import __version__
-from rheostat.control.cycle import Mind, State, advance, think
+from rheostat.control.cycle import Mind, State, Thought, advance, learn, think
 from rheostat.control.deadline import Deadline
 from rheostat.control.memory import remember, snapshot
 from rheostat.control.recovery import doubt
@@ -29,7 +28,7 @@ from rheostat.forecast.registry import check_candidates
 from rheostat.job.decision import Decision, Measurement, Outcome, Reason, Trial
 from rheostat.job.forecast import Forecast, Foresight
 from rheostat.job.graph import JobSpec
-from rheostat.job.guards import Guards
+from rheostat.job.guards import UNGUARDED, Guards
 from rheostat.job.observation import Observation
 from rheostat.job.record import Intent, IntentStep, Record, Run
 from rheostat.job.slo import SLO
@@ -37,7 +36,7 @@ from rheostat.ports import Clock, Engine, Journal, Lease, Policy, Testbed
 
 K = TypeVar("K")
 
-log = structlog.get_logger("rheostat.control.controller")
+log = logging.getLogger(__name__)
 
 QUANTILES = (0.1, 0.5, 0.9)
 """Of every forecast, besides the one that an objective needs."""
@@ -107,13 +106,14 @@ class Controller(Generic[K]):
         self._observing = Deadline(self.pace.observe_deadline_s)
         self._applying = Deadline(self.pace.apply_deadline_s)
         self.paused = False
+        self.policy_failures = 0
         self._stopping = False
         self._unsure = False
         # An engine that works in the background journals its steps from there.
         self._folding = threading.RLock()
         # Here an engine that cannot describe its job is an error for the caller: there is nothing to guard yet.
         spec = self._observing.call("describe", engine.describe)
-        self.mind = Mind(policy, spec, slo or SLO(), guards or Guards(), seed)
+        self.mind = Mind(policy, spec, slo or SLO(), guards or UNGUARDED, seed)
         self.foresight = (foresight or Foresight()) if _looks_ahead(self.mind) else None
         check_candidates(self.foresight.candidates if self.foresight else ())
         self.state = State()
@@ -162,8 +162,8 @@ class Controller(Generic[K]):
             return
         try:
             self._write(snapshot(self.state, self.knowledge, self.clock.now()))
-        except JournalError as error:
-            log.warning("no last snapshot", error=str(error))
+        except (JournalError, PolicyError) as error:
+            log.warning("%s: the last snapshot could not be written: %s", self.mind.spec.name, error)
         self.journal.release(self._lease)
         self._lease = None
 
@@ -177,7 +177,7 @@ class Controller(Generic[K]):
     def run(
         self, interval_s: float, until_s: float | None = None, each: Callable[[Step], object] | None = None
     ) -> None:
-        """Step every `interval_s` on the clock until a moment, or until `halt` is called; `each` is told every step."""
+        """Step every `interval_s` on the clock until a moment, or until `halt` is called; `each` gets every step."""
         next_s = self.clock.now()
         while not self._stopping and (until_s is None or next_s <= until_s):
             self.clock.sleep_until(next_s)
@@ -218,12 +218,19 @@ class Controller(Generic[K]):
             raise
         except JournalError as error:
             # What could not be written down must not be done; nothing of this step is remembered either.
-            log.warning("step not journaled, so nothing is applied", error=str(error))
+            log.warning("%s: the step cannot be journaled, so nothing is changed: %s", self.mind.spec.name, error)
             held = Decision.hold(Reason.UNJOURNALED, f"the journal cannot be written: {error}")
             return Step(self.state.step, window, held, problem=str(error))
         step_ms = (time.perf_counter() - begun) * 1e3
+        self._log_change(thought)
         problem = self._apply(thought.intent) if thought.intent else None
-        measurements = self._try(thought.decision)
+        failure = thought.failure
+        try:
+            measurements = self._try(thought.decision)
+        except PolicyError as error:
+            measurements, failure = (), error
+        if failure is not None:
+            self._count_failure(number, failure)
         self._choose(window.at_s)
         self._retain(number, window.at_s)
         return Step(
@@ -236,8 +243,21 @@ class Controller(Generic[K]):
             problem,
             decision_ms,
             step_ms,
-            thought.failure,
+            failure,
         )
+
+    def _log_change(self, thought: Thought[K]) -> None:
+        """Log a change in one line with its reason."""
+        intent, decision = thought.intent, thought.decision
+        if intent is not None:
+            why = f"undoes {intent.undoes}" if intent.undoes else f"{decision.reason}: {decision.sentence}"
+            log.info("%s: %s -> %s (%s)", self.mind.spec.name, intent.previous, intent.target, why)
+
+    def _count_failure(self, number: int, failure: PolicyError) -> None:
+        """Count and log a policy's exception; its traceback is logged at debug level."""
+        self.policy_failures += 1
+        log.warning("%s: step %d: %s", self.mind.spec.name, number, failure)
+        log.debug("%s: the exception of the policy", self.mind.spec.name, exc_info=failure.__cause__)
 
     def _observe(self) -> Observation:
         """Look at the job; whatever goes wrong becomes a blind window that says so."""
@@ -251,7 +271,7 @@ class Controller(Generic[K]):
         except LeaseRefused:
             raise
         except Exception as error:  # noqa: BLE001 - an engine may raise anything; the job goes on without us
-            log.warning("engine could not be observed", error=str(error))
+            log.warning("%s: the job could not be observed: %s", self.mind.spec.name, error)
             return Observation.blind(self.clock.now(), f"{type(error).__name__}: {error}")
         if not isinstance(window, Observation) or not math.isfinite(window.at_s):
             return Observation.blind(self.clock.now(), f"the engine returned {str(window)[:80]}")
@@ -267,7 +287,7 @@ class Controller(Generic[K]):
                 self.state.loads.with_window(window), self.state.choice, self.foresight, quantiles, window.at_s
             )
         except Exception as error:  # noqa: BLE001 - as with engines: the job goes on without it
-            log.warning("no forecast", error=f"{type(error).__name__}: {error}")
+            log.warning("%s: no forecast: %s: %s", self.mind.spec.name, type(error).__name__, error)
             return None
 
     def _choose(self, now_s: float) -> None:
@@ -280,10 +300,12 @@ class Controller(Generic[K]):
         except LeaseRefused:
             raise
         except Exception as error:  # noqa: BLE001 - the choice before stays, or the last value
-            log.warning("forecasters not compared", error=f"{type(error).__name__}: {error}")
+            log.warning(
+                "%s: the forecasters could not be compared: %s: %s", self.mind.spec.name, type(error).__name__, error
+            )
 
     def _apply(self, intent: Intent) -> str | None:
-        """Hand the intent to the engine. A refusal stays open: the next windows tell what became of it."""
+        """Hand the intent to the engine. A refusal stays open: the next windows show what became of it."""
 
         def note(name: str) -> None:
             self._write(IntentStep(intent.id, name, self.clock.now()))
@@ -293,7 +315,7 @@ class Controller(Generic[K]):
         except LeaseRefused:
             raise
         except Exception as error:  # noqa: BLE001 - an engine may raise anything
-            log.warning("change refused", intent=intent.id, error=str(error))
+            log.warning("%s: the change to %s was refused: %s", self.mind.spec.name, intent.target, error)
             return f"{type(error).__name__}: {error}"
         return None
 
@@ -307,7 +329,7 @@ class Controller(Generic[K]):
             except LeaseRefused:
                 raise
             except JournalError as error:
-                log.warning("measurement not journaled, so nothing is learned from it", error=str(error))
+                log.warning("%s: a measurement cannot be journaled and is dropped: %s", self.mind.spec.name, error)
             found.append(measurement)
         return tuple(found)
 
@@ -337,7 +359,7 @@ class Controller(Generic[K]):
         with self._folding:
             self._append(self.state.step, [record])
             self.state = advance(self.state, record)
-            self.knowledge = self.mind.policy.learn(self.knowledge, record)
+            self.knowledge = learn(self.mind.policy, self.knowledge, record)
 
     def _run_record(self, mind: Mind[K]) -> Run:
         return Run(
@@ -362,10 +384,9 @@ class Controller(Generic[K]):
         except LeaseRefused:
             raise
         except JournalError as error:
-            log.warning("old records not deleted", error=str(error))
+            log.warning("%s: old records could not be deleted: %s", self.mind.spec.name, error)
 
 
 def _looks_ahead(mind: Mind[Any]) -> bool:
     """Whether an objective or the policy needs to know the load to come."""
-    promised = mind.slo.max_recovery_s is not None and mind.guards.recovery_floor
-    return promised or mind.policy.wants_forecast
+    return (mind.slo.max_recovery_s is not None and mind.guards.recovery_floor) or mind.policy.wants_forecast

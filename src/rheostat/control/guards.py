@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from rheostat.control.stability import HOUR_S, Stability
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, GuardNote, Reason
 from rheostat.job.fit import clip
@@ -25,6 +26,7 @@ class Scene:
     guards: Guards
     reason: Reason
     changed_at_s: float | None
+    stability: Stability = Stability()
 
 
 Guard = Callable[[Allocation, Scene], tuple[Allocation, str]]
@@ -66,21 +68,27 @@ def recovering(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
 
 
 def over_slo(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
-    """Do not shrink while the objective is broken: policies that look at rates alone do not see what waits."""
+    """Do not shrink while an objective is broken: policies that look at rates alone do not see the backlog."""
     kept = _without(target, scene.running, shrink=True)
-    if scene.guards.shrink_over_slo or kept == target:
+    broken = _broken_objective(scene)
+    if scene.guards.shrink_over_slo or kept == target or not broken:
         return target, ""
+    return kept, f"no shrinking while {broken}"
+
+
+def _broken_objective(scene: Scene) -> str:
+    """Return which objective the window breaks; "" where it breaks none."""
     latency_s = scene.window.latency.event_p99_s if scene.window.latency else None
-    for what, value, promised in (
+    for what, value, most in (
         ("latency", latency_s, scene.slo.max_latency_s),
         ("lag", scene.window.lag_s, scene.slo.max_lag_s),
     ):
-        if value is not None and promised is not None and value > promised:
-            return kept, f"no shrinking while {what} is {value:.3g} s, promised are {promised:g} s"
-    return target, ""
+        if value is not None and most is not None and value > most:
+            return f"{what} is {value:.3g} s, over the objective of {most:g} s"
+    return ""
 
 
-def hindered(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
+def bottleneck(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     """Do not grow while something slows the job down that size does not cure."""
     kept = _without(target, scene.running, shrink=False)
     if not scene.window.bottlenecks or kept == target:
@@ -101,6 +109,38 @@ def cool_down(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     return kept, ", ".join(why)
 
 
+def stay_low(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
+    """Shrink only after a smaller size has been enough for a while, and to the largest size of that time."""
+    wait_s, tasks, longest_s = scene.guards.shrink_after_s, dict(target.tasks), 0.0
+    if wait_s <= 0:
+        return target, ""
+    for name, asked in target.tasks.items():
+        running = scene.running.tasks[name]
+        if asked >= running:
+            continue
+        low = scene.stability.low.get(name)
+        left_s = wait_s - (scene.window.at_s - low.since_s if low else 0.0)
+        longest_s = max(longest_s, left_s)
+        tasks[name] = running if left_s > 0 or low is None else min(running, max(asked, low.most))
+    cut, _ = clip(target.with_tasks(tasks), scene.limits)
+    if cut == target:
+        return target, ""
+    if longest_s > 0:
+        return cut, f"shrinking waits until the smaller size has been enough for {longest_s:.0f} s more"
+    return cut, f"in the last {wait_s:.0f} s up to {cut} was needed"
+
+
+def change_rate(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
+    """Bound the changes per hour; only growth in an emergency exceeds it."""
+    most = scene.guards.max_changes_per_hour
+    made = sum(scene.window.at_s - change_s < HOUR_S for change_s in scene.stability.changes_s)
+    if most is None or made < most or target == scene.running:
+        return target, ""
+    emergency = bool(scene.window.overloaded or scene.window.overdue_s > 0 or _broken_objective(scene))
+    kept = _without(target, scene.running, shrink=True) if emergency else scene.running
+    return kept, "" if kept == target else f"{made} changes within an hour, the most is {most}"
+
+
 def frozen(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     """Change nothing inside a frozen period."""
     if target != scene.running and any(period.covers(scene.window.at_s) for period in scene.guards.frozen):
@@ -108,17 +148,29 @@ def frozen(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     return target, ""
 
 
-def shadow(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
+def dry_run(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     """Change nothing at all; the decision says what would have been done."""
-    if scene.guards.shadow and target != scene.running:
-        return scene.running, f"shadow mode: {target} is not applied"
+    if scene.guards.dry_run and target != scene.running:
+        return scene.running, f"dry run: {target} is not applied"
     return target, ""
 
 
-CHAIN: tuple[Guard, ...] = (exploring, frozen, bounds, step_size, recovering, over_slo, hindered, cool_down, shadow)
+CHAIN: tuple[Guard, ...] = (
+    exploring,
+    frozen,
+    bounds,
+    step_size,
+    recovering,
+    over_slo,
+    bottleneck,
+    cool_down,
+    stay_low,
+    change_rate,
+    dry_run,
+)
 
 
-def guarded(decision: Decision, scene: Scene) -> Decision:
+def apply_guards(decision: Decision, scene: Scene) -> Decision:
     """Return the decision as the guards leave it: the target cut, or hold, with notes that say so."""
     if decision.target is None:
         return decision

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from rheostat.errors import InvalidValue
-from rheostat.job.frozen import check_number
+from rheostat.job.frozen import check_number, check_whole
 
 DAY_S = 86_400.0
 
@@ -63,7 +63,7 @@ def _seconds_of_day(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """Which guards are on. The default holds only where acting would be blind; bounds always hold."""
+    """What may stop or delay a change; the defaults are those of a careful operator (docs/defaults.md)."""
 
     max_step_up: float | None = None
     """Largest growth of one operator in one step, as a ratio (2.0 = at most double; always at least one task)."""
@@ -71,28 +71,38 @@ class Guards:
     """Largest cut of one operator in one step, as a ratio (0.5 = at most half; always at least one task)."""
     cooldown_up_s: float = 0.0
     """Seconds after a change before the job may grow."""
-    cooldown_down_s: float = 0.0
+    cooldown_down_s: float = 300.0
     """Seconds after a change before the job may shrink."""
+    shrink_after_s: float = 300.0
+    """Seconds for which a smaller size must have been enough before the job shrinks, to the largest of that time."""
+    max_changes_per_hour: int | None = 12
+    """Most changes within an hour; only growth out of an overload or a broken objective exceeds it."""
     frozen: tuple[FrozenPeriod, ...] = ()
     """Periods in which nothing is changed."""
     shrink_while_recovering: bool = False
     """Whether the job may shrink before the backlog of a failure, a change or a peak is worked off."""
-    shrink_over_slo: bool = True
-    """Whether the job may shrink while its latency or lag breaks the objective; `autoscale` turns it off."""
+    shrink_over_slo: bool = False
+    """Whether the job may shrink while its latency or lag is over the objective."""
     recovery_floor: bool = True
-    """Whether a promised recovery time raises the smallest size before a policy decides."""
-    shadow: bool = False
+    """Whether the recovery-time objective raises the smallest size before a policy decides."""
+    dry_run: bool = False
     """Decide and journal, but change nothing."""
     change_patience_s: float = 300.0
-    """A change that does not show after this many seconds has failed, and is undone."""
+    """Seconds after which a change that does not show has failed, and is undone."""
     explore: Literal["testbed", "live", "never"] = "testbed"
     """Where a policy may experiment: on a testbed, also on the live job, or nowhere."""
 
     def __post_init__(self) -> None:
         check_number("guards.max_step_up", self.max_step_up, least=1.0)
         check_number("guards.max_step_down", self.max_step_down, most=1.0)
-        check_number("guards.cooldown_up_s", self.cooldown_up_s)
-        check_number("guards.cooldown_down_s", self.cooldown_down_s)
+        for name in ("cooldown_up_s", "cooldown_down_s", "shrink_after_s"):
+            check_number(f"guards.{name}", getattr(self, name))
+        if self.max_changes_per_hour is not None:
+            check_whole("guards.max_changes_per_hour", self.max_changes_per_hour, least=1)
         check_number("guards.change_patience_s", self.change_patience_s, least=1.0)
         if self.explore not in ("testbed", "live", "never"):
             raise InvalidValue(f"guards.explore must be testbed, live or never, not {self.explore!r}")
+
+
+UNGUARDED = Guards(cooldown_down_s=0.0, shrink_after_s=0.0, max_changes_per_hour=None, shrink_over_slo=True)
+"""A policy on its own, as its paper has it: what experiments run with. It still holds where acting would be blind."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rheostat.errors import InvalidValue
 from rheostat.job.frozen import FrozenMap, check_number, put
@@ -68,9 +68,9 @@ class Budget:
 
 
 DAY_S = 86_400.0
-"""An objective beyond this is no objective of a streaming job, but one in milliseconds."""
+"""Longest objective, in seconds: a larger number was meant in milliseconds."""
 MOST_HEADROOM = 10.0
-"""Beyond ten times the demand it is a percentage."""
+"""Largest headroom, as a share of the demand: a larger number was meant in percent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,9 @@ class SLO:
     max_recovery_s: float | None = None
     """Longest time from a failure until the backlog is back to normal, in seconds."""
     recovery_quantile: float | None = None
-    """Share of failures for which that is promised; left out, 0.9."""
+    """Share of failures that must be over by then; left out, 0.9."""
     headroom: float | None = None
-    """Spare capacity as a share of the demand (0.2 = 20 %); replaces a policy's own factor."""
+    """Spare capacity as a share of the demand; left out, 0.2 (20 %) unless the policy sets a factor of its own."""
     budget: Budget | None = None
     """The most that the job may use."""
     job: Bounds = Bounds()
@@ -105,7 +105,9 @@ class SLO:
                 )
         check_number("slo.recovery_quantile", self.recovery_quantile, least=0.5, most=0.99)
         if self.recovery_quantile is not None and self.max_recovery_s is None:
-            raise InvalidValue("slo.recovery_quantile says how sure max_recovery_s is: give that too")
+            raise InvalidValue(
+                "slo.recovery_quantile needs slo.max_recovery_s: it is the share of failures that are over by then"
+            )
         check_number("slo.headroom", self.headroom)
         if self.headroom is not None and self.headroom > MOST_HEADROOM:
             raise InvalidValue(
@@ -127,5 +129,10 @@ class Limits:
         put(self, operators=FrozenMap(self.operators), quantum=FrozenMap(self.quantum))
 
 
-DEFAULT_SLO = SLO(max_latency_s=10.0, headroom=0.2)
-"""What is promised where nothing is said about it at all."""
+DEFAULT_HEADROOM = 0.2
+"""Spare capacity, as a share of the demand, where neither the user nor the policy sets a factor."""
+
+
+def with_default_headroom(slo: SLO, own_factor: float | None) -> SLO:
+    """Return the SLO with the default headroom, unless it has one or the policy sets a factor of its own."""
+    return replace(slo, headroom=DEFAULT_HEADROOM) if slo.headroom is None and own_factor is None else slo

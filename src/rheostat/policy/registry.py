@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rheostat.config.named import Named, label
+from rheostat.config.named import Named, label, named
 from rheostat.errors import InvalidValue, nearest
 from rheostat.ports import Policy
 
@@ -51,6 +51,15 @@ def make_policy(name: str, options: Mapping[str, Any] | None = None) -> Policy[A
     from rheostat.config import build
 
     return build(policy_class(name), options or {}, where=f"policy {name}")
+
+
+def resolve_policy(policy: str | Mapping[str, Any] | Policy[Any]) -> Policy[Any]:
+    """Return the policy of a name with options (`conttune:big=false`) or of a mapping; a Policy as it is."""
+    if isinstance(policy, str | Mapping):
+        return make_policy(*named(policy, "name", "policy"))
+    if not isinstance(policy, Policy):
+        raise InvalidValue(f"policy must be a name such as 'ds2', or a rheostat.Policy, not {policy!r}")
+    return policy
 
 
 def _from_file(path: Path) -> type[Policy[Any]]:

@@ -22,7 +22,7 @@ from rheostat.engine.testbed.loads import Steps
 from rheostat.errors import InvalidValue
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.graph import Graph, JobSpec, Tunable
-from rheostat.job.guards import Guards
+from rheostat.job.guards import UNGUARDED
 from rheostat.job.slo import SLO, Bounds, Budget
 from rheostat.journal import open_journal
 from rheostat.lab.jobs import job
@@ -346,7 +346,7 @@ def test_its_knowledge_survives_a_restart_and_replays(tmp_path: Any, variant: An
 
     def controlled(until_s: float) -> tuple[int, Knowledge]:
         journal = open_journal(url)
-        guards = Guards(explore="live")
+        guards = replace(UNGUARDED, explore="live")
         controller = Controller(fleet.engine(0), policy, journal, FleetClock(fleet), guards=guards, pace=IMMEDIATE)
         controller.start()
         changes = 0

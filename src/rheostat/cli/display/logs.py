@@ -1,24 +1,44 @@
-"""What is logged, for people: warnings to stderr, everything with --verbose."""
+"""What a command logs, to stderr: warnings, everything with --verbose, JSON lines with --log-json."""
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
+from typing import Any
 
 
-def configure(verbose: bool) -> None:
-    """Set structlog up; called once, by the command that runs."""
-    import structlog
+class _Stderr(logging.StreamHandler[Any]):
+    """Writes to the present stderr, so that a progress bar on the same terminal is not torn apart."""
 
-    level = logging.DEBUG if verbose else logging.WARNING
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        # Looked up at every line, so that a progress bar on the same terminal is not torn apart.
-        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
-        cache_logger_on_first_use=False,
-    )
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
+class _JsonLines(logging.Formatter):
+    """One JSON object per line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json.dumps(entry)
+
+
+def configure(verbose: bool, as_json: bool = False) -> None:
+    """Set the logger `rheostat` up; called once, by the command that runs."""
+    root = logging.getLogger("rheostat")
+    for handler in [handler for handler in root.handlers if isinstance(handler, _Stderr)]:
+        root.removeHandler(handler)
+    handler = _Stderr(sys.stderr)
+    text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "%H:%M:%S")
+    handler.setFormatter(_JsonLines() if as_json else text)
+    root.addHandler(handler)
+    # As JSON, every change is a line; a terminal shows changes by itself.
+    root.setLevel(logging.DEBUG if verbose else logging.INFO if as_json else logging.WARNING)

@@ -22,6 +22,7 @@ from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.testbed.loads import Constant
 from rheostat.lab.bench.measure import Measure
 from rheostat.lab.experiment.by_second import BatchRun, records_of, size_by_second
+from rheostat.lab.experiment.failures import raise_failure
 from rheostat.lab.experiment.microbatch_job import STATIC_MIN, MicroBatchJob
 from rheostat.lab.experiment.microbatch_run import run_microbatches
 from rheostat.lab.experiment.processes import in_own_process
@@ -85,6 +86,7 @@ def overhead(quick: bool, progress: Progress) -> list[Measure]:
 def run_pairs(pipeline: str, rows: int, batches: int) -> Pairs:
     """Run the query with and without probes at the same time, in this process."""
     from rheostat.api.autoscale import autoscale
+    from rheostat.api.options import Options
     from rheostat.clock import WallClock
     from rheostat.engine.spark.session.session import session
     from rheostat.engine.spark.telemetry.probe import operator
@@ -93,7 +95,7 @@ def run_pairs(pipeline: str, rows: int, batches: int) -> Pairs:
 
     with TemporaryDirectory(prefix="rheostat-overhead-") as folder:
         conf = {**quiet(Path(folder)), "spark.sql.shuffle.partitions": "2"}
-        spark = session("rheostat-overhead", executors=(CORES, CORES), memory_mb=1024, conf=conf)
+        spark = session("rheostat-overhead", min_executors=CORES, max_executors=CORES, memory_mb=1024, conf=conf)
         try:
             clock, stages = WallClock(), Stages(spark.sparkContext)
             bare, ours = (
@@ -102,13 +104,18 @@ def run_pairs(pipeline: str, rows: int, batches: int) -> Pairs:
             )
             spent: dict[str, dict[int, float]] = {str(bare.runId): {}, str(ours.runId): {}}
             with autoscale(
-                ours, executors=(CORES, CORES), journal=f"{folder}/journal.db", interval_s=LOOK_S, window_s=10.0
+                ours,
+                min_executors=CORES,
+                max_executors=CORES,
+                journal=f"{folder}/journal.db",
+                options=Options(interval_s=LOOK_S, window_s=10.0),
             ) as scaler:
                 while min(map(len, spent.values())) < batches + WARM_UP and bare.isActive and ours.isActive:
                     for stage in stages.finished():
                         done = spent[stage.run_id]
                         done[stage.batch] = done.get(stage.batch, 0.0) + stage.cpu_s
                     clock.sleep_until(clock.now() + 1.0)
+                raise_failure(scaler.steps)
                 steps_ms = tuple(step.step_ms for step in scaler.steps[1:])
             for query in (bare, ours):
                 query.stop()

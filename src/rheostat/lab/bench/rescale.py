@@ -24,7 +24,7 @@ from rheostat.engine.spark.pipeline import Builder, Staged
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.testbed.loads import Constant
 from rheostat.engine.testbed.schedule import Schedule
-from rheostat.errors import EngineError
+from rheostat.errors import EngineError, PolicyError
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.record import Intent, IntentEnd
@@ -274,6 +274,7 @@ def run_storm(changes: int, kills: int, seed: int = 0) -> Storm:
         wanted = due(STORM_KEYS, {"filled": STORM_KEYS, "load": sent.delivered})
         outputs = drained(broker.bootstrap, wanted, clock, DRAIN_S)
         driver.end()
+        _raise_failure(folder)
         made = _made(folder)
     wrong = keys_wrong(outputs, wanted)
     note = f"{made} random changes under {LOAD_PER_S / 2:,.0f} records/s, {sent.delivered:,} records"
@@ -294,9 +295,22 @@ def _made(folder: str) -> int:
         journal.close()
 
 
+def _raise_failure(folder: str) -> None:
+    """Raise the first failure of the policy that the journal has."""
+    journal = open_journal(f"{folder}/journal.db")
+    try:
+        for entry in journal.read("counting", kinds=("decision",)):
+            if isinstance(entry.record, Decision) and entry.record.reason is Reason.NO_POLICY:
+                raise PolicyError(f"{entry.record.sentence} (step {entry.step})")
+    finally:
+        journal.close()
+
+
 def drive(servers: str, folder: str) -> None:
     """Be a driver of the storm, until told to end."""
-    from rheostat.api.autoscale import autoscale
+    from rheostat.api.options import Options
+    from rheostat.api.start import start
+    from rheostat.job.guards import UNGUARDED
 
     # A driver that is killed, and its JVM, would have much to say.
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -306,9 +320,8 @@ def drive(servers: str, folder: str) -> None:
     staged = counting(servers, f"{folder}/checkpoint", STORM_KEYS)
     ending: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: ending.append(number))
-    with autoscale(
-        staged, mode="realtime", policy=Restless(), journal=f"{folder}/journal.db", interval_s=1.0, window_s=10.0
-    ) as scaler:
+    restless = Options(interval_s=1.0, window_s=10.0, guards=UNGUARDED)
+    with start(staged, mode="realtime", policy=Restless(), journal=f"{folder}/journal.db", options=restless) as scaler:
         while not ending and scaler.holds:
             time.sleep(0.2)
     for query in scaler.queries:

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from rheostat.api.autoscale import autoscale
+from rheostat.api.options import Options
 from rheostat.api.scaler import Scaler
 from rheostat.clock import WallClock
 from rheostat.control.controller import Step
@@ -23,6 +24,7 @@ from rheostat.engine.testbed.source import ScheduleCounter, stream
 from rheostat.errors import RheostatError
 from rheostat.lab.experiment.microbatch import MicroBatches, demo_load
 from rheostat.lab.experiment.processes import kill_an_executor
+from rheostat.lab.experiment.trial import LIVE_GUARDS
 from rheostat.lab.workload.pacing import paced
 from rheostat.lab.workload.ysb import YSB
 from rheostat.ports import Journal
@@ -35,7 +37,9 @@ SLOT_PER_S = 400.0
 """Records/s that one slot does."""
 PARTITIONS = 12
 """Twice as many as slots, so that new executors help inside a running batch."""
-SLO = MicroBatches.slo
+OBJECTIVES = MicroBatches.slo
+GUARDS = LIVE_GUARDS
+"""A demo of three minutes cannot wait for the minutes that a careful operator lets pass before shrinking."""
 INTERVAL_S, WINDOW_S = 5.0, 15.0
 
 
@@ -57,7 +61,10 @@ def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None]) -
     clock = WallClock()
     with TemporaryDirectory(prefix="rheostat-demo-") as folder:
         spark = session(
-            "rheostat-demo", executors=EXECUTORS, conf={**quiet(Path(folder)), "spark.sql.shuffle.partitions": "6"}
+            "rheostat-demo",
+            min_executors=EXECUTORS[0],
+            max_executors=EXECUTORS[1],
+            conf={**quiet(Path(folder)), "spark.sql.shuffle.partitions": "6"},
         )
         try:
             events = stream(spark, schedule, partitions=PARTITIONS).transform(_paced)
@@ -74,12 +81,11 @@ def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None]) -
             counters = {"ysb": ScheduleCounter(schedule)}
             with autoscale(
                 query,
-                slo=SLO,
-                executors=EXECUTORS,
+                slo=OBJECTIVES,
+                min_executors=EXECUTORS[0],
+                max_executors=EXECUTORS[1],
                 journal=journal,
-                interval_s=INTERVAL_S,
-                window_s=WINDOW_S,
-                counters=counters,
+                options=Options(interval_s=INTERVAL_S, window_s=WINDOW_S, counters=counters, guards=GUARDS),
             ) as scaler:
                 while (gone_s := clock.now() - started_s) < seconds and query.isActive:
                     if killed_s is None and gone_s > 0.6 * seconds:
@@ -113,7 +119,7 @@ def costs(demo: Demo) -> list[Cost]:
     """Compare the scaler with fixed sizes; these are computed from the capacity that was measured in this run."""
     usable = [step.observation for step in demo.steps if step.observation.running is not None]
     held = sum(o.running.slots for o in usable if o.running is not None) * INTERVAL_S
-    over = sum(INTERVAL_S for o in usable if o.latency and o.latency.event_p99_s > (SLO.max_latency_s or 0.0))
+    over = sum(INTERVAL_S for o in usable if o.latency and o.latency.event_p99_s > (OBJECTIVES.max_latency_s or 0.0))
     rates = sorted(r for o in usable if o.usable and (r := o.operator("job").true_rate_per_s))
     found = [Cost("scaled by DS2", held, over, True)]
     # Where no window was clean, as on a machine with much else to do, the pace itself is all that is known.
@@ -129,5 +135,5 @@ def _late_s(demo: Demo, capacity_per_s: float) -> float:
     for second in range(int(demo.seconds)):
         arrived = demo.schedule.due(second + 1) - demo.schedule.due(second)
         backlog = max(0.0, backlog + arrived - capacity_per_s)
-        late += backlog > capacity_per_s * (SLO.max_latency_s or 0.0)
+        late += backlog > capacity_per_s * (OBJECTIVES.max_latency_s or 0.0)
     return late

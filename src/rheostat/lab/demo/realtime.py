@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rheostat.api.autoscale import autoscale
+from rheostat.api.options import Options
 from rheostat.api.scaler import Scaler
+from rheostat.api.start import start
 from rheostat.clock import WallClock
 from rheostat.control.controller import Step
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.testbed.loads import Steps
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.job.allocation import Allocation
-from rheostat.job.slo import SLO
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.broker import Broker
 from rheostat.kafka.load import start_load
@@ -30,14 +30,12 @@ from rheostat.lab.experiment.realtime_run import (
     paces_of,
     warm,
 )
-from rheostat.lab.experiment.trial import Progress
+from rheostat.lab.experiment.trial import LIVE_GUARDS, Progress
 from rheostat.lab.jobs.realtime import PARTITIONS, SLOTS, word_count
 from rheostat.lab.workload.realtime import realtime_pipeline
-from rheostat.policy.conttune.policy import ContTune
 from rheostat.ports import Journal
 
 LEVELS = (2.0, 4.0, 7.0, 5.0, 3.0, 2.0)
-OBJECTIVES = SLO(headroom=0.2)
 INTERVAL_S, WINDOW_S = 5.0, 20.0
 START = {"split": 2, "count": 2}
 FIRST_LOOK_S = 10.0
@@ -75,15 +73,13 @@ def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None], t
                 checkpoint=f"{folder}/checkpoint",
                 paces=paces_of(plant),
             )
-            with autoscale(
+            with start(
                 staged,
                 mode="realtime",
-                slo=OBJECTIVES,
-                policy=ContTune(model="loglog"),
-                start=Allocation(START),
+                initial=Allocation(START),
+                policy="conttune:model=loglog",
                 journal=journal,
-                interval_s=INTERVAL_S,
-                window_s=WINDOW_S,
+                options=Options(interval_s=INTERVAL_S, window_s=WINDOW_S, guards=LIVE_GUARDS),
             ) as scaler:
                 tell("waiting for the first batch")
                 warm(scaler, clock)

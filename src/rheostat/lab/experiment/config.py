@@ -15,8 +15,8 @@ from rheostat.config.reader import read_yaml
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.allocation import Allocation
 from rheostat.job.forecast import Foresight
-from rheostat.job.guards import Guards
-from rheostat.job.slo import DEFAULT_SLO, SLO
+from rheostat.job.guards import UNGUARDED, Guards
+from rheostat.job.slo import DEFAULT_HEADROOM, SLO
 from rheostat.lab.experiment.descriptions import natural_length_s, policy_maker, read_load, read_plant
 from rheostat.policy.registry import own_factor
 
@@ -30,11 +30,19 @@ def _slo(value: Any) -> SLO:
 
 
 def _guards(value: Any) -> Guards:
-    return value if isinstance(value, Guards) else build(Guards, value, "guards")
+    """Read guards; those that are left out stay off, so that policies are compared as published."""
+    if isinstance(value, Guards):
+        return value
+    given = build(Guards, value, "guards")
+    return replace(UNGUARDED, **{key: getattr(given, key) for key in value})
 
 
 def _foresight(value: Any) -> Foresight:
     return value if isinstance(value, Foresight) else build(Foresight, value, "forecast")
+
+
+MAX_LATENCY_S = 10.0
+"""Latency objective, in seconds, of a comparison whose SLO says nothing: what its seconds over the SLO count."""
 
 
 class Config(BaseModel):
@@ -48,9 +56,9 @@ class Config(BaseModel):
     """A load: `shape:parameter=value`, or a mapping with `shape` and its parameters."""
     policy: str | dict[str, Any] = "ds2"
     """A policy: `name:option=value`, or a mapping with `name` and its options; a path of a .py file is a name too."""
-    slo: Annotated[SLO, PlainValidator(_slo)] = DEFAULT_SLO
-    """What is promised. Left out altogether: a latency of 10 s, and 20 % headroom unless the policy sets its own."""
-    guards: Annotated[Guards, PlainValidator(_guards)] = Guards()
+    slo: Annotated[SLO, PlainValidator(_slo)] = SLO(max_latency_s=MAX_LATENCY_S, headroom=DEFAULT_HEADROOM)
+    """The objectives; left out altogether, a latency of 10 s. Headroom is 0.2 unless it or a policy's factor is set."""
+    guards: Annotated[Guards, PlainValidator(_guards)] = UNGUARDED
     """Which guards stand between a decision and the job."""
     forecast: Annotated[Foresight, PlainValidator(_foresight)] = Foresight()
     """How the load is forecast, where a promised recovery time or the policy needs that."""
@@ -142,15 +150,16 @@ def make_config(
 ) -> Config:
     """Make a Config from plain values; the errors name the key and the value.
 
-    `objectives` are keys of the SLO that go above those of the values. Of the default objectives, the headroom is
-    dropped where one of the policies that will run sets a factor of its own; one that was given never is.
+    `objectives` are keys of the SLO that go above those of the values. The default headroom is
+    left out where one of the policies that will run sets a factor of its own.
     """
     given = plain(values, "")
     slo = given.get("slo")
     if slo is None:
-        chosen = [named(given.get("policy", "ds2"), "name", "policy")] if policies is None else policies
-        slo = {"max_latency_s": DEFAULT_SLO.max_latency_s}
-        slo |= {} if own_factor(chosen) else {"headroom": DEFAULT_SLO.headroom}
+        slo = {"max_latency_s": MAX_LATENCY_S}
+    if isinstance(slo, Mapping) and "headroom" not in slo:
+        running = [named(given.get("policy", "ds2"), "name", "policy")] if policies is None else policies
+        slo = slo if own_factor(running) else {**slo, "headroom": DEFAULT_HEADROOM}
     if isinstance(slo, Mapping):
         slo = {**slo, **plain(objectives or {}, "slo")}
     try:

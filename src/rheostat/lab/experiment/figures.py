@@ -46,7 +46,7 @@ def cost_figure(comparison: Comparison[Any]) -> Figure:
     data: list[Trace] = []
     looks = policy_pens(comparison)
     by_policy: dict[str, list[Run[Any]]] = {}
-    for run in comparison.runs:
+    for run in (run for run in comparison.runs if run.policy not in comparison.failures):
         by_policy.setdefault(run.policy, []).append(run)
     for policy, runs in by_policy.items():
         pen = looks[policy]

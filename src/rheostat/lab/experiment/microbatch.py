@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from rheostat.engine.testbed.loads import Load, Steps
 from rheostat.errors import InvalidValue
-from rheostat.job.slo import SLO
+from rheostat.job.slo import DEFAULT_HEADROOM, SLO
 from rheostat.lab.experiment.by_second import BatchRun, backlog, latencies, records_of, size_by_second
 from rheostat.lab.experiment.comparison import Comparison
 from rheostat.lab.experiment.microbatch_job import FIXED, MicroBatchJob, microbatch_job
@@ -36,7 +36,7 @@ class MicroBatches:
     """Runs every trial on an embedded cluster of its own."""
 
     name: ClassVar[str] = MICROBATCH
-    slo: ClassVar[SLO] = SLO(max_latency_s=15.0, headroom=0.3)
+    slo: ClassVar[SLO] = SLO(max_latency_s=15.0, headroom=DEFAULT_HEADROOM)
     lead: ClassVar[str] = (
         "The same load on a real Spark, once in each of these ways, one after the other, each on a cluster of its own."
     )
@@ -54,6 +54,7 @@ class MicroBatches:
         "rows_checked",
         "rows_lost",
         "rows_repeated",
+        "policy_failures",
         "failed",
     )
     columns: ClassVar[tuple[Column, ...]] = (

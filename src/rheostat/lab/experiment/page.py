@@ -55,17 +55,17 @@ def _rows(comparison: Comparison[Any]) -> Table:
     """Return the table; the least of a column is its best. Neither the oracle nor a prediction competes."""
     ground, slo = comparison.ground, comparison.trial.slo
     counted = "seeds" in ground.keys
-    rivals = [row for row in comparison.rows if row.engine == ground.name and row.policy != comparison.yardstick]
+    rivals = [row for row in comparison.rivals if row.policy != comparison.yardstick]
     unlimited = slo.max_latency_s is None and slo.max_lag_s is None
     lines = []
     for row in comparison.lines:
         predicted = row.engine != ground.name
         under = "the yardstick: knows load and capacities" if row.policy == comparison.yardstick else row.failed
-        cells = [Cell("predicted", "muted") if predicted else Cell(row.policy, "policy", under)]
+        cells = [Cell("predicted", "muted", row.failed) if predicted else Cell(row.policy, "policy", under)]
         cells += [Cell(str(row.seeds), "number")] if counted else []
         for column in ground.columns:
             value = getattr(row, column.key)
-            if column.key == "slo_seconds_over" and unlimited:
+            if row.failed or value is None or (column.key == "slo_seconds_over" and unlimited):
                 cells.append(Cell(NONE, "number"))
                 continue
             best = len(rivals) > 1 and row in rivals and value <= min(getattr(other, column.key) for other in rivals)

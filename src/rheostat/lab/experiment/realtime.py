@@ -17,7 +17,7 @@ from rheostat.engine.testbed.loads import Load, Permutation
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Observation
-from rheostat.job.slo import SLO
+from rheostat.job.slo import DEFAULT_HEADROOM, SLO
 from rheostat.lab.experiment.comparison import Comparison
 from rheostat.lab.experiment.realtime_run import REALTIME, TWINS, paces_of, pipeline_of, run_realtime
 from rheostat.lab.experiment.run import Floats, Run, Series, run_apart
@@ -35,7 +35,7 @@ class RealTime:
     """Predicts every trial, then runs it with a Spark and a broker of its own."""
 
     name: ClassVar[str] = REALTIME
-    slo: ClassVar[SLO] = SLO(headroom=0.1)
+    slo: ClassVar[SLO] = SLO(headroom=DEFAULT_HEADROOM)
     lead: ClassVar[str] = (
         "The same load on a real Spark in real-time mode, once under each policy, each with a broker of its own; in "
         "grey what the simulator predicted before the run."
@@ -55,6 +55,8 @@ class RealTime:
         "records",
         "keys_wrong",
         "repeated",
+        "policy_failures",
+        "failed",
     )
     columns: ClassVar[tuple[Column, ...]] = (
         Column("reconfigurations", "chan-\nges", ".0f", "changes", words.number),

@@ -16,12 +16,14 @@ from rheostat.engine.simulated import Plant
 from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.testbed.simulated import SimulatedTestbed
+from rheostat.errors import PolicyError
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.broker import APPEND_TIME, Broker
 from rheostat.kafka.jars import connector_jars
 from rheostat.kafka.load import start_load
+from rheostat.lab.experiment.failures import scaler_failure
 from rheostat.lab.experiment.run import Run
-from rheostat.lab.experiment.trial import Trial
+from rheostat.lab.experiment.trial import LIVE_GUARDS, Trial
 from rheostat.lab.jobs import realtime as jobs
 from rheostat.lab.workload.realtime import RECIPES, StagePace, realtime_pipeline
 
@@ -46,9 +48,8 @@ def pipeline_of(twin: Plant) -> str:
 
 def run_realtime(trial: Trial[Plant]) -> Run[Plant]:
     """Run one trial in this process, which must not hold a Spark yet."""
-    from rheostat.api.autoscale import autoscale
-    from rheostat.config.named import parse_named
-    from rheostat.policy.registry import make_policy
+    from rheostat.api.options import Options
+    from rheostat.api.start import start
 
     with TemporaryDirectory(prefix="rheostat-realtime-") as folder, Broker() as broker:
         open_topics(broker, jobs.PARTITIONS)
@@ -63,17 +64,21 @@ def run_realtime(trial: Trial[Plant]) -> Run[Plant]:
                 paces=paces_of(trial.job),
                 seed=trial.seed,
             )
-            with autoscale(
-                staged,
-                mode="realtime",
-                slo=trial.slo,
-                policy=make_policy(*parse_named(trial.way)),
-                journal=f"{folder}/journal.db",
+            options = Options(
                 interval_s=trial.interval_s,
                 window_s=trial.window_s or trial.job.metrics.window_s,
-                start=trial.start,
                 seed=trial.seed,
                 testbed=SimulatedTestbed(trial.job, trial.seed),  # trials are made there, not on the running job
+                guards=LIVE_GUARDS,
+            )
+            with start(
+                staged,
+                mode="realtime",
+                initial=trial.start,
+                slo=trial.slo,
+                policy=trial.way,
+                journal=f"{folder}/journal.db",
+                options=options,
             ) as scaler:
                 clock = WallClock()
                 warm(scaler, clock)
@@ -82,11 +87,13 @@ def run_realtime(trial: Trial[Plant]) -> Run[Plant]:
                     scaler.resume()
                     sent = load.wait()
                 end_s = clock.now()
-                steps = scaler.steps[seen:]
+                steps, policy_error = scaler.steps[seen:], scaler_failure(scaler)
             due = expected(spark, staged)
             outputs = drained(broker.bootstrap, due, clock)
             for query in scaler.queries:
                 query.stop()
+        except PolicyError as error:  # the policy failed before the first step: nothing was measured
+            return Run(trial, REALTIME, 0.0, policy_error=error)
         finally:
             spark.stop()
     start_s, wrong = sent.start_s, keys_wrong(outputs, due)
@@ -104,6 +111,7 @@ def run_realtime(trial: Trial[Plant]) -> Run[Plant]:
         records=sent.delivered,
         wrong=wrong,
         repeated=kafka_output.repetitions(outputs),
+        policy_error=policy_error,
     )
 
 
@@ -121,9 +129,9 @@ def warm(scaler: Scaler, clock: WallClock) -> None:
 
 def local_session(slots: int, conf: Mapping[str, str]) -> SparkSession:
     """Start a Spark in this process, with slots for real-time mode and the connector for Kafka."""
-    from rheostat.engine.spark.session.session import started
+    from rheostat.engine.spark.session.session import start_session
 
-    return started(
+    return start_session(
         {
             "spark.app.name": "rheostat-realtime",
             "spark.master": f"local[{slots}]",
@@ -131,7 +139,6 @@ def local_session(slots: int, conf: Mapping[str, str]) -> SparkSession:
             "spark.sql.session.timeZone": "UTC",
             **conf,
         },
-        embedded=False,
     )
 
 

@@ -14,7 +14,7 @@ from rheostat.errors import InvalidValue, nearest
 from rheostat.job.allocation import Allocation
 from rheostat.job.forecast import Foresight
 from rheostat.job.frozen import check_number
-from rheostat.job.guards import Guards
+from rheostat.job.guards import UNGUARDED, Guards
 from rheostat.job.slo import SLO
 from rheostat.policy.registry import POLICIES, make_policy
 from rheostat.ports import Policy
@@ -38,6 +38,10 @@ class Job(Protocol):
 J = TypeVar("J", bound=Job)
 
 
+LIVE_GUARDS = replace(UNGUARDED, shrink_over_slo=False)
+"""Guards of a policy on Spark: as published, but it does not shrink a job that is behind."""
+
+
 @dataclass(frozen=True)
 class Trial(Generic[J]):
     """Everything that decides a run."""
@@ -47,7 +51,7 @@ class Trial(Generic[J]):
     duration_s: float
     interval_s: float = 60.0
     slo: SLO = SLO()
-    guards: Guards = Guards()
+    guards: Guards = UNGUARDED
     start: Allocation | None = None
     failures_s: tuple[float, ...] = ()
     """Moments at which a worker, or an executor, is lost."""

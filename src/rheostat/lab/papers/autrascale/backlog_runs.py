@@ -18,7 +18,7 @@ from rheostat.engine.testbed.loads import Constant
 from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement, Trial
-from rheostat.job.guards import Guards
+from rheostat.job.guards import UNGUARDED
 from rheostat.job.slo import SLO
 from rheostat.lab.papers.autrascale.truth import bounded, fewest
 from rheostat.lab.papers.play import Method, Player, by_method, look_after, with_windows
@@ -102,7 +102,7 @@ def catch_up(
         for r, (method, case, seed) in enumerate(runs)
     ]
     for player in players:
-        player.controller.step()  # one look at the steady job, then the backlog is there
+        player.step()  # one look at the steady job, then the backlog is there
     fleet.advance(LOOK_S)
     for player in players:
         player.refill()
@@ -130,7 +130,7 @@ class _Catcher(Player):
     ) -> None:
         slo = replace(slo, max_latency_s=case.target_s, max_recovery_s=case.limit_s)
         # Here the recovery time is the paper's T_limit, and nothing fails.
-        guards = Guards(recovery_floor=False)
+        guards = replace(UNGUARDED, recovery_floor=False)
         super().__init__(fleet, replica, method.make(), seed, slo=slo, guards=guards, testbed=testbed)
         self.case, self.steady = case, fleet.running[replica]
         self.controller.state = replace(self.controller.state, memo=stage.memo())
@@ -152,7 +152,7 @@ class _Catcher(Player):
         if self.profiling:
             self.refill()
         self._watch()
-        step = self.controller.step()
+        step = self.step()
         self.profiling = bool(step.decision.trials)
         self.trials += len(step.measurements)
         self.says |= bool(step.decision.evidence.get("unreachable"))

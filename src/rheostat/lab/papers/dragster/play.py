@@ -18,7 +18,7 @@ from typing import Any
 from rheostat.engine.simulated import Fleet, Plant
 from rheostat.engine.testbed.loads import Steps
 from rheostat.job.allocation import Allocation
-from rheostat.job.guards import Guards
+from rheostat.job.guards import UNGUARDED
 from rheostat.job.slo import SLO, Budget
 from rheostat.lab.papers.play import Method, Player, by_method, look_after
 from rheostat.lab.papers.tuning import LOOK_S, prepared
@@ -72,13 +72,13 @@ class _SlotPlayer(Player):
     def __init__(
         self, fleet: Fleet, replica: int, policy: Policy[Any], seed: int, slo: SLO, levels: Sequence[float]
     ) -> None:
-        super().__init__(fleet, replica, policy, seed, slo=slo, guards=Guards(explore="live"))
+        super().__init__(fleet, replica, policy, seed, slo=slo, guards=replace(UNGUARDED, explore="live"))
         self.levels = levels
         self.run: Run = []
 
     def look(self) -> None:
         ran = self.fleet.running[self.replica]
-        step = self.controller.step()
+        step = self.step()
         done = step.observation.throughput_per_s
         assert done is not None
         self.run.append(Slot(self.levels[len(self.run)], ran, done, step.intent is not None))

@@ -164,7 +164,7 @@ class _Predictor(Player):
         due = [at for at in FAILURES_S if at <= self.fleet.now]
         while len(self.at_failure) < len(due):
             self.at_failure.append(self.predicted)
-        step = self.controller.step()
+        step = self.step()
         self.changes += step.intent is not None
         self.ms.append(step.decision_ms)
         if PREDICTED in step.decision.evidence:

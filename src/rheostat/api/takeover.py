@@ -1,0 +1,126 @@
+"""Taking a pipeline over, in both modes: wait for the lease, repair the checkpoint, start at the last size."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from rheostat.control.controller import Controller
+from rheostat.control.cycle import State
+from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint, Repartition
+from rheostat.engine.spark.lifecycle.restart import JOB, STARTED, Pipeline
+from rheostat.engine.spark.microbatch import MicroBatchEngine
+from rheostat.engine.spark.pipeline import Staged
+from rheostat.engine.spark.realtime import RealTimeEngine
+from rheostat.errors import LeaseRefused
+from rheostat.job.allocation import Allocation
+from rheostat.job.observation import Observation
+from rheostat.job.record import IntentStep
+
+log = logging.getLogger(__name__)
+
+
+def begin(
+    pipeline: Pipeline,
+    engine: MicroBatchEngine,
+    controller: Controller[Any],
+    initial: Allocation | None,
+    *,
+    resize: bool,
+) -> None:
+    """Take the job over and start its query with the executors that it had last, else with the initial ones."""
+    size = take_over(pipeline, controller) or initial
+    cores, count = engine.executors.cores_per_executor, len(engine.executors.running())
+    if resize:
+        count = min(max(engine.least, -(-size.slots // cores) if size else 0), engine.most)
+        engine.executors.request(count)
+    # Where no executor has come yet the query waits for the first.
+    pipeline.begin(Allocation({JOB: max(count, 1) * cores}))
+
+
+def begin_realtime(
+    engine: RealTimeEngine, controller: Controller[Any], initial: Allocation | None, *, rename_state: bool = False
+) -> None:
+    """Take the job over and start its query with the tasks that it had last."""
+    engine.claim()
+    last = take_over(engine.pipeline, controller)
+    checkpoint = Checkpoint(engine.spark, engine.staged.checkpoint)
+    if rename_state and checkpoint.done >= 0:
+        checkpoint.rename(str(engine.spark.version))
+    state = checkpoint.state()
+    spare = engine.slots.available() - engine.partitions
+    engine.begin(beginning(engine.staged, last, initial, spare, None if state is None else state.partitions))
+
+
+def beginning(
+    staged: Staged, last: Allocation | None, initial: Allocation | None, spare: int, partitions: int | None
+) -> Allocation:
+    """Return the first allocation: what ran last, else the initial one, else an equal share of the slots.
+
+    The state has as many partitions as its checkpoint says, whatever else was asked for. A stage that begins too small
+    is seen only when its first batch ends, which can be late by any time: so all slots are used.
+    """
+    names = staged.names[1:]
+    tasks = dict.fromkeys(names, max(1, spare // len(names)))
+    for known in (initial, last):
+        tasks |= {name: count for name, count in (known.tasks.items() if known else ()) if name in tasks}
+    if partitions is not None and staged.keyed:
+        tasks[staged.keyed] = partitions
+    return Allocation(tasks)
+
+
+def take_over(pipeline: Pipeline, controller: Controller[Any]) -> Allocation | None:
+    """Take the job's lease, repair what a kill left behind, and return what ran last, where the journal says it.
+
+    In that order: as long as another controller has the lease, its query may use the same checkpoint.
+    """
+    controller.start_when_free(_wait_warning())
+    journal, job = controller.journal, controller.mind.spec.name
+    entry = journal.latest(job, "intent_step")
+    step = entry.record if entry is not None and isinstance(entry.record, IntentStep) else None
+    moved = repair(pipeline, step)
+    entry = journal.latest(job, "observation")
+    seen = entry.record.running if entry is not None and isinstance(entry.record, Observation) else None
+    return last_allocation(controller.state, step, moved, seen)
+
+
+def _wait_warning() -> Callable[[LeaseRefused], None]:
+    """Return what warns once that the lease of a killed controller is waited for."""
+    refusals: list[LeaseRefused] = []
+
+    def warn(refusal: LeaseRefused) -> None:
+        if not refusals:
+            log.warning("waiting for the lease: %s", refusal)
+        refusals.append(refusal)
+
+    return warn
+
+
+def repair(pipeline: Pipeline, step: IntentStep | None) -> bool:
+    """Finish or undo moving the state, where that is the last step that was journaled; return whether it is moved."""
+    change = Repartition.read(step.name) if step is not None else None
+    if change is None:
+        return False
+    checkpoint = Checkpoint(pipeline.spark, change.checkpoint)
+    if done := checkpoint.repair(change):
+        log.warning("checkpoint %s repaired: %s", change.checkpoint, done)
+    state = checkpoint.state()
+    return state is not None and state.partitions == change.new
+
+
+def last_allocation(state: State, step: IntentStep | None, moved: bool, seen: Allocation | None) -> Allocation | None:
+    """Return what the pipeline was built for or ran with last; None where the journal does not say.
+
+    A change that was cut off is made again by the loop, from where it began, unless it got as far as the new query.
+    """
+    if state.open is None:
+        return seen or state.applied
+    if step is not None and step.intent == state.open.id:
+        started = STARTED.match(step.name)
+        if started:
+            pairs = (pair.split("=") for pair in started[1].split())
+            return Allocation({name: int(tasks) for name, tasks in pairs})
+        if moved:
+            return state.open.target
+    return state.open.previous

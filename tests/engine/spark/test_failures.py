@@ -97,7 +97,7 @@ def lost(story: Story, event: str) -> Observation:
 def test_a_late_refusal_leaves_nothing_behind(story: Story) -> None:
     refused = story["refused"]
     assert "did you mean 'ds2'" in refused["told"]["policy"]
-    assert "cannot live in mysql" in refused["told"]["journal"]
+    assert "mysql://... cannot hold a journal" in refused["told"]["journal"]
     assert "does not exist" in refused["told"]["folder"]
     assert "both slo.headroom" in refused["told"]["factor"]
     assert "max_latency_s is 0.5 s" in refused["told"]["latency"]

@@ -31,7 +31,7 @@ SCHEDULE = Schedule(Constant(1.0), 50.0, 600)
 def cluster() -> Iterator[None]:
     """Start the one cluster, and the one query that every engine looks at."""
     with tempfile.TemporaryDirectory() as folder:
-        spark = rheostat.session("conformance", executors=EXECUTORS, conf={"spark.ui.enabled": "false"})
+        spark = rheostat.session("conformance", max_executors=EXECUTORS[1], conf={"spark.ui.enabled": "false"})
         spark.sparkContext.setLogLevel("OFF")
         query = (
             paced(stream(spark, SCHEDULE, partitions=PARTITIONS), 200.0, tasks=PARTITIONS)

@@ -93,7 +93,7 @@ class World:
             "spark.sql.shuffle.partitions": "3",
             "spark.default.parallelism": str(PARTITIONS),
         }
-        self.spark = rheostat.session(JOB, executors=(1, LARGEST), conf=conf)
+        self.spark = rheostat.session(JOB, max_executors=LARGEST, conf=conf)
         self.spark.sparkContext.setLogLevel("OFF")
         self.scheduler = SparkScheduler(self.spark.sparkContext)
         self.journal = open_journal(folder / "journal.db")

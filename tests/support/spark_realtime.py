@@ -72,7 +72,8 @@ def wait(what: str, done: Callable[[], Any], scaler: Scaler) -> None:
 def cluster(executors: tuple[int, int], folder: Path) -> SparkSession:
     """Start executors of two slots each, in processes of their own."""
     conf = {**quiet(folder), "spark.jars": ",".join(map(str, connector_jars())), "spark.sql.session.timeZone": "UTC"}
-    return rheostat.session("realtime", executors=executors, cores=2, conf=conf)
+    least, most = executors
+    return rheostat.session("realtime", min_executors=least, max_executors=most, cores=2, conf=conf)
 
 
 def made_by_realtime(spark: SparkSession, staged: Staged, tasks: Allocation) -> str:

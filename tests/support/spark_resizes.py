@@ -290,7 +290,7 @@ def main(folder: str, *parts: str) -> None:
         "spark.sql.session.timeZone": "UTC",
         **json.loads(os.environ.get("SPARK_RESIZES_CONF", "{}")),
     }
-    spark = session("resizes", executors=(2, LARGEST), conf=conf)
+    spark = session("resizes", min_executors=2, max_executors=LARGEST, conf=conf)
     spark.sparkContext.setLogLevel(os.environ.get("SPARK_RESIZES_LOG", "OFF"))
     running = Executors.of(spark.sparkContext).running()
     say(

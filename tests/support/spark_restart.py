@@ -217,7 +217,7 @@ def recover(spark: SparkSession, folder: Path) -> dict[str, Any]:
 
 def main(folder: Path, *parts: str) -> None:
     quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-    spark = rheostat.session("restart", executors=EXECUTORS, cores=CORES, conf=quiet)
+    spark = rheostat.session("restart", min_executors=EXECUTORS[0], max_executors=EXECUTORS[1], cores=CORES, conf=quiet)
     spark.sparkContext.setLogLevel("OFF")
     play = {"grow": grow, "kill": kill, "recover": recover}
     stories = {part: play[part](spark, folder) for part in parts}

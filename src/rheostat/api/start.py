@@ -85,7 +85,7 @@ def _microbatch(
     """Check what starts a micro-batch query; return what makes its engine and begins it."""
     if executors is None:
         raise InvalidValue("max_executors is missing: the most executors that the job may have, as in max_executors=8")
-    bounds, session = checked_executors(executors), _active()
+    bounds, session = checked_executors(*executors), _active()
     check_application(str(session.sparkContext.master), dict(session.sparkContext.getConf().getAll()))
     build = pipeline if staged is None else lambda allocation: staged.start(_active(), allocation, realtime=False)
     if not request.dry_run:
@@ -142,7 +142,7 @@ def slots_of(spark: SparkSession, executors: tuple[int, int] | None) -> Slots:
         return FixedSlots(int(context.defaultParallelism))
     if executors is None:
         raise InvalidValue("max_executors is missing: the most executors that the job may have, as in max_executors=8")
-    least, most = checked_executors(executors)
+    least, most = checked_executors(*executors)
     check_application(master, dict(context.getConf().getAll()))
     return ExecutorSlots(Executors.of(context), least, most)
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 
 from rheostat.engine.spark.session.embedded import LOCALHOST
-from rheostat.engine.spark.session.java_process import SMALL, classpath, ended, start_java
+from rheostat.engine.spark.session.java_process import SMALL, classpath, end_process, start_java
 from rheostat.errors import EngineError
 from rheostat.job.frozen import check_number
 from rheostat.kafka import client as kafka_client
@@ -133,7 +133,7 @@ class Broker:
 
     def _end(self, patience_s: float) -> None:
         if self._child is not None:
-            ended(self._child, patience_s)
+            end_process(self._child, patience_s)
             self._child = None
 
     def _java(self, program: str, *arguments: str) -> subprocess.Popen[str]:
@@ -144,7 +144,7 @@ class Broker:
         child = self._java("kafka.tools.StorageTool", "format", "--cluster-id", CLUSTER_ID, "--config", str(settings))
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(READY_WITHIN_S)
-        if ended(child) != 0:
+        if end_process(child) != 0:
             raise EngineError(f"a broker cannot keep its data in {self._folder}: {self.last_words()}")
 
     def _wait(self) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rheostat.engine.spark.session.java_process import SMALL, ended, start_java
+from rheostat.engine.spark.session.java_process import SMALL, end_process, start_java
 from rheostat.errors import EngineError, InvalidValue
 
 KAFKA = "4.1.0"
@@ -137,7 +137,7 @@ def _retrieve(draft: Path, tell: Tell) -> None:
                     tell(f"{counts[sign]} of about {JARS_ABOUT} jars {SIGNS[sign]}")
         code = child.wait()
     finally:
-        ended(child)
+        end_process(child)
         if child.stdout is not None:
             child.stdout.close()
     lacking = [name for _, name, version in CONNECTOR if not (draft / f"jars/connector/{name}-{version}.jar").exists()]

@@ -132,7 +132,7 @@ class SparkTestbed:
             self._folder = Path(self._files.enter_context(folder))
             conf = {**quiet(self._folder), **self._conf}
             self._spark = session(
-                self.name, master=self._master, executors=(1, self.largest), memory_mb=memory_mb, conf=conf
+                self.name, master=self._master, max_executors=self.largest, memory_mb=memory_mb, conf=conf
             )
             self._memory_mb = memory_mb
         return self._spark

@@ -22,6 +22,7 @@ from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.testbed.loads import Constant
 from rheostat.lab.bench.measure import Measure
 from rheostat.lab.experiment.by_second import BatchRun, records_of, size_by_second
+from rheostat.lab.experiment.failures import raise_failure
 from rheostat.lab.experiment.microbatch_job import STATIC_MIN, MicroBatchJob
 from rheostat.lab.experiment.microbatch_run import run_microbatches
 from rheostat.lab.experiment.processes import in_own_process
@@ -94,7 +95,7 @@ def run_pairs(pipeline: str, rows: int, batches: int) -> Pairs:
 
     with TemporaryDirectory(prefix="rheostat-overhead-") as folder:
         conf = {**quiet(Path(folder)), "spark.sql.shuffle.partitions": "2"}
-        spark = session("rheostat-overhead", executors=(CORES, CORES), memory_mb=1024, conf=conf)
+        spark = session("rheostat-overhead", min_executors=CORES, max_executors=CORES, memory_mb=1024, conf=conf)
         try:
             clock, stages = WallClock(), Stages(spark.sparkContext)
             bare, ours = (
@@ -114,6 +115,7 @@ def run_pairs(pipeline: str, rows: int, batches: int) -> Pairs:
                         done = spent[stage.run_id]
                         done[stage.batch] = done.get(stage.batch, 0.0) + stage.cpu_s
                     clock.sleep_until(clock.now() + 1.0)
+                raise_failure(scaler.steps)
                 steps_ms = tuple(step.step_ms for step in scaler.steps[1:])
             for query in (bare, ours):
                 query.stop()

@@ -92,6 +92,7 @@ def _accuracy_run(shares: Sequence[float], progress: Progress) -> Run[Plant]:
     load, start = Steps(levels, HOLD_S), Allocation(TASKS)
     trial = Trial(plant, load, len(levels) * HOLD_S, INTERVAL_S, start=start, window_s=10.0, way="static")
     [run] = run_apart(run_realtime, [trial], progress)
+    run.raise_failure()
     return run
 
 

@@ -167,7 +167,7 @@ def drive(folder: str, schedule: Schedule) -> None:
 
     place = Path(folder)
     conf = {**quiet(place), "spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "UTC"}
-    spark = session("rheostat-recovery", executors=(EXECUTORS, EXECUTORS), conf=conf)
+    spark = session("rheostat-recovery", min_executors=EXECUTORS, max_executors=EXECUTORS, conf=conf)
     events = paced(stream(spark, schedule, partitions=PARTITIONS), SLOT_PER_S, tasks=PARTITIONS)
     query = (
         events.writeStream.format("noop")

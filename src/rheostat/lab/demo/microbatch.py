@@ -61,7 +61,10 @@ def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None]) -
     clock = WallClock()
     with TemporaryDirectory(prefix="rheostat-demo-") as folder:
         spark = session(
-            "rheostat-demo", executors=EXECUTORS, conf={**quiet(Path(folder)), "spark.sql.shuffle.partitions": "6"}
+            "rheostat-demo",
+            min_executors=EXECUTORS[0],
+            max_executors=EXECUTORS[1],
+            conf={**quiet(Path(folder)), "spark.sql.shuffle.partitions": "6"},
         )
         try:
             events = stream(spark, schedule, partitions=PARTITIONS).transform(_paced)

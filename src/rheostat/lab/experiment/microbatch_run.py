@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from rheostat.clock import WallClock
 from rheostat.control.controller import Step
 from rheostat.engine.spark.session.log4j import quiet
-from rheostat.errors import RheostatError
+from rheostat.errors import PolicyError, RheostatError
 from rheostat.lab.experiment.by_second import BatchRun
+from rheostat.lab.experiment.failures import first_line, scaler_failure
 from rheostat.lab.experiment.microbatch_job import DYNAMIC, STATIC_MAX, STATIC_MIN, MicroBatchJob
 from rheostat.lab.experiment.processes import kill_an_executor
 from rheostat.lab.experiment.query_checkpoint import Outside
@@ -48,12 +49,15 @@ def run_microbatches(trial: BatchTrial) -> BatchRun:
         spark = _session(trial, Path(folder))
         try:
             return _Running(trial, spark, Path(folder)).measure()
+        except PolicyError as error:  # the policy failed before the first step: nothing was measured
+            start = trial.job.start_executors(trial.way)
+            return Run(trial, MICROBATCH, 0.0, sizes=((0.0, start),), policy_error=error)
         finally:
             spark.stop()
 
 
 def _session(trial: BatchTrial, folder: Path) -> SparkSession:
-    from rheostat.engine.spark.session.session import session, session_settings, started
+    from rheostat.engine.spark.session.session import session, session_settings, start_session
 
     conf = {
         **quiet(folder),
@@ -64,9 +68,9 @@ def _session(trial: BatchTrial, folder: Path) -> SparkSession:
     if trial.way != DYNAMIC:
         start = trial.job.start_executors(trial.way)
         fixed = trial.way in (STATIC_MIN, STATIC_MAX) and not trial.job.resizes
-        return session("rheostat-trial", executors=(start, start if fixed else most), conf=conf)
+        return session("rheostat-trial", min_executors=start, max_executors=start if fixed else most, conf=conf)
     # As a user configures it: switched on, with bounds, everything else as Spark has it.
-    settings = session_settings("rheostat-trial", "local-cluster", trial.job.executors, 1, 512, conf)
+    settings = session_settings("rheostat-trial", min_executors=least, max_executors=most, conf=conf)
     own = [key for key in settings if key.startswith(("spark.stage.", "spark.cores.max"))]
     kept = {key: value for key, value in settings.items() if key not in own}
     dynamic = {
@@ -75,7 +79,7 @@ def _session(trial: BatchTrial, folder: Path) -> SparkSession:
         "spark.dynamicAllocation.initialExecutors": str(least),
         "spark.dynamicAllocation.maxExecutors": str(most),
     }
-    return started({**kept, **dynamic}, embedded=True)
+    return start_session({**kept, **dynamic})
 
 
 class _Running:
@@ -105,7 +109,7 @@ class _Running:
         looking = threading.Thread(target=self._look, daemon=True)
         looking.start()
         start_s = self._source_start_s(query)
-        steps = self._drive(query, start_s + self.trial.duration_s, start_s)
+        steps, policy_error = self._drive(query, start_s + self.trial.duration_s, start_s)
         end_s = self.clock.now()
         self.over.set()
         looking.join()
@@ -126,7 +130,8 @@ class _Running:
             checked=checked,
             wrong=lost,
             repeated=repeated,
-            failed="" if failed is None else str(failed).splitlines()[0],
+            failed="" if failed is None else first_line(failed),
+            policy_error=policy_error,
         )
 
     # -- the query ----------------------------------------------------------------------------------------------
@@ -186,11 +191,14 @@ class _Running:
                 self.slots.write(size)
             self.over.wait(LOOK_S)
 
-    def _drive(self, query: StreamingQuery, until_s: float, start_s: float) -> tuple[Step, ...]:
+    def _drive(
+        self, query: StreamingQuery, until_s: float, start_s: float
+    ) -> tuple[tuple[Step, ...], PolicyError | None]:
+        """Let the way size the job until a moment; return its steps, and the error that ended them early."""
         trial, policy = self.trial, self.job.policy(self.trial.way)
         if policy is None:
             self._wait(query, until_s, start_s)
-            return ()
+            return (), None
         from rheostat.api.autoscale import autoscale
         from rheostat.api.options import Options
         from rheostat.engine.testbed.source import ScheduleCounter
@@ -213,7 +221,7 @@ class _Running:
             options=options,
         ) as scaler:
             self._wait(query, until_s, start_s)
-            return scaler.steps
+            return scaler.steps, scaler_failure(scaler) if query.isActive else None
 
     def _wait(self, query: StreamingQuery, until_s: float, start_s: float) -> None:
         script, failures = list(self.job.resizes), list(self.trial.failures_s)

@@ -24,7 +24,7 @@ def test_readme(tmp_path: Path) -> None:
 
 
 def test_journal(tmp_path: Path) -> None:
-    assert "differ" not in run_all("docs/journal.md", tmp_path)
+    assert ", 0 differences" in run_all("docs/journal.md", tmp_path)
     assert (tmp_path / "wordcount.html").exists()
     (code,) = blocks("docs/journal.md", "python")
     assert "ds2: " in run_code(code, tmp_path)

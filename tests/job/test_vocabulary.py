@@ -44,7 +44,7 @@ def test_an_allocation_cannot_be_changed() -> None:
         ({"max_latency_s": -1.0}, "slo.max_latency_s"),
         ({"max_lag_s": math.nan}, "slo.max_lag_s"),
         ({"max_recovery_s": math.inf}, "slo.max_recovery_s"),
-        ({"recovery_quantile": 0.95}, "give that too"),
+        ({"recovery_quantile": 0.95}, "needs slo.max_recovery_s"),
         ({"recovery_quantile": 1.0, "max_recovery_s": 60}, "slo.recovery_quantile"),
         ({"headroom": -0.1}, "slo.headroom"),
         ({"headroom": 20}, r"slo.headroom is 20, .* for 20 % write 0.2"),

@@ -17,7 +17,7 @@ from rheostat.lab.jobs.phoebe import BASE_PER_S, WORKER_PER_S, top_speed, ysb
 from rheostat.model.clusters import two_groups
 from rheostat.model.profile import Limit, Point, find_limits, point_of
 from rheostat.planner.profiling import Profiling, next_round, run_profile
-from rheostat.policy.phoebe.capacity import Capacity, Sample, fitted
+from rheostat.policy.phoebe.capacity import CapacityLine, CapacitySample, fit_line
 from rheostat.policy.phoebe.latency_surface import LatencySurface
 
 
@@ -115,28 +115,28 @@ def test_a_profile_of_the_simulator_finds_its_capacity_and_releases_full_deploym
 
 
 def test_the_capacity_line_is_corrected_by_the_live_job() -> None:
-    profile = [Sample(n, 6.9e3 + 15.9e3 * n) for n in (2, 5, 8, 11)]
-    plain, live = fitted(profile), fitted(profile, [Sample(6, 0.8 * (6.9e3 + 15.9e3 * 6))] * 3)
+    profile = [CapacitySample(n, 6.9e3 + 15.9e3 * n) for n in (2, 5, 8, 11)]
+    plain, live = fit_line(profile), fit_line(profile, [CapacitySample(6, 0.8 * (6.9e3 + 15.9e3 * 6))] * 3)
     assert plain is not None
     assert live is not None
     assert plain.per_s(20) == pytest.approx(6.9e3 + 15.9e3 * 20)
     assert live.per_s(20) == pytest.approx(0.8 * plain.per_s(20))
-    assert not plain.far(12)
-    assert plain.far(20)
+    assert not plain.is_far(12)
+    assert plain.is_far(20)
 
 
 def test_a_capacity_line_needs_a_sample() -> None:
-    assert fitted([]) is None
-    assert fitted([Sample(3, 0.0), Sample(4, math.nan)]) is None
-    single = fitted([], [Sample(4, 400.0)])
+    assert fit_line([]) is None
+    assert fit_line([CapacitySample(3, 0.0), CapacitySample(4, math.nan)]) is None
+    single = fit_line([], [CapacitySample(4, 400.0)])
     assert single is not None
     assert single.per_s(8) == pytest.approx(800.0)
 
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.floats(1e-3, 1e9)), min_size=1, max_size=8), st.integers(1, 200))
 def test_capacity_is_always_a_positive_number(samples: list[tuple[int, float]], size: int) -> None:
-    line = fitted([Sample(n, capacity) for n, capacity in samples])
-    assert isinstance(line, Capacity)
+    line = fit_line([CapacitySample(n, capacity) for n, capacity in samples])
+    assert isinstance(line, CapacityLine)
     assert math.isfinite(line.per_s(size))
     assert line.per_s(size) > 0
 
@@ -144,7 +144,7 @@ def test_capacity_is_always_a_positive_number(samples: list[tuple[int, float]], 
 def test_the_latency_surface_tells_normal_from_falling_behind() -> None:
     most = {n: 7e3 + 16e3 * n for n in (2, 5, 8, 11, 14)}
     points = [p for p in rounds(most, [2e4 * k for k in range(1, 13)]) if p.rate_per_s <= most[p.scale_out] + 2e4]
-    surface = LatencySurface.fitted(points)
+    surface = LatencySurface.fit(points)
     assert surface is not None
     for n in (4, 7, 10):
         calm, full = surface.answer(n, 0.5 * most.get(n, 7e3 + 16e3 * n)), surface.answer(n, 1.4 * (7e3 + 16e3 * n))
@@ -156,7 +156,7 @@ def test_the_latency_surface_tells_normal_from_falling_behind() -> None:
 
 
 def test_the_latency_surface_refuses_to_answer_far_outside() -> None:
-    surface = LatencySurface.fitted(rounds({2: 50.0, 4: 90.0, 6: 130.0}, [20.0, 40.0, 60.0]))
+    surface = LatencySurface.fit(rounds({2: 50.0, 4: 90.0, 6: 130.0}, [20.0, 40.0, 60.0]))
     assert surface is not None
     assert surface.answer(4, 50.0) is not None
     assert surface.answer(4, 100.0) is None
@@ -166,12 +166,12 @@ def test_the_latency_surface_refuses_to_answer_far_outside() -> None:
 
 
 def test_one_cluster_is_all_normal() -> None:
-    surface = LatencySurface.fitted([Point(n, r, r, 1.0) for n in (2, 4) for r in (10.0, 20.0)])
+    surface = LatencySurface.fit([Point(n, r, r, 1.0) for n in (2, 4) for r in (10.0, 20.0)])
     assert surface is not None
     answer = surface.answer(2, 25.0)
     assert answer is not None
     assert answer.normal
-    assert LatencySurface.fitted([Point(2, 10.0, 10.0, 1.0)]) is None
+    assert LatencySurface.fit([Point(2, 10.0, 10.0, 1.0)]) is None
 
 
 def test_the_recorded_profile_overstates_the_capacity_of_the_runs() -> None:

@@ -53,7 +53,7 @@ class Space:
             object.__setattr__(self, "most", self.least + (self.most - self.least) // self.step * self.step)
         if not 1 <= self.least <= self.most:
             raise InvalidValue(
-                f"no budget lies between {self.least} and {self.most} slots: "
+                f"the largest budget is {self.most} slots, below the smallest of {self.least}: "
                 f"the operators need at least {self.least} slots in total"
             )
         if not self.memories_mb:

@@ -147,4 +147,3 @@ class Series:
     log: bool = False
     limit: float | None = None
     """The value that the SLO allows."""
-    ticks: str = "~s"

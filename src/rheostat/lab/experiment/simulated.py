@@ -200,8 +200,8 @@ class Simulated:
         title = f"Load, units of {words.number(unit_per_s)} records/s"
         latency, limit_s = "Latency, seconds since the event (log scale)", run.trial.slo.max_latency_s
         return (
-            Series(title, at_s, load, " units", 110, step=True, ticks="~g"),
-            Series("Slots held", at_s, trace["slots"], " slots", 210, step=True, ticks="~g"),
+            Series(title, at_s, load, " units", 110, step=True),
+            Series("Slots held", at_s, trace["slots"], " slots", 210, step=True),
             Series("Backlog, records waiting at the sources", at_s, trace["backlog"]),
-            Series(latency, at_s, trace["latency_s"], " s", 210, log=True, limit=limit_s, ticks="~g"),
+            Series(latency, at_s, trace["latency_s"], " s", 210, log=True, limit=limit_s),
         )

@@ -35,7 +35,7 @@ from rheostat.journal.sql import SqlJournal
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.jars import connector_jars
 from rheostat.lab.experiment.processes import kill_an_executor
-from rheostat.lab.experiment.realtime_run import counted, expected, local_session
+from rheostat.lab.experiment.realtime_run import expected_counts, local_session, parse_count
 from rheostat.lab.workload.realtime import realtime_pipeline
 from rheostat.policy.static import Static
 from rheostat.ports import Lease
@@ -139,11 +139,11 @@ def main(options: dict[str, Any]) -> None:
                 return scaler.queries[0].runId != first and scaler.queries[0].isActive
 
             wait("another run", failed, scaler)
-        due = expected(spark, staged)
+        due = expected_counts(spark, staged)
         outputs: list[kafka_output.Output] = []
 
         def complete() -> bool:
-            outputs[:] = kafka_output.read(options["servers"], options["sink"], counted)
+            outputs[:] = kafka_output.read(options["servers"], options["sink"], parse_count)
             return kafka_output.last_values(outputs) == due
 
         wait("all counts", complete, scaler)

@@ -28,7 +28,7 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.guards import UNGUARDED
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.client import producer
-from rheostat.lab.experiment.realtime_run import counted, expected, local_session
+from rheostat.lab.experiment.realtime_run import expected_counts, local_session, parse_count
 from rheostat.lab.workload.realtime import realtime_pipeline
 from rheostat.policy.static import Static
 
@@ -120,10 +120,10 @@ def main(servers: str, folder: Path, topics: dict[str, str]) -> None:
         say(event="blind", problem=blind.observation.problem, held=blind.decision.target is None)
         sys.stdin.readline()  # the broker runs again, and all records were sent
         wait("a window again", lambda: scaler.steps[-1].observation.usable, scaler)
-        due = expected(spark, pipeline(topics["source"], "checkpoint"))
+        due = expected_counts(spark, pipeline(topics["source"], "checkpoint"))
 
         def complete() -> bool:
-            return kafka_output.last_values(list(kafka_output.read(servers, topics["sink"], counted))) == due
+            return kafka_output.last_values(list(kafka_output.read(servers, topics["sink"], parse_count))) == due
 
         wait("all counts", complete, scaler)
         say(event="back", records=sum(due.values()), status=scaler.status)

@@ -8,7 +8,7 @@ from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Phase, Trial
 from rheostat.lab.experiment.processes import in_own_process
-from rheostat.lab.workload.injection import injected, schedule_of
+from rheostat.lab.workload.injection import pipeline_starter, schedule_of
 
 pytestmark = pytest.mark.cluster
 
@@ -29,7 +29,7 @@ def test_phases_become_whole_records() -> None:
 
 
 def test_an_invalid_trial_is_refused_and_starts_nothing() -> None:
-    testbed = SparkTestbed("trials", injected("ysb"), 2)
+    testbed = SparkTestbed("trials", pipeline_starter("ysb"), 2)
     named = trial(1, 10.0)
     wrong = (
         Trial("x", Allocation({"map": 1}), named.phases),

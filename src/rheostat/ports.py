@@ -47,7 +47,7 @@ class Engine(Protocol):
     def apply(self, intent: Intent, note: Note) -> None:
         """Make `intent.target` the wanted allocation; doing it again with the same id changes nothing.
 
-        `note(step)` is called before each sub-step. Returning means accepted: `observe` tells when it runs.
+        `note(step)` is called before each sub-step. Returning means accepted: `observe` shows when it runs.
         """
 
 

@@ -70,7 +70,7 @@ def test_named_operators_and_capacity_are_measured(story: dict[str, Any]) -> Non
     assert 0.2 * spark_autoscaled.SLOT_PER_S < story["pace_true_rate"] < 1.15 * spark_autoscaled.SLOT_PER_S
 
 
-def test_shadow_mode_decides_and_touches_nothing(story: dict[str, Any]) -> None:
+def test_a_dry_run_decides_and_changes_nothing(story: dict[str, Any]) -> None:
     assert story["shadow_changed"] is False
     assert story["shadow_decisions"] >= 1
 

@@ -141,7 +141,7 @@ def test_real_time_mode_needs_another_engine(spark: SparkSession) -> None:
     with pytest.raises(InvalidValue, match=r"RealTimeTrigger\(5000\), which is real-time mode"):
         refuse_trigger("clicks", str(trigger))
     assert refuse_trigger("clicks", "ProcessingTimeTrigger(2500)") == 2.5
-    with pytest.raises(InvalidValue, match="MoonTrigger, which is not known"):
+    with pytest.raises(InvalidValue, match="unknown trigger MoonTrigger"):
         refuse_trigger("clicks", "MoonTrigger")
 
 

@@ -67,7 +67,7 @@ def test_the_version_is_shown(rheostat: Command) -> None:
     [
         ("jobs", "wordcount             lines, splitter, count"),
         ("policies", "Holds the fewest tasks"),
-        ("loads", "sine         A wave"),
+        ("loads", "sine         A sine wave"),
     ],
 )
 def test_there_are_lists(rheostat: Command, command: str, line: str) -> None:

@@ -59,7 +59,7 @@ def test_jobs_that_are_measured_run_by_run(rheostat: Command) -> None:
         (("q11", "--rate", "1e6", "--master", "spark://here:7077"), "goes with --engine spark"),
         (("ysb", "--engine", "spark", "--rate", "1e3", "--master", "local[4]"), "local[4]"),
         (("q11", "--rate", "1e6", "--memory", "3g"), "3072 MB cannot be had"),
-        (("q11", "--rate", "1e6", "--max-slots", "2"), "nothing to explore"),
+        (("q11", "--rate", "1e6", "--max-slots", "2"), "the operators need at least 4 slots"),
         (("q11", "--rate", "1e6", "--budget-minutes", "0"), "0 minutes"),
         (("q99", "--rate", "1e6", "--engine", "spark"), "unknown pipeline 'q99'"),
         (("q12", "--rate", "1e6"), "unknown job 'q12'"),

@@ -10,7 +10,7 @@ from rheostat.lab.papers.conclusion import Conclusion, Finding
 from rheostat.lab.papers.result import Drawing
 from rheostat.lab.papers.suite import Suite
 from rheostat.lab.papers.table import Cell, Table
-from rheostat.report.drawing import base
+from rheostat.report.chart.figure import Axis, Figure, Panel
 
 from .conftest import Command
 
@@ -40,7 +40,7 @@ TINY = Suite(
         Conclusion("4a", "B > C", ONE, lambda cell: False, "1, 2", "noise <script>"),
     ),
     findings=lambda cells: (Finding("4a", "DS2, Q1", "not [explained]"),),
-    figures=lambda found, cells: (Drawing("A figure", {"data": [], "layout": base(200)}, "a note"),),
+    figures=lambda found, cells: (Drawing("A figure", Figure("A figure", Axis(), [Panel("y", 200, [])]), "a note"),),
     notes=lambda found: (f"this went {found}",),
 )
 """A suite that takes no time."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rheostat.control.guards import Scene, guarded
+from rheostat.control.guards import Scene, apply_guards
 from rheostat.control.limits import limits
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
@@ -86,7 +86,9 @@ def after(
     **seen: Any,
 ) -> Decision:
     decision = Decision(RUNNING.with_tasks(tasks), reason, "because")
-    return guarded(decision, Scene(RUNNING, replace(WINDOW, **seen), allowed, OBJECTIVES, guards, reason, changed_at_s))
+    return apply_guards(
+        decision, Scene(RUNNING, replace(WINDOW, **seen), allowed, OBJECTIVES, guards, reason, changed_at_s)
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,7 +142,7 @@ def after(
         ({"count": 2}, UNGUARDED, LATE, {"count": 2}, None),
         ({"split": 9, "count": 2}, UNGUARDED, {"bottlenecks": ("skew",)}, {"count": 2}, "bottleneck"),
         ({"count": 2}, UNGUARDED, {"bottlenecks": ("skew",)}, {"count": 2}, None),
-        ({"split": 9}, replace(UNGUARDED, shadow=True), {}, None, "shadow"),
+        ({"split": 9}, replace(UNGUARDED, dry_run=True), {}, None, "dry_run"),
         ({"split": 9}, replace(UNGUARDED, explore="live"), {"reason": Reason.EXPLORE}, {"split": 9}, None),
     ],
 )
@@ -166,4 +168,4 @@ def test_hold_stays_hold() -> None:
     scene = Scene(
         RUNNING, WINDOW, OPEN, OBJECTIVES, replace(UNGUARDED, frozen=(FrozenPeriod(0, 9999),)), Reason.STEADY, None
     )
-    assert guarded(hold, scene) is hold
+    assert apply_guards(hold, scene) is hold

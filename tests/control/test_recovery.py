@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rheostat.control.limits import limits
-from rheostat.control.recovery import Recoveries, doubt, fold, kept, raised, recovery_floor
+from rheostat.control.recovery import Recoveries, doubt, explain_floor, fold, raise_limits, recovery_floor
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.forecast import Forecast
@@ -33,7 +33,7 @@ def known(spec: JobSpec = JOB, downtimes: tuple[float, ...] = (60.0,) * 20) -> R
         state = fold(state, window(spec, 1000.0, tasks, PER_TASK, at_s=60.0 * (k + 1)), spec)
     seen = Downtimes()
     for downtime in downtimes:
-        seen = seen.learned(downtime)
+        seen = seen.with_restart(downtime)
     return replace(state, downtimes=seen)
 
 
@@ -44,14 +44,14 @@ def ahead(rates: list[float], at_s: float = 60.0) -> Forecast:
 def test_the_floor_keeps_the_objective_and_is_not_much_too_large() -> None:
     found = recovery_floor(limits(JOB, OBJECTIVES), JOB, OBJECTIVES, window(JOB, 60e3, 7, PER_TASK), known(), None)
     assert found is not None
-    assert found.kept
+    assert found.met
     least = found.tasks["job"]
     course = Course.constant(60e3)
     assert recovery_time_s(least * PER_TASK * 0.98, course, 10.0, found.downtime_s) <= 180.0
     # The room that saves the next change is a tenth; one size is rounding.
     assert recovery_time_s((least / 1.1 - 1.5) * PER_TASK, course, 10.0, found.downtime_s) > 180.0
     assert f"needs at least job {least}" in found.why
-    assert raised(limits(JOB, OBJECTIVES), found).operators["job"] == Bounds(least, 24)
+    assert raise_limits(limits(JOB, OBJECTIVES), found).operators["job"] == Bounds(least, 24)
 
 
 def test_a_little_too_large_stays_and_much_too_large_may_shrink() -> None:
@@ -97,7 +97,7 @@ def test_more_downtime_needs_more() -> None:
 def test_a_load_above_every_size_takes_the_largest_and_says_that_the_objective_is_broken() -> None:
     found = recovery_floor(limits(JOB, OBJECTIVES), JOB, OBJECTIVES, window(JOB, 1e6, 12, PER_TASK), known(), None)
     assert found is not None
-    assert (found.tasks["job"], found.kept) == (24, False)
+    assert (found.tasks["job"], found.met) == (24, False)
     assert "is broken: job cannot be large enough" in found.why
 
 
@@ -106,7 +106,7 @@ def test_a_downtime_beyond_the_objective_breaks_it_at_any_size() -> None:
         limits(JOB, OBJECTIVES), JOB, OBJECTIVES, window(JOB, 10e3, 12, PER_TASK), known(downtimes=(300.0,) * 20), None
     )
     assert found is not None
-    assert (found.tasks["job"], found.kept, found.needed_per_s) == (24, False, math.inf)
+    assert (found.tasks["job"], found.met, found.needed_per_s) == (24, False, math.inf)
     assert "broken at any size" in found.why
 
 
@@ -114,7 +114,7 @@ def test_slots_that_do_not_suffice_break_it_too() -> None:
     slo = replace(OBJECTIVES, job=Bounds(1, 10))
     found = recovery_floor(limits(JOB, slo), JOB, slo, window(JOB, 90e3, 10, PER_TASK), known(), None)
     assert found is not None
-    assert (found.tasks["job"], found.kept) == (10, False)
+    assert (found.tasks["job"], found.met) == (10, False)
 
 
 def test_every_operator_of_a_graph_gets_its_share() -> None:
@@ -152,8 +152,8 @@ def test_a_hold_below_the_floor_grows_to_it() -> None:
     running = Allocation({"job": 7})
     found = recovery_floor(limits(JOB, OBJECTIVES), JOB, OBJECTIVES, window(JOB, 60e3, 7, PER_TASK), known(), None)
     assert found is not None
-    allowed = raised(limits(JOB, OBJECTIVES), found)
-    decision = kept(Decision.hold(Reason.STEADY, "all is well"), found, allowed, running)
+    allowed = raise_limits(limits(JOB, OBJECTIVES), found)
+    decision = explain_floor(Decision.hold(Reason.STEADY, "all is well"), found, allowed, running)
     assert decision.target == Allocation({"job": found.tasks["job"]})
     assert decision.reason is Reason.UNDER_PROVISIONED
     assert "recovery within 180 s needs" in decision.sentence
@@ -162,14 +162,14 @@ def test_a_hold_below_the_floor_grows_to_it() -> None:
     assert decision.expects.recovery_s is not None
     assert decision.expects.recovery_s.high <= 180.0
     failed = Decision.hold(Reason.NO_POLICY, "broken")
-    assert kept(failed, found, allowed, running).target is None
+    assert explain_floor(failed, found, allowed, running).target is None
 
 
 def test_a_decision_above_the_floor_is_left_alone() -> None:
     running = Allocation({"job": 24})
     found = recovery_floor(limits(JOB, OBJECTIVES), JOB, OBJECTIVES, window(JOB, 30e3, 24, PER_TASK), known(), None)
     assert found is not None
-    decision = kept(Decision.hold(Reason.STEADY, "all is well"), found, limits(JOB, OBJECTIVES), running)
+    decision = explain_floor(Decision.hold(Reason.STEADY, "all is well"), found, limits(JOB, OBJECTIVES), running)
     assert decision.target is None
     assert decision.guards == ()
 
@@ -236,4 +236,4 @@ def test_whatever_comes_the_floor_is_within_the_limits(
     expected = found.expected_s(Allocation({"job": found.tasks["job"]}))
     assert expected is not None
     assert expected >= 0
-    assert found.tasks["job"] == 24 or found.kept
+    assert found.tasks["job"] == 24 or found.met

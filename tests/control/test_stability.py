@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from loop_world import Scripted, World
 
-from rheostat.control.guards import Scene, guarded
+from rheostat.control.guards import Scene, apply_guards
 from rheostat.control.limits import limits
 from rheostat.control.memory import remember
 from rheostat.control.stability import Low, Stability, fold
@@ -29,7 +29,7 @@ def decide(tasks: dict[str, int], guards: Guards, stability: Stability, **seen: 
     seen_window = replace(window(SPEC, 1000.0, 4, 600.0, at_s=1000.0), **calm | seen)  # type: ignore[arg-type]
     target, slo = RUNNING.with_tasks(tasks), SLO(max_latency_s=5.0)
     scene = Scene(RUNNING, seen_window, limits(SPEC, SLO()), slo, guards, Reason.MIXED, None, stability)
-    return guarded(Decision(target, Reason.MIXED, "because"), scene)
+    return apply_guards(Decision(target, Reason.MIXED, "because"), scene)
 
 
 def test_shrinking_waits_until_the_smaller_size_has_been_enough_for_minutes() -> None:

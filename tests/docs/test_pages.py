@@ -1,35 +1,20 @@
 """What the pages tell a newcomer to type really runs, from a folder with nothing but what the page made."""
 
 import re
-import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+from page_blocks import blocks, run_all
 from project import ROOT
 
 
-def blocks(page: str, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
-
-
-def run_all(page: str, folder: Path) -> str:
-    """Run every line of the page's shell blocks, one after another; return all that was printed."""
-    printed = ""
-    for line in "".join(blocks(page, "bash")).splitlines():
-        command, *arguments = shlex.split(line, comments=True)
-        assert command == "rheostat"
-        done = subprocess.run(
-            [sys.executable, "-m", "rheostat", *arguments],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
-        printed += done.stdout
-    return printed
+def run_code(code: str, folder: Path) -> str:
+    """Run a Python block in a folder; return what it printed."""
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_readme(tmp_path: Path) -> None:
@@ -38,13 +23,11 @@ def test_readme(tmp_path: Path) -> None:
     assert (tmp_path / "wordcount.html").stat().st_size > 100_000
 
 
-def test_tutorial(tmp_path: Path) -> None:
-    (code,) = blocks("docs/tutorial.md", "python")
-    assert len(code.splitlines()) < 40
-    (tmp_path / "steady.py").write_text(code)
-    printed = run_all("docs/tutorial.md", tmp_path)
-    assert "steady" in printed
-    assert (tmp_path / "steady.html").exists()
+def test_journal(tmp_path: Path) -> None:
+    assert ", 0 differences" in run_all("docs/journal.md", tmp_path)
+    assert (tmp_path / "wordcount.html").exists()
+    (code,) = blocks("docs/journal.md", "python")
+    assert "ds2: " in run_code(code, tmp_path)
 
 
 def test_planning(tmp_path: Path) -> None:
@@ -55,9 +38,7 @@ def test_planning(tmp_path: Path) -> None:
 
 def test_simulator(tmp_path: Path) -> None:
     (code,) = blocks("docs/simulator.md", "python")
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "1200.0" in done.stdout
+    assert "1200.0" in run_code(code, tmp_path)
 
 
 def test_forecasting(tmp_path: Path) -> None:

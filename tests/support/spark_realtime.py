@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 import rheostat
 from rheostat.api.scaler import Scaler
 from rheostat.api.start import slots_of
-from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, Checkpoint, set_for_now
+from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, Checkpoint, temporary_settings
 from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.job.allocation import Allocation
@@ -80,7 +80,7 @@ def made_by_realtime(spark: SparkSession, staged: Staged, tasks: Allocation) -> 
     """Let real-time mode itself make the checkpoint, as a user does who knows nothing of us; say what that spoils."""
     checkpoint = Checkpoint(spark, staged.checkpoint)
     partitions = {PARTITIONS: str(tasks.tasks[staged.keyed or ""])}
-    with patch.object(Staged, "_seed", lambda *_: None), set_for_now(spark, partitions):
+    with patch.object(Staged, "_seed", lambda *_: None), temporary_settings(spark, partitions):
         query = staged.start(spark, tasks)
     deadline_s = time.monotonic() + PATIENCE_S
     while checkpoint.done < 0:
@@ -90,7 +90,7 @@ def made_by_realtime(spark: SparkSession, staged: Staged, tasks: Allocation) -> 
             raise TimeoutError(f"no batch within {PATIENCE_S:g} s")
         time.sleep(0.2)
     query.stop()
-    return checkpoint.immovable()
+    return checkpoint.immovable_reason()
 
 
 def main(told: dict[str, Any]) -> None:

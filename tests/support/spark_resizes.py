@@ -137,7 +137,7 @@ def settle(executors: Executors, patience_s: float = SETTLE_S) -> tuple[Change, 
     started = time.monotonic()
     while (state := executors.state(patience_s, time.time())) is Change.UNDER_WAY:
         if executors.wanted is not None:
-            executors.want(executors.wanted)
+            executors.request(executors.wanted)
         time.sleep(0.02)
     return state, time.monotonic() - started
 
@@ -165,7 +165,7 @@ def resizes(spark: SparkSession, folder: Path, part: str, sizes: list[int]) -> N
     load = LOADS[part]
     scheduler, rng = SparkScheduler(spark.sparkContext), random.Random(1)
     executors = Executors(scheduler, boundary_s=load.boundary_s)
-    executors.want(sizes[0])
+    executors.request(sizes[0])
     settle(executors)
     query = start(spark, load, folder / part)
     try:
@@ -174,7 +174,7 @@ def resizes(spark: SparkSession, folder: Path, part: str, sizes: list[int]) -> N
             into_a_batch(scheduler, query, rng.uniform(0.0, load.phase_s))
             before, notes = len(executors.running()), list[str]()
             started = time.monotonic()
-            done = executors.want(size, notes.append)
+            done = executors.request(size, notes.append)
             state, _ = settle(executors)
             seconds = time.monotonic() - started
             say(
@@ -210,7 +210,7 @@ def resizes(spark: SparkSession, folder: Path, part: str, sizes: list[int]) -> N
 def again(executors: Executors, size: int) -> dict[str, object]:
     """Ask for what runs already."""
     notes: list[str] = []
-    done = executors.want(size, notes.append)
+    done = executors.request(size, notes.append)
     return {"notes": notes, "removed": len(done.removed)}
 
 
@@ -228,7 +228,7 @@ def process_of(executor_id: str, application: str) -> int:
 def crash(spark: SparkSession, folder: Path, part: str, sizes: list[int]) -> None:
     """Kill one executor of two under a running query."""
     executors, load = Executors.of(spark.sparkContext), LOADS["back-to-back"]
-    executors.want(2)
+    executors.request(2)
     settle(executors)
     query = start(spark, load, folder / part)
     try:
@@ -263,9 +263,9 @@ def crash(spark: SparkSession, folder: Path, part: str, sizes: list[int]) -> Non
 def partial(spark: SparkSession, folder: Path, part: str, sizes: list[int]) -> None:
     """Ask for more than there is room for."""
     executors = Executors.of(spark.sparkContext)
-    executors.want(LARGEST)
+    executors.request(LARGEST)
     settle(executors)
-    executors.want(LARGEST + 3)
+    executors.request(LARGEST + 3)
     first = executors.state(3.0, time.time())
     state, _ = settle(executors, patience_s=3.0)
     say(

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from rheostat.api.launch import Request
 
 LEAST_LATENCY_S = 0.1
-"""No micro-batch is faster: planning and commits alone take about this long."""
+"""Seconds that the fastest micro-batch takes: planning and commits alone."""
 HOUR_S = 3600.0
 NO_TRIGGERS: Mapping[str, str] = {
-    "OneTime": "runs one batch and ends: there is no size to keep",
-    "AvailableNow": "ends when it has caught up: there is no size to keep",
-    "Continuous": "has no batches: its tasks hold their slots for ever, and executors cannot be taken from under them",
-    "RealTime": "is real-time mode, which this scaler for micro-batches cannot resize: it needs an engine of its own",
+    "OneTime": "runs one batch and ends: use a ProcessingTime trigger to have it scaled",
+    "AvailableNow": "ends when it has caught up: use a ProcessingTime trigger to have it scaled",
+    "Continuous": "has no batches, and its tasks keep their slots: use a ProcessingTime trigger to have it scaled",
+    "RealTime": "is real-time mode: start it with rheostat.start(pipeline, mode='realtime', ...) to have it scaled",
 }
 """Triggers, as Spark names them, of queries that cannot be scaled."""
 ATTACHED: WeakSet[Any] = WeakSet()
-"""Scalers that resize. Executors belong to the application, and Spark allows one per process: so only one may."""
+"""Scalers that resize executors. Executors belong to the application, of which a process has one: so only one may."""
 
 
 def check_attach(queries: Sequence[Any], request: Request) -> Any:
@@ -89,7 +89,7 @@ def check_queries(queries: Sequence[Any], who: str = "autoscale") -> None:
         if not isinstance(query, StreamingQuery):
             raise InvalidValue(f"{who} takes a StreamingQuery, not a {kind}")
         if not query.isActive:
-            raise InvalidValue(f"query {name_of(query)} is not active")
+            raise InvalidValue(f"query {name_of(query)} is not active: query.exception() says whether it failed")
         if query.runId in seen:
             raise InvalidValue(f"query {name_of(query)} is given twice: its records would count twice")
         seen.add(query.runId)
@@ -99,14 +99,14 @@ def refuse_trigger(query: str, trigger: str) -> float:
     """Return the interval of a trigger as Spark writes it, in seconds; refuse one whose query cannot be scaled."""
     found = re.fullmatch(r"(\w+)Trigger(?:\((\d+)\))?", trigger)
     if found is None or (found[1] != "ProcessingTime" and found[1] not in NO_TRIGGERS):
-        raise InvalidValue(f"query {query} has the trigger {trigger}, which is not known: use processingTime")
+        raise InvalidValue(f"query {query} has the unknown trigger {trigger}: use a ProcessingTime trigger")
     if why := NO_TRIGGERS.get(found[1]):
         raise InvalidValue(f"query {query} has the trigger {trigger}, which {why}")
     return int(found[2] or 0) / 1000
 
 
 def refuse_live(queries: Sequence[Any]) -> None:
-    """Refuse queries whose batches are no micro-batches: all their tasks run all the time, and tell nothing of work."""
+    """Refuse queries without micro-batches: their tasks run all the time, so their run time says nothing about work."""
     for query in queries:
         trigger = str(query._jsq.streamingQuery().trigger())
         if trigger.startswith(("RealTime", "Continuous")):
@@ -122,7 +122,7 @@ def session_of(queries: Sequence[Any]) -> Any:
 
     context = SparkContext._active_spark_context
     if context is None:
-        raise RheostatError(f"query {name_of(queries[0])} has no Spark in this process")
+        raise RheostatError(f"query {name_of(queries[0])} has no SparkContext here: call autoscale in its driver")
     first, *others = (query._jsq.streamingQuery().sparkSession() for query in queries)
     for query, session in zip(queries[1:], others, strict=True):
         if not session.equals(first):
@@ -151,18 +151,18 @@ def refuse_latency(slo: SLO, trigger_s: float) -> None:
 
 
 def doubts(master: str, slo: SLO, trigger_s: float, window_s: float, journal_is_lost: bool) -> Iterator[str]:
-    """Say what works, but hardly as it was meant."""
+    """Yield a warning for each setting that works, but hardly as it was meant."""
     if untested_master(master):
         yield f"master {master!r} is untested: resizing makes the same calls there as on a standalone cluster"
     if journal_is_lost:
         yield (
             "the journal is on the driver's own disk or in its memory, and in cluster mode a restarted driver may run "
-            "elsewhere, with nothing remembered; give the URL of a PostgreSQL database"
+            "elsewhere, where it finds no journal: give the URL of a PostgreSQL database"
         )
     if window_s < trigger_s:
         yield (
             f"window_s is {window_s:g} s and the trigger interval {trigger_s:g} s: most windows hold no batch and "
-            "decide nothing; make window_s several trigger intervals"
+            "nothing can be decided from them: make window_s several trigger intervals"
         )
     for name in ("max_latency_s", "max_lag_s", "max_recovery_s"):
         value = getattr(slo, name)
@@ -172,5 +172,5 @@ def doubts(master: str, slo: SLO, trigger_s: float, window_s: float, journal_is_
 
 
 def is_local(journal: object) -> bool:
-    """Whether a journal, given by its path or URL, is gone with the machine or the process."""
+    """Whether a journal, given by its path or URL, is lost with the machine or the process."""
     return isinstance(journal, str | Path) and not str(journal).startswith("postgresql")

@@ -67,7 +67,7 @@ def launch(request: Request, mode: str, opening: Opening) -> Scaler:
             book,
             clock,
             slo=request.slo,
-            guards=replace(options.guards, shadow=True) if request.dry_run else options.guards,
+            guards=replace(options.guards, dry_run=True) if request.dry_run else options.guards,
             testbed=options.testbed,
             seed=options.seed,
             # A controller that misses three turns is taken for dead.

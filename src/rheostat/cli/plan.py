@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rheostat.job.plan import Estimate, Plan
     from rheostat.lab.testbeds import Place
     from rheostat.planner.plan import Prices
-    from rheostat.planner.verify import Verified
+    from rheostat.planner.verification import RateCheck
 
 NARROW = 1.2
 
@@ -92,49 +92,51 @@ def _plan(
     wants_verdict: bool,
     url: str | None,
     tell: Callable[[str], None],
-) -> tuple[Plan, list[Estimate], list[Verified]]:
+) -> tuple[Plan, list[Estimate], list[RateCheck]]:
     """Measure what is missing, plan, verify, and write everything down as it comes."""
     from rheostat.cli.journals import any_journal
     from rheostat.clock import WallClock
     from rheostat.planner.campaign import OnTestbed, explore
-    from rheostat.planner.configuration_optimizer import capacities
-    from rheostat.planner.journaled import known, notebook
+    from rheostat.planner.configuration_optimizer import operator_capacities
+    from rheostat.planner.notebook import open_notebook, read_estimates
     from rheostat.planner.plan import make_plan
     from rheostat.planner.resource_explorer import Geometric, Space
     from rheostat.planner.sequential_estimator import sequential
-    from rheostat.planner.verify import verify
+    from rheostat.planner.verification import verify_plan
 
     clock, spec = WallClock(), where.spec
     with ExitStack() as stack:
         kept_in = any_journal(url or ":memory:")
         stack.callback(kept_in.close)
-        notes = stack.enter_context(notebook(kept_in, spec.name))
-        before = known(kept_in, spec.name)
+        notes = stack.enter_context(open_notebook(kept_in, spec.name))
+        before = read_estimates(kept_in, spec.name)
         if before:
             tell(f"{len(before)} measurements of {spec.name} are in the journal already")
         # Another seed per measurement, so that a simulated campaign that goes on does not repeat its noise.
         testbed = stack.enter_context(where.opened(seed + 1000 * len(before), tell))
-        bounds = capacities(spec, {}, {})
+        bounds = operator_capacities(spec, {}, {})
         least, most = sum(a.least for a in bounds), min(most, sum(a.most for a in bounds))
         step = max((tunable.quantum for tunable in spec.tunable), default=1)
         space = Space(least, most, memories, step)
-        optimizer = OnTestbed(testbed, spec, where.feed, where.phases, search=sequential, learned=True, now=clock.now)
+        optimizer = OnTestbed(
+            testbed, spec, where.feed, where.phases, search=sequential, split_by_curves=True, now=clock.now
+        )
         strategy = Geometric(space, enough=NARROW, rate_per_s=rate_per_s * (1 + headroom))
-        done, _ = explore(strategy, optimizer, before, save=notes.save, tell=tell, budget_s=budget_s)
+        done, _ = explore(strategy, optimizer, before, save=notes.save, notify=tell, budget_s=budget_s)
         found = make_plan(
             spec, done, rate_per_s,
             headroom=headroom, memories_mb=memories, prices=prices, most_slots=space.most, at_s=clock.now(), seed=seed,
         )  # fmt: skip
-        verdicts: list[Verified] = []
+        verdicts: list[RateCheck] = []
         if wants_verdict:
             tell(f"running {found.allocation} at 100, 120 and 150 %")
             warm_up_s, observe_s = where.verify_s
-            found, verdicts = verify(testbed, found, where.feed, warm_up_s=warm_up_s, observe_s=observe_s)
+            found, verdicts = verify_plan(testbed, found, where.feed, warm_up_s=warm_up_s, observe_s=observe_s)
         notes.save(found)
     return found, done, verdicts
 
 
-def show(plan: Plan, verified: Sequence[Verified], out: Console) -> None:
+def show(plan: Plan, verified: Sequence[RateCheck], out: Console) -> None:
     """Print the answer, its doubts and what it is made of."""
     from math import isinf
 

@@ -50,8 +50,8 @@ def profile(
     from rheostat.cli.journals import any_journal
     from rheostat.errors import InvalidValue
     from rheostat.lab.testbeds import place
-    from rheostat.planner.journaled import notebook, profile_of
-    from rheostat.planner.profiling import Profiling, profiled
+    from rheostat.planner.notebook import open_notebook, read_profile
+    from rheostat.planner.profiling import Profiling, run_profile
 
     logs.configure(verbose)
     check_writable(json=json_file)
@@ -71,12 +71,12 @@ def profile(
 
     kept_in = any_journal(journal or ":memory:")
     try:
-        with notebook(kept_in, where.spec.name) as notes:
-            done = profile_of(kept_in, where.spec.name)
+        with open_notebook(kept_in, where.spec.name) as notes:
+            done = read_profile(kept_in, where.spec.name)
             if done:
                 tell(f"{len(done)} measurements of {where.spec.name} are in the journal already")
             with where.opened(first_seed + 1000 * len(done), tell) as testbed:
-                for measurement in profiled(plan, testbed, where.spec, done):
+                for measurement in run_profile(plan, testbed, where.spec, done):
                     notes.save(measurement)
                     done.append(measurement)
                     tell(_told(measurement))
@@ -103,10 +103,10 @@ def _told(measurement: Measurement) -> str:
 
 def _rows(plan: Profiling, done: Sequence[Measurement]) -> list[dict[str, float | None]]:
     """Return per scale-out what it can do: None where no rate was too much for it."""
-    from rheostat.model.profile import limits_found, point_of
+    from rheostat.model.profile import find_limits, point_of
 
     points = tuple(point for measurement in done if (point := point_of(measurement)) is not None)
-    found = {limit.scale_out: limit.throughput_per_s for limit in limits_found(points)}
+    found = {limit.scale_out: limit.throughput_per_s for limit in find_limits(points)}
     cost = {
         size: sum(m.slot_seconds for m in done if max(m.trial.allocation.tasks.values()) == size)
         for size in plan.scale_outs()

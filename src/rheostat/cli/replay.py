@@ -10,7 +10,7 @@ import typer
 from rheostat.cli import options
 
 if TYPE_CHECKING:
-    from rheostat.control.replay import Difference
+    from rheostat.control.replay import Difference, Replayed
     from rheostat.job.decision import Decision
     from rheostat.job.record import Record, Run
     from rheostat.ports import Policy
@@ -22,7 +22,7 @@ JobInJournal = Annotated[str | None, typer.Option(metavar="NAME", help="Only thi
 def replay(journal: JournalArgument, job: JobInJournal = None, json_file: options.JsonFile = None) -> None:
     """Decide again from a journal, and compare.
 
-    Exits with 1 when anything comes out differently.
+    Exits with 1 when anything comes out differently, or when the policy fails in the replay.
     """
     from rheostat.cli.display.output import check_writable, console, write_json
     from rheostat.cli.journals import journaled_jobs, old_journal
@@ -37,14 +37,18 @@ def replay(journal: JournalArgument, job: JobInJournal = None, json_file: option
             replayed = decide_again(opened, name, policy_of)
             found.append(replayed)
             out.print(f"{name}: {replayed.steps} steps, {len(replayed.differences)} differences", markup=False)
+            for failures, where in ((replayed.recorded_failures, "recorded run"), (replayed.failures, "replay")):
+                if failures:
+                    first = f"first in step {failures[0].step}: {failures[0].why}"
+                    line = f"{name}: in the {where} the policy failed in {len(failures)} steps, {first}"
+                    out.print(line, markup=False, soft_wrap=True)
             for difference in replayed.differences:
                 out.print(_shown(difference), markup=False)
     finally:
         opened.close()
     if json_file is not None:
-        rows = [{"job": r.job, "steps": r.steps, "differences": [_as_dict(d) for d in r.differences]} for r in found]
-        write_json(json_file, rows)
-    if any(replayed.differences for replayed in found):
+        write_json(json_file, [_row(replayed) for replayed in found])
+    if any(replayed.differences or replayed.failures for replayed in found):
         raise typer.Exit(1)
 
 
@@ -65,6 +69,17 @@ def policy_of(run: Run) -> Policy[Any]:
         return policy_maker("oracle", run.options)(replace(make_config(settings).trial(), seed=run.seed))
     written = named(settings["policy"], "name", "policy")[0] if "policy" in settings else run.policy
     return make_policy(written if written.endswith(".py") else run.policy, run.options)
+
+
+def _row(replayed: Replayed) -> dict[str, Any]:
+    return {
+        "job": replayed.job,
+        "steps": replayed.steps,
+        "differences": [_as_dict(difference) for difference in replayed.differences],
+        "recorded_policy_failures": len(replayed.recorded_failures),
+        "policy_failures": len(replayed.failures),
+        "failed": replayed.failures[0].why if replayed.failures else "",
+    }
 
 
 def _shown(difference: Difference) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rheostat.cli import options
 
 if TYPE_CHECKING:
     from rheostat.engine.simulated import Plant
+    from rheostat.errors import PolicyError
     from rheostat.lab.experiment.comparison import Comparison
     from rheostat.lab.experiment.simulated import Watch
 
@@ -49,8 +51,8 @@ def simulate(
     chosen = options.choose(file, policy, values, objectives)
     out = console(json_file)
     seeds = [chosen.config.seed]
-    with live_simulation(out) as watch:
-        comparison = run_policies(chosen, seeds, watch)
+    with show_cause(verbose), live_simulation(out) as watch:
+        comparison = run_policies(chosen, seeds, watch, stop_at_failure=True)
     row, run = comparison.rows[0], comparison.runs[0]
     counts = tables.counts(run)
     out.print(tables.changes_table(run))
@@ -68,7 +70,31 @@ def simulate(
     write_page(comparison, html_file)
 
 
-def run_policies(chosen: options.Chosen, seeds: Sequence[int], watch: Watch) -> Comparison[Plant]:
+@contextmanager
+def show_cause(verbose: bool) -> Iterator[None]:
+    """Print the traceback of a policy's exception with --verbose; without, the error says how to get it."""
+    from rheostat.errors import PolicyError
+
+    try:
+        yield
+    except PolicyError as error:
+        if verbose:
+            print_cause(error)
+            raise
+        raise PolicyError(f"{str(error).removesuffix(')')}; -v shows the traceback)") from error.__cause__
+
+
+def print_cause(error: PolicyError) -> None:
+    """Print the traceback of the exception that a policy raised."""
+    import traceback
+
+    if error.__cause__ is not None:
+        traceback.print_exception(error.__cause__)
+
+
+def run_policies(
+    chosen: options.Chosen, seeds: Sequence[int], watch: Watch, stop_at_failure: bool = False
+) -> Comparison[Plant]:
     """Run all chosen policies; everything that can be wrong is found out before the first simulated second."""
     from rheostat.cli.journals import new_journal
     from rheostat.lab.experiment.comparison import compare
@@ -79,7 +105,7 @@ def run_policies(chosen: options.Chosen, seeds: Sequence[int], watch: Watch) -> 
     trial = chosen.config.trial(seeds)
     journal = None if chosen.config.journal is None else new_journal(chosen.config.journal, trial.job.name)
     try:
-        return compare(Simulated(makers, journal, watch), trial, list(makers), seeds)
+        return compare(Simulated(makers, journal, watch, stop_at_failure), trial, list(makers), seeds)
     finally:
         if journal is not None:
             journal.close()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from rheostat.control import recovery, stability
-from rheostat.control.guards import Scene, guarded
+from rheostat.control.guards import Scene, apply_guards
 from rheostat.control.limits import limits
 from rheostat.control.stability import Stability
 from rheostat.errors import InvalidValue, PolicyError
@@ -25,7 +25,7 @@ from rheostat.job.forecast import Forecast, ForecastChoice
 from rheostat.job.frozen import FrozenMap, to_json
 from rheostat.job.graph import JobSpec
 from rheostat.job.guards import Guards
-from rheostat.job.observation import Change, Observation, Status, checked
+from rheostat.job.observation import Change, Observation, Status, mark_problem
 from rheostat.job.record import Ending, Intent, IntentEnd, Record, Run
 from rheostat.job.slo import SLO, Limits
 from rheostat.ports import Policy, Situation
@@ -67,7 +67,7 @@ class State:
     choice: ForecastChoice | None = None
     forecast: Forecast | None = None
     recoveries: recovery.Recoveries | None = None
-    """What a promised recovery time is kept by, where there is one."""
+    """What the recovery-time objective is computed from, where there is one."""
     spec: JobSpec | None = None
     """The job's description, where one of these needs it."""
     stability: Stability = Stability()
@@ -75,7 +75,7 @@ class State:
 
 
 def identity(policy: str, options: Mapping[str, Any]) -> str:
-    """Return what tells two policies apart: memo and knowledge of one mean nothing to another."""
+    """Return the identity of a policy: memo and knowledge of one mean nothing to another."""
     return f"{policy} {to_json(options)}"
 
 
@@ -94,7 +94,7 @@ def advance(state: State, record: Record) -> State:
         case Forecast():
             return replace(state, forecast=record)
         case Observation() if record.running is not None:
-            loads = state.loads.seen(record) if state.loads is not None else None
+            loads = state.loads.with_window(record) if state.loads is not None else None
             return replace(state, last_end_s=max(state.last_end_s, record.end_s), loads=loads)
         case Decision():
             asked = record.asked or record.target or state.asked
@@ -117,14 +117,15 @@ def advance(state: State, record: Record) -> State:
 
 def _looking_ahead(state: State, run: Run) -> State:
     """Begin to remember loads and failures where this run needs them; what is not needed is not carried along."""
-    looks, promised = run.foresight is not None, run.slo.max_recovery_s is not None and run.guards.recovery_floor
+    looks = run.foresight is not None
+    recovers = run.slo.max_recovery_s is not None and run.guards.recovery_floor
     return replace(
         state,
         loads=(state.loads or Loads()) if looks else None,
         choice=state.choice if looks else None,
         forecast=state.forecast if looks else None,
-        recoveries=(state.recoveries or recovery.Recoveries()) if promised else None,
-        spec=run.spec if promised else None,
+        recoveries=(state.recoveries or recovery.Recoveries()) if recovers else None,
+        spec=run.spec if recovers else None,
     )
 
 
@@ -150,13 +151,13 @@ class Mind(Generic[K]):
 
 
 def inspect(state: State, spec: JobSpec, window: Observation) -> Observation:
-    """Return the window with `problem` set when it is stale, incomplete or absurd."""
+    """Return the window with `problem` set where it is stale, incomplete or absurd."""
     try:
         if window.running is not None and window.problem is None and window.end_s <= state.last_end_s:
             return replace(window, problem=f"stale: this window ended at {window.end_s:g} s and was seen before")
-        return checked(window, spec)
-    except Exception as error:  # noqa: BLE001 - a window may hold anything; what cannot even be checked is rubbish
-        return Observation.blind(window.at_s, f"rubbish: {type(error).__name__}: {error}")
+        return mark_problem(window, spec)
+    except Exception as error:  # noqa: BLE001 - a window may hold anything
+        return Observation.blind(window.at_s, f"the window cannot be read: {type(error).__name__}: {error}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +225,7 @@ def decide(mind: Mind[K], state: State, knowledge: K, window: Observation) -> De
     forecast = state.forecast if state.forecast and state.forecast.at_s == window.at_s else None
     if state.recoveries is not None:
         floor = recovery.recovery_floor(mind.limits, mind.spec, mind.slo, window, state.recoveries, forecast)
-        allowed = recovery.raised(mind.limits, floor) if floor else mind.limits
+        allowed = recovery.raise_limits(mind.limits, floor) if floor else mind.limits
     situation = Situation(
         mind.spec,
         mind.slo,
@@ -248,14 +249,14 @@ def decide(mind: Mind[K], state: State, knowledge: K, window: Observation) -> De
     except Exception as error:
         raise PolicyError(f"{mind.policy.name} failed: {type(error).__name__}: {error}") from error
     if floor is not None:
-        decision = recovery.kept(decision, floor, allowed, window.running)
+        decision = recovery.explain_floor(decision, floor, allowed, window.running)
     scene = Scene(
         window.running, window, allowed, mind.slo, mind.guards, decision.reason, state.changed_at_s, state.stability
     )
-    return _priced(guarded(decision, scene), window)
+    return _add_cost(apply_guards(decision, scene), window)
 
 
-def _priced(decision: Decision, window: Observation) -> Decision:
+def _add_cost(decision: Decision, window: Observation) -> Decision:
     """Add to the evidence how long a change is expected to stop the output, where the engine knows."""
     was, target = window.running, decision.target
     if was is None or target is None:
@@ -295,6 +296,14 @@ class Thought(Generic[K]):
     """The policy's exception, where `decide` or `learn` raised one: the decision is then to hold."""
 
 
+def learn(policy: Policy[K], knowledge: K, record: Record) -> K:
+    """Fold one record into the policy's knowledge; raises PolicyError where the policy raises."""
+    try:
+        return policy.learn(knowledge, record)
+    except Exception as error:
+        raise PolicyError(f"{policy.name} could not learn: {type(error).__name__}: {error}") from error
+
+
 def think(
     mind: Mind[K], state: State, knowledge: K, window: Observation, forecast: Forecast | None = None
 ) -> Thought[K]:
@@ -308,10 +317,9 @@ def think(
         records.append(record)
         state = advance(state, record)
         try:
-            knowledge = mind.policy.learn(knowledge, record)
-        except Exception as error:  # noqa: BLE001 - as in decide: a policy's bug must not stop the loop
-            failure = PolicyError(f"{mind.policy.name} could not learn: {type(error).__name__}: {error}")
-            failure.__cause__ = error
+            knowledge = learn(mind.policy, knowledge, record)
+        except PolicyError as error:  # as in decide: a policy's bug must not stop the loop
+            failure = error
 
     if forecast:
         fold(forecast)

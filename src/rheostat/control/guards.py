@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from rheostat.control.stability import Stability
+from rheostat.control.stability import HOUR_S, Stability
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, GuardNote, Reason
 from rheostat.job.fit import clip
@@ -132,7 +132,8 @@ def stay_low(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
 
 def change_rate(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     """Bound the changes per hour; only growth in an emergency exceeds it."""
-    most, made = scene.guards.max_changes_per_hour, scene.stability.changes_within_hour(scene.window.at_s)
+    most = scene.guards.max_changes_per_hour
+    made = sum(scene.window.at_s - change_s < HOUR_S for change_s in scene.stability.changes_s)
     if most is None or made < most or target == scene.running:
         return target, ""
     emergency = bool(scene.window.overloaded or scene.window.overdue_s > 0 or _broken_objective(scene))
@@ -147,10 +148,10 @@ def frozen(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     return target, ""
 
 
-def shadow(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
+def dry_run(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     """Change nothing at all; the decision says what would have been done."""
-    if scene.guards.shadow and target != scene.running:
-        return scene.running, f"shadow mode: {target} is not applied"
+    if scene.guards.dry_run and target != scene.running:
+        return scene.running, f"dry run: {target} is not applied"
     return target, ""
 
 
@@ -165,11 +166,11 @@ CHAIN: tuple[Guard, ...] = (
     cool_down,
     stay_low,
     change_rate,
-    shadow,
+    dry_run,
 )
 
 
-def guarded(decision: Decision, scene: Scene) -> Decision:
+def apply_guards(decision: Decision, scene: Scene) -> Decision:
     """Return the decision as the guards leave it: the target cut, or hold, with notes that say so."""
     if decision.target is None:
         return decision

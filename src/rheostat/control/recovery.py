@@ -1,9 +1,9 @@
-"""A promised recovery time as a limit: it raises the smallest size before any policy decides.
+"""The recovery-time objective as a limit: it raises the smallest size before any policy decides.
 
-From what is known so far (capacities by size, downtimes of failures, the forecast) follows the capacity that a job
-needs in order to have caught up in time, whenever in the next minutes it fails; and from that the fewest tasks of every
-operator. A policy that knows nothing of failures then keeps the objective. Where no allowed size does, the largest
-is asked for, and the decision says that the objective is broken.
+Learned capacities, downtimes of past failures and the forecast give the capacity with which the job would catch up in
+time after a failure at any moment of the next minutes. That capacity gives the fewest tasks of every operator. So even
+a policy that knows nothing of failures meets the objective. Where no allowed size meets it, the largest is asked for,
+and the decision says that the objective is broken.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from rheostat.model.loglog import LogLog
 from rheostat.model.recovery import Course, needed_capacity_per_s, recovery_time_s
 from rheostat.policy.demand import measured_selectivity
 
-PROMISED = 0.9
-"""Share of failures for which a recovery time is promised, where the SLO does not say."""
+DEFAULT_QUANTILE = 0.9
+"""Share of failures that must meet the objective, where the SLO does not say."""
 CHECKPOINT_S = 10.0
-"""Where the engine does not say how often it makes a checkpoint."""
+"""Seconds between checkpoints, where the engine does not say."""
 LEAD_S = 120.0
-"""Failures up to so many seconds ahead are provided for; later ones the next decisions can still provide for, so they
-only keep a job from shrinking and tell how far to grow."""
+"""Seconds ahead for which a failure is provided for now. Later failures only stop shrinking and set how far growth
+goes: the next decisions can still provide for them."""
 ROOM = 0.05
-"""Growing goes so much further than it must: a load that wanders by a few per cent must not cost a restart a minute."""
+"""Extra growth as a share of the need, so that a load that varies by a few per cent costs no restart a minute."""
 SPARE = 0.15
-"""Shrinking waits until so much of what runs is spare."""
+"""Share of the running tasks that must be spare before the job shrinks."""
 SOON_S = 90.0
-"""A lag tells what a failure lost while the job has not worked on it for longer than this."""
+"""Seconds after a resumption in which the lag still shows what a failure lost; later the job has caught up too much."""
 UNBOUNDED_TASKS = 200
-"""Sizes that are looked at where an operator has no largest one: twice what runs, at least so many."""
+"""Fewest sizes to consider where an operator has no upper bound; twice the running tasks where that is more."""
 
 
 @dataclass(frozen=True)
 class Recoveries:
-    """What an objective about recovery is made from; a fold over the journal."""
+    """What the recovery floor is computed from; a fold over the journal."""
 
     capacities: History = field(default_factory=History)
     downtimes: Downtimes = field(default_factory=Downtimes)
@@ -58,30 +58,30 @@ def fold(known: Recoveries, record: Record, spec: JobSpec | None) -> Recoveries:
     """Fold one record in: capacities from ordinary windows, the downtime from the first window after a failure."""
     known = replace(known, capacities=fold_history(known.capacities, record))
     if isinstance(record, Observation) and record.status is Status.RECOVERING and spec is not None:
-        return replace(known, downtimes=_learned(known, record, spec))
+        return replace(known, downtimes=_learn_downtime(known, record, spec))
     return known
 
 
-def _learned(known: Recoveries, window: Observation, spec: JobSpec) -> Downtimes:
+def _learn_downtime(known: Recoveries, window: Observation, spec: JobSpec) -> Downtimes:
     """Learn one failure once: what the engine says it was down, or what the lag says it lost, whichever is more.
 
     A worker that is gone is noticed late, and work since the last checkpoint is done again: an engine counts neither as
     downtime. The age of the oldest waiting record has all of it, less what was caught up since the job resumed.
     """
     resumed_s = window.at_s - window.uptime_s
-    told = window.downtime_s
-    sane = told is not None and 0 <= told < math.inf and 0 <= window.uptime_s < math.inf
-    if not sane or told is None or resumed_s <= known.downtimes.seen_s + 1.0:
+    reported_s = window.downtime_s
+    sane = reported_s is not None and 0 <= reported_s < math.inf and 0 <= window.uptime_s < math.inf
+    if not sane or reported_s is None or resumed_s <= known.downtimes.seen_s + 1.0:
         return known.downtimes
     lost_s = _lost_s(known, window, spec)
     interval_s = spec.checkpoint_interval_s or CHECKPOINT_S
-    downtime_s = told if lost_s is None else max(told, lost_s - interval_s)
-    learned = known.downtimes.learned(downtime_s, state_of(window))
+    downtime_s = reported_s if lost_s is None else max(reported_s, lost_s - interval_s)
+    learned = known.downtimes.with_restart(downtime_s, state_of(window))
     return replace(learned, seen_s=resumed_s)
 
 
 def _lost_s(known: Recoveries, window: Observation, spec: JobSpec) -> float | None:
-    """Return the seconds of load that waited when the job resumed; None where that cannot be told."""
+    """Return the seconds of load that waited when the job resumed; None where that is unknown."""
     lag_s, load, running = window.lag_s, window.load_per_s, window.running
     if lag_s is None or not load or running is None or not window.uptime_s <= SOON_S:
         return None
@@ -107,11 +107,11 @@ def _served_share(known: Recoveries, window: Observation, spec: JobSpec) -> floa
 
 @dataclass(frozen=True, eq=False)
 class Floor:
-    """What a promised recovery time asks for: the fewest tasks, and whether they keep it."""
+    """What the recovery-time objective needs: the fewest tasks, and whether they meet it."""
 
     tasks: Mapping[str, int]
     """The fewest tasks of every operator whose capacity is known."""
-    kept: bool
+    met: bool
     why: str
     needed_per_s: float
     """Records/s at the sources that the job must be able to do."""
@@ -136,9 +136,9 @@ class Floor:
 def recovery_floor(
     limits: Limits, spec: JobSpec, slo: SLO, window: Observation, known: Recoveries, forecast: Forecast | None
 ) -> Floor | None:
-    """Return the fewest tasks that keep `slo.max_recovery_s`; None where nothing is promised or known yet.
+    """Return the fewest tasks that meet `slo.max_recovery_s`; None where there is no objective, or no sample yet.
 
-    Nor is there one while the job catches up with a failure and can: a change would only stop it again.
+    There is none either while the job catches up with a failure and can: a change would only stop it again.
     """
     demand, load, running = _demand(window, spec), window.load_per_s, window.running
     if slo.max_recovery_s is None or demand is None or load is None or running is None:
@@ -168,7 +168,7 @@ def recovery_floor(
     tasks_left = fit_suggestions(
         limits, {name: suggestions.get(name, float(limits.operators[name].min)) for name in running.tasks}
     )
-    # Bounds, quantum and slots may cut what was suggested for: what is left must still be enough.
+    # Bounds, quantum and slots may cut the suggestion: what is left must still be enough.
     late = [name for name, able in capacities.items() if not able[min(tasks_left[name], able.size) - 1] >= needed]
     floor = {name: tasks_left[name] for name in suggestions}
     why = _why(slo.max_recovery_s, floor, late, downtime_s, forecast)
@@ -176,9 +176,9 @@ def recovery_floor(
 
 
 def doubt(quantile: float | None) -> float:
-    """Return the quantile of each of two independent doubts, downtime and load, that together give the promised one."""
+    """Return the quantile of each of two independent doubts, downtime and load, that together give this one."""
     normal = NormalDist()
-    return normal.cdf(normal.inv_cdf(quantile or PROMISED) / math.sqrt(2))
+    return normal.cdf(normal.inv_cdf(quantile or DEFAULT_QUANTILE) / math.sqrt(2))
 
 
 def _enough(capacities_per_s: Floats, needed_per_s: float) -> int | None:
@@ -197,22 +197,20 @@ def _steady(soon: int | None, later: int | None, running: int, top: int) -> floa
     return float(running if least > running * (1 - SPARE) else least)
 
 
-def _why(
-    promised_s: float, floor: Mapping[str, int], late: list[str], downtime_s: float, forecast: Forecast | None
-) -> str:
-    told = f"downtime {downtime_s:.0f} s, {f'forecast by {forecast.model}' if forecast else 'no forecast'}"
+def _why(most_s: float, floor: Mapping[str, int], late: list[str], downtime_s: float, forecast: Forecast | None) -> str:
+    basis = f"downtime {downtime_s:.0f} s, {f'forecast by {forecast.model}' if forecast else 'no forecast'}"
     sizes, objective = (
         ", ".join(f"{name} {tasks}" for name, tasks in floor.items()),
-        f"recovery within {promised_s:g} s",
+        f"recovery within {most_s:g} s",
     )
-    if downtime_s >= promised_s:
-        return f"{objective} is broken at any size: {told}"
+    if downtime_s >= most_s:
+        return f"{objective} is broken at any size: {basis}"
     if late:
-        return f"{objective} is broken: {', '.join(late)} cannot be large enough, the most is {sizes} ({told})"
-    return f"{objective} needs at least {sizes} ({told})"
+        return f"{objective} is broken: {', '.join(late)} cannot be large enough, the most is {sizes} ({basis})"
+    return f"{objective} needs at least {sizes} ({basis})"
 
 
-def raised(limits: Limits, floor: Floor) -> Limits:
+def raise_limits(limits: Limits, floor: Floor) -> Limits:
     """Return the limits with the floor in them."""
     operators = dict(limits.operators)
     for name, least in floor.tasks.items():
@@ -221,7 +219,7 @@ def raised(limits: Limits, floor: Floor) -> Limits:
     return Limits(operators, limits.slots, limits.quantum)
 
 
-def kept(decision: Decision, floor: Floor, limits: Limits, running: Allocation) -> Decision:
+def explain_floor(decision: Decision, floor: Floor, limits: Limits, running: Allocation) -> Decision:
     """Say in the decision what the floor did; where it holds below the floor, grow to it."""
     below = {n: max(running.tasks[n], least) for n, least in floor.tasks.items() if running.tasks[n] < least}
     if decision.target is None and below and decision.reason is not Reason.NO_POLICY:
@@ -240,7 +238,7 @@ def kept(decision: Decision, floor: Floor, limits: Limits, running: Allocation) 
     if expected is not None and expects.recovery_s is None:
         expects = replace(expects, recovery_s=Interval.at_most(expected))
     at_floor = any(size.tasks[name] <= least for name, least in floor.tasks.items())
-    notes = (GuardNote("recovery", floor.why),) if at_floor or not floor.kept else ()
+    notes = (GuardNote("recovery", floor.why),) if at_floor or not floor.met else ()
     return replace(decision, evidence=evidence, expects=expects, guards=(*decision.guards, *notes))
 
 

@@ -85,7 +85,7 @@ class Guards:
     """Whether the job may shrink while its latency or lag is over the objective."""
     recovery_floor: bool = True
     """Whether the recovery-time objective raises the smallest size before a policy decides."""
-    shadow: bool = False
+    dry_run: bool = False
     """Decide and journal, but change nothing."""
     change_patience_s: float = 300.0
     """Seconds after which a change that does not show has failed, and is undone."""

@@ -71,7 +71,7 @@ def _simulated(job: str) -> Place:
 
 def _on_spark(job: str, master: str | None) -> Place:
     from rheostat.engine.spark.session.settings import check_master
-    from rheostat.engine.testbed.spark import MEMORY_MB, SparkTestbed, described
+    from rheostat.engine.testbed.spark import MEMORY_MB, SparkTestbed, describe_job
     from rheostat.lab.workload.injection import injected
 
     if master is not None and (problem := check_master(master)):
@@ -79,9 +79,9 @@ def _on_spark(job: str, master: str | None) -> Place:
     pipeline = job.removesuffix(UNPACED)
     inject = injected(pipeline, slot_per_s=None if pipeline != job else PACE_PER_S)
     conf = {"spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "UTC"}
-    spec = described(job, LARGEST)
+    spec = describe_job(job, LARGEST)
 
     def opened(_: int, tell: Tell) -> AbstractContextManager[Testbed]:
-        return closing(SparkTestbed(job, inject, LARGEST, master=master or "local-cluster", conf=conf, tell=tell))
+        return closing(SparkTestbed(job, inject, LARGEST, master=master or "local-cluster", conf=conf, notify=tell))
 
     return Place(spec, Feed.of(spec.graph.sources), opened, MEMORY_MB, ON_SPARK, (45.0, 45.0), (15.0, 30.0), 4, 4)

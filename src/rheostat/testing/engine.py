@@ -14,7 +14,7 @@ from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.graph import JobSpec
-from rheostat.job.observation import Change, Observation, checked
+from rheostat.job.observation import Change, Observation, mark_problem
 from rheostat.job.record import Intent
 from rheostat.ports import Clock, Engine, Note
 
@@ -70,7 +70,7 @@ class EngineConformance(ABC):
         """A warm, undisturbed job has a window that decisions can rest on."""
         engine, clock = world
         window = engine.observe()
-        assert checked(window, engine.describe()).problem is None
+        assert mark_problem(window, engine.describe()).problem is None
         assert window.at_s == pytest.approx(clock.now(), abs=5.0)
         assert window.change is Change.NONE
         assert window.running == window.wanted

@@ -84,12 +84,12 @@ def status(out: Console, what: str) -> Iterator[Progress]:
     """Say what is being done now: in a line that changes on a terminal, line by line elsewhere."""
     with out.status(what) as shown:
 
-        def tell(now: str) -> None:
+        def report(now: str) -> None:
             shown.update(f"{what}: {now}")
             if not out.is_terminal:
                 out.print(f"{what}: {now}", style="dim", markup=False, soft_wrap=True)
 
-        yield tell
+        yield report
 
 
 def status_line(step: Step) -> str:
@@ -98,24 +98,24 @@ def status_line(step: Step) -> str:
 
 
 def change_line(step: Step) -> str:
-    """Return what a step changes, or in shadow mode would change, and why; "" where it changes nothing."""
+    """Return what a step changes, or in a dry run would change, and why; "" where it changes nothing."""
     was, decision = step.observation.running, step.decision
-    shadowed = decision.asked if any(note.guard == "shadow" for note in decision.guards) else None
-    suggestion = step.intent.target if step.intent else shadowed
-    if suggestion is None:
+    suggested = decision.asked if any(note.guard == "dry_run" for note in decision.guards) else None
+    target = step.intent.target if step.intent else suggested
+    if target is None:
         return ""
-    text = f"{was.slots if was else '?'} -> {suggestion.slots} slots  {decision.reason}: {decision.sentence}"
+    text = f"{was.slots if was else '?'} -> {target.slots} slots  {decision.reason}: {decision.sentence}"
     return text if step.intent else f"{text} (not applied)"
 
 
 def _plain_lines(parts: int, text: Line) -> Watch:
     """Write a line to stderr each time another part of the whole is done."""
-    told = 0
+    printed = 0
 
     def watch(done: float, steps: Sequence[Step]) -> None:
-        nonlocal told
-        if int(done * parts) > told:
-            told = int(done * parts)
+        nonlocal printed
+        if int(done * parts) > printed:
+            printed = int(done * parts)
             print(f"{done:4.0%}  {text(steps[0])}", file=sys.stderr)
 
     return watch

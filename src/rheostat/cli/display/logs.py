@@ -12,7 +12,7 @@ class _Stderr(logging.StreamHandler[Any]):
     """Writes to the present stderr, so that a progress bar on the same terminal is not torn apart."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.setStream(sys.stderr)
+        self.stream = sys.stderr
         super().emit(record)
 
 
@@ -42,4 +42,3 @@ def configure(verbose: bool, as_json: bool = False) -> None:
     root.addHandler(handler)
     # As JSON, every change is a line; a terminal shows changes by itself.
     root.setLevel(logging.DEBUG if verbose else logging.INFO if as_json else logging.WARNING)
-    root.propagate = False

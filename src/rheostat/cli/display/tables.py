@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from rheostat.lab.experiment.comparison import Comparison
     from rheostat.lab.experiment.run import Run
+    from rheostat.lab.experiment.score import Column, Score
 
 PLOTTED = {"load_per_s": "load/s", "slots": "slots", "backlog": "backlog", "latency_s": "latency s"}
 
@@ -24,28 +25,41 @@ def comparison_table(comparison: Comparison[Any]) -> Table:
     from rich.markup import escape
 
     ground = comparison.ground
-    rivals = [row for row in comparison.rows if row.engine == ground.name]
+    rivals = comparison.rivals
     table = plain_table()
     table.add_column("policy", overflow="fold", min_width=11)
     for column in ground.columns:
         table.add_column(column.heading, justify="right")
     # What reads the same is as good, whatever digits are hidden.
-    best = [column.text(min(rivals, key=attrgetter(column.key))) for column in ground.columns]
+    best = [_least(column, rivals) for column in ground.columns]
     for row in comparison.lines:
+        name = escape(row.policy) if row.engine == ground.name else "  predicted"
         cells = [column.text(row) for column in ground.columns]
-        if row not in rivals:
-            table.add_row("  predicted", *cells)
-            continue
-        marked = [f"[bold green]{cell}[/]" if cell == top else cell for cell, top in zip(cells, best, strict=True)]
-        failed = f"\n[red]{escape(row.failed)}[/]" if row.failed else ""
-        table.add_row(escape(row.policy) + failed, *marked)
+        if row.failed:
+            table.add_row(f"{name}\n[red]failed[/]", *("-" for _ in cells))
+        elif row not in rivals:
+            table.add_row(name, *cells)
+        else:
+            marked = [f"[bold green]{cell}[/]" if cell == top else cell for cell, top in zip(cells, best, strict=True)]
+            table.add_row(name, *marked)
     return table
+
+
+def failures(comparison: Comparison[Any]) -> list[str]:
+    """Return a line per failed row, for below the table: the policy and its first failure."""
+    return [f"{policy}: {text}" for policy, text in comparison.failures.items()]
+
+
+def _least(column: Column, rivals: Sequence[Score]) -> str | None:
+    """Return the least number of a column as it reads; None where no row has one."""
+    numbers = [row for row in rivals if getattr(row, column.key) is not None]
+    return column.text(min(numbers, key=attrgetter(column.key))) if numbers else None
 
 
 def recoveries(comparison: Comparison[Any]) -> list[str]:
     """Return a line per policy: how long it took to catch up after every failure, and how often that was too long."""
     trial, lines = comparison.trial, []
-    for row in comparison.rows if trial.failures_s else ():
+    for row in comparison.rivals if trial.failures_s else ():
         own = [run.recoveries_s(trial.failures_s) for run in comparison.runs if run.policy == row.policy]
         times = ", ".join("never" if math.isinf(time) else f"{time:.0f}" for time in own[0])
         line = f"{row.policy}: caught up after {times} s"

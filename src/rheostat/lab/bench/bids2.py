@@ -9,17 +9,17 @@ import numpy as np
 from rheostat.lab.bench.measure import Measure
 from rheostat.lab.bench.side_constraints import solve
 from rheostat.lab.experiment.trial import Progress
-from rheostat.planner.configuration_optimizer import Capacity
+from rheostat.planner.configuration_optimizer import OperatorCapacity
 from rheostat.planner.configuration_optimizer import bids2 as by_bisection
 
 SAME = 1e-6
 
 
-def problem(seed: int) -> tuple[list[Capacity], int]:
+def problem(seed: int) -> tuple[list[OperatorCapacity], int]:
     """Return a random problem of the paper's size: 2 to 9 operators, up to 64 slots."""
     rng = np.random.default_rng(seed)
     count = int(rng.integers(2, 10))
-    operators = [Capacity(f"op{k}", float(np.exp(rng.normal(10.0, 1.5)))) for k in range(count)]
+    operators = [OperatorCapacity(f"op{k}", float(np.exp(rng.normal(10.0, 1.5)))) for k in range(count)]
     return operators, int(rng.integers(count, 65))
 
 

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rheostat.forecast.choose import MOST_HISTORY, UPPER, choose, pinball, predict
+from rheostat.forecast.backtest import MOST_HISTORY, UPPER, pinball, predict, select_forecaster
 from rheostat.forecast.registry import NAMES, OWN, STATISTICAL, make_forecaster
-from rheostat.forecast.series import Cleaned, Floats, clean
+from rheostat.forecast.series import Floats, RegularSeries, clean
 from rheostat.job.forecast import ForecastChoice
 from rheostat.lab.bench.measure import Measure
 from rheostat.lab.data import data_folder
@@ -83,7 +83,7 @@ class Walked:
     predict_ms: float
 
 
-def read_trace(folder: Path, case: Case) -> Cleaned:
+def read_trace(folder: Path, case: Case) -> RegularSeries:
     """Read a trace as a regular series; a trace counts seconds, or has dates."""
     with (folder / "traces" / case.file).open(newline="") as lines:
         rows = list(csv.reader(lines))[1:]
@@ -97,7 +97,7 @@ def _seconds(text: str) -> float:
 
 
 def walk(
-    trace: Cleaned,
+    trace: RegularSeries,
     steps: int,
     moments: int,
     choices: int,
@@ -113,10 +113,10 @@ def walk(
     shares: list[tuple[float, float]] = []
     below: list[float] = []
     for k, place in enumerate(places):
-        known = Cleaned(values[max(0, place - MOST_HISTORY) : place], trace.step_s, float(place) * trace.step_s)
+        known = RegularSeries(values[max(0, place - MOST_HISTORY) : place], trace.step_s, float(place) * trace.step_s)
         if k % every == 0:
             began = timer()
-            choice = choose(known, steps, candidates)
+            choice = select_forecaster(known, steps, candidates)
             spent.append(timer() - began)
             models.append(choice.model)
         came = values[place : place + steps]

@@ -22,6 +22,7 @@ from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.testbed.loads import Constant
 from rheostat.lab.bench.measure import Measure
 from rheostat.lab.experiment.by_second import BatchRun, records_of, size_by_second
+from rheostat.lab.experiment.failures import raise_failure
 from rheostat.lab.experiment.microbatch_job import STATIC_MIN, MicroBatchJob
 from rheostat.lab.experiment.microbatch_run import run_microbatches
 from rheostat.lab.experiment.processes import in_own_process
@@ -114,6 +115,7 @@ def run_pairs(pipeline: str, rows: int, batches: int) -> Pairs:
                         done = spent[stage.run_id]
                         done[stage.batch] = done.get(stage.batch, 0.0) + stage.cpu_s
                     clock.sleep_until(clock.now() + 1.0)
+                raise_failure(scaler.steps)
                 steps_ms = tuple(step.step_ms for step in scaler.steps[1:])
             for query in (bare, ours):
                 query.stop()

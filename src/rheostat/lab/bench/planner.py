@@ -25,9 +25,9 @@ from rheostat.lab.papers.streambed.paper import QUERIES, SIMPLE_QUERIES
 from rheostat.lab.papers.streambed.truth import Drawn, Truth, varied
 from rheostat.planner.campaign import explore
 from rheostat.planner.capacity_estimator import dichotomic, estimate
-from rheostat.planner.extrapolation import Points, selected
-from rheostat.planner.failures import kept
-from rheostat.planner.plan import solve, worth_making
+from rheostat.planner.extrapolation import Points, select_fit
+from rheostat.planner.failures import drop_doubtful
+from rheostat.planner.plan import next_measurement, slots_for_rate
 from rheostat.planner.resource_explorer import Geometric, Paper, Space
 from rheostat.planner.rig import UNLIMITED_PER_S, Feed
 from rheostat.planner.scaling import Scaling
@@ -73,15 +73,15 @@ def planning(query: str, seed: int, wide: bool = False) -> Planned:
     drawn = Drawn(truth, asked.rate_noise, np.random.default_rng([seed, 2]))
     space = Space(asked.least, most, (MEMORY_MB,))
     done, _ = explore(Geometric(space), drawn)
-    good = kept(done)
+    good = drop_doubtful(done)
     scaling = Scaling.fit(good, seed)
-    slots = solve(scaling, rate, MEMORY_MB, asked.least)
+    slots = slots_for_rate(scaling, rate, MEMORY_MB, asked.least)
     at = scaling.rate_per_s(needed_slots, MEMORY_MB)
-    worth = worth_making(scaling, needed_slots, MEMORY_MB, most)
+    worth = next_measurement(scaling, needed_slots, MEMORY_MB, most)
     theirs = Drawn(truth, asked.rate_noise, np.random.default_rng([seed, 3]))
     memories = tuple(round(1024 * gb) for gb in asked.gb)
     explored, _ = explore(Paper(Space(asked.least, most, memories), seed), theirs)
-    rule, same = (selected(Points.of(points)).slots_for(rate, MEMORY_MB, 1.0) for points in (explored, good))
+    rule, same = (select_fit(Points.of(points)).slots_for(rate, MEMORY_MB, 1.0) for points in (explored, good))
     return Planned(
         abs(slots.middle / needed_slots - 1),
         abs(at.middle / rate - 1),

@@ -92,6 +92,7 @@ def _accuracy_run(shares: Sequence[float], progress: Progress) -> Run[Plant]:
     load, start = Steps(levels, HOLD_S), Allocation(TASKS)
     trial = Trial(plant, load, len(levels) * HOLD_S, INTERVAL_S, start=start, window_s=10.0, way="static")
     [run] = run_apart(run_realtime, [trial], progress)
+    run.raise_failure()
     return run
 
 
@@ -126,7 +127,7 @@ def cpu_ratio(warm: int, records: int) -> tuple[float, float]:
     """Return CPU per record without probes over that with them, and the former in microseconds; in this process."""
     from pyspark.sql.classic.dataframe import DataFrame
 
-    from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, set_for_now
+    from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, temporary_settings
     from rheostat.engine.spark.telemetry.stages import Stages
 
     clock = WallClock()
@@ -140,7 +141,7 @@ def cpu_ratio(warm: int, records: int) -> tuple[float, float]:
             bare = replace(probed, name="bare", checkpoint=f"{folder}/bare")
             size, stages = Allocation({"split": 2, "count": 2}), Stages(spark.sparkContext)
             fill(broker.bootstrap, warm)
-            with set_for_now(spark, {PARTITIONS: "2"}):
+            with temporary_settings(spark, {PARTITIONS: "2"}):
                 queries = [probed.start(spark, size)]
                 with patch.object(DataFrame, "observe", lambda rows, *_: rows):
                     queries.append(bare.start(spark, size))

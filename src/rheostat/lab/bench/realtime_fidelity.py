@@ -47,6 +47,8 @@ def fidelity_of_realtime(quick: bool, progress: Progress) -> list[Measure]:
     courses = COURSES[:1] if quick else COURSES
     expected_s = [simulated_s(course) for course in courses]
     runs = run_apart(run_realtime, [_trial(course) for course in courses], progress)
+    for run in runs:
+        run.raise_failure()
     errors = [error(run, due_s) for run, due_s in zip(runs, expected_s, strict=True)]
     known = [one for one in errors if one is not None]
     told = ", ".join("never ended" if one is None else f"{one:.3f}" for one in errors)
@@ -73,7 +75,7 @@ def _trial(course: Course, silence_s: float = 0.0) -> Trial[Plant]:
 
 def simulated_s(course: Course) -> float:
     """Return how many seconds after the load's first one everything is done, as the simulator has it."""
-    run = Simulated().run([_trial(course, DRAIN_S)], lambda _: None)[0]
+    run = Simulated(stop_at_failure=True).run([_trial(course, DRAIN_S)], lambda _: None)[0]
     waiting = np.flatnonzero(run.trace["backlog"] > 0.5)
     load_s = float(len(course.levels) * HOLD_S)
     return max(load_s, float(waiting[-1] + 1)) if len(waiting) else load_s

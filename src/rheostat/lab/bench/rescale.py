@@ -24,7 +24,7 @@ from rheostat.engine.spark.pipeline import Builder, Staged
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.testbed.loads import Constant
 from rheostat.engine.testbed.schedule import Schedule
-from rheostat.errors import EngineError
+from rheostat.errors import EngineError, PolicyError
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.record import Intent, IntentEnd
@@ -274,6 +274,7 @@ def run_storm(changes: int, kills: int, seed: int = 0) -> Storm:
         wanted = due(STORM_KEYS, {"filled": STORM_KEYS, "load": sent.delivered})
         outputs = drained(broker.bootstrap, wanted, clock, DRAIN_S)
         driver.end()
+        _raise_failure(folder)
         made = _made(folder)
     wrong = keys_wrong(outputs, wanted)
     note = f"{made} random changes under {LOAD_PER_S / 2:,.0f} records/s, {sent.delivered:,} records"
@@ -290,6 +291,17 @@ def _made(folder: str) -> int:
             isinstance(entry.record, IntentEnd) and str(entry.record.ending) == "done"
             for entry in journal.read("counting", kinds=("intent_end",))
         )
+    finally:
+        journal.close()
+
+
+def _raise_failure(folder: str) -> None:
+    """Raise the first failure of the policy that the journal has."""
+    journal = open_journal(f"{folder}/journal.db")
+    try:
+        for entry in journal.read("counting", kinds=("decision",)):
+            if isinstance(entry.record, Decision) and entry.record.reason is Reason.NO_POLICY:
+                raise PolicyError(f"{entry.record.sentence} (step {entry.step})")
     finally:
         journal.close()
 

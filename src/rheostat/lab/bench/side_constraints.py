@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rheostat.errors import InvalidValue
-from rheostat.planner.configuration_optimizer import Capacity, Split
+from rheostat.planner.configuration_optimizer import OperatorCapacity, Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,9 @@ class Side:
     most: float = math.inf
 
 
-def solve(capacities: Sequence[Capacity], slots: int, sides: Sequence[Side] = (), *, exactly: bool = True) -> Split:
+def solve(
+    capacities: Sequence[OperatorCapacity], slots: int, sides: Sequence[Side] = (), *, exactly: bool = True
+) -> Split:
     """Return the best split under side constraints; InvalidValue when nothing fulfils them."""
     if all(a.exponent == 1.0 for a in capacities):
         tasks = _program(capacities, slots, sides, exactly, None)
@@ -35,7 +37,9 @@ def solve(capacities: Sequence[Capacity], slots: int, sides: Sequence[Side] = ()
     return Split({a.name: p for a, p in zip(capacities, tasks, strict=True)}, rate)
 
 
-def _curved(capacities: Sequence[Capacity], slots: int, sides: Sequence[Side], exactly: bool) -> list[int] | None:
+def _curved(
+    capacities: Sequence[OperatorCapacity], slots: int, sides: Sequence[Side], exactly: bool
+) -> list[int] | None:
     """Bisect the rate: whether it can be carried is a program without curves."""
     best = _program(capacities, slots, sides, exactly, [a.least for a in capacities])
     if best is None:
@@ -54,7 +58,11 @@ def _curved(capacities: Sequence[Capacity], slots: int, sides: Sequence[Side], e
 
 
 def _program(
-    capacities: Sequence[Capacity], slots: int, sides: Sequence[Side], exactly: bool, least: Sequence[int] | None
+    capacities: Sequence[OperatorCapacity],
+    slots: int,
+    sides: Sequence[Side],
+    exactly: bool,
+    least: Sequence[int] | None,
 ) -> list[int] | None:
     """Solve for the rate, or, where `least` is given, for any tasks of at least so many."""
     try:

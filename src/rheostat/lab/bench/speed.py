@@ -24,6 +24,7 @@ from rheostat.job.slo import SLO
 from rheostat.journal import open_journal
 from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.bench.measure import Measure
+from rheostat.lab.experiment.failures import raise_failure
 from rheostat.lab.experiment.trial import Progress
 from rheostat.lab.jobs.dragster import chain
 from rheostat.policy.registry import POLICIES, make_policy
@@ -99,6 +100,7 @@ def mean_step_ms(made: Controller[Any], steps: int) -> tuple[float, float]:
         started = time.perf_counter()
         step = made.step()
         spent.append((time.perf_counter() - started) * 1e3)
+        raise_failure([step])
         decided.append(step.decision_ms)
     warm = slice(steps // 10, None)
     return float(np.mean(spent[warm])), float(np.mean(decided[warm]))

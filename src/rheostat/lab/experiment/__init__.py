@@ -3,6 +3,7 @@
 | file | what |
 |---|---|
 | `trial.py`, `run.py`, `score.py`, `comparison.py` | what is run, what happened, what it is worth, side by side |
+| `failures.py` | a policy that raises: the end of a run, or a failed row |
 | `page.py`, `figures.py` | the page and its pictures |
 | `simulated.py` | the simulated ground: one fleet |
 | `microbatch.py`, `microbatch_job.py`, `microbatch_run.py`, `by_second.py` | Spark micro-batch: jobs, a run, seconds |

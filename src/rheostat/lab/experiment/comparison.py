@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol
 
 from rheostat.lab.experiment.run import Run, Series
-from rheostat.lab.experiment.score import Column, Score
+from rheostat.lab.experiment.score import Column, Score, failure_text
 from rheostat.lab.experiment.trial import J, Progress, Trial
 
 CLAIRVOYANT = "oracle"
@@ -68,8 +68,24 @@ class Comparison(Generic[J]):
 
     @property
     def yardstick(self) -> str | None:
-        """The label under which the oracle ran; None where it did not."""
-        return find_yardstick(run.policy for run in self.measured)
+        """The label under which the oracle ran; None where it did not, or failed."""
+        return None if self.yardstick_failure else find_yardstick(run.policy for run in self.measured)
+
+    @property
+    def yardstick_failure(self) -> str:
+        """The failure of the oracle, "" where it did not fail."""
+        oracle = find_yardstick(run.policy for run in self.measured)
+        return failure_text([run for run in self.measured if run.policy == oracle])
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """The policies whose row failed, each with its first failure; a prediction's failure counts, too."""
+        return {row.policy: row.failed for row in reversed(self.rows) if row.failed}
+
+    @property
+    def rivals(self) -> list[Score]:
+        """The rows that compete for the best of a column: neither predictions nor failed rows do."""
+        return [row for row in self.rows if row.engine == self.ground.name and not row.failed]
 
     @property
     def lines(self) -> list[Score]:

@@ -54,6 +54,7 @@ class MicroBatches:
         "rows_checked",
         "rows_lost",
         "rows_repeated",
+        "policy_failures",
         "failed",
     )
     columns: ClassVar[tuple[Column, ...]] = (
@@ -132,9 +133,9 @@ class MicroBatches:
         latency = "Latency of the second's records, seconds (log scale)"
         return (
             Series("Load, records/s", at_s, records, "/s", 110, step=True),
-            Series("Executors", at_s, size_by_second(run), " executors", 210, step=True, ticks="~g"),
+            Series("Executors", at_s, size_by_second(run), " executors", 210, step=True),
             Series("Backlog, records without a result", at_s, backlog(run)),
-            Series(latency, at_s, late_s, " s", 210, log=True, limit=run.trial.slo.max_latency_s, ticks="~g"),
+            Series(latency, at_s, late_s, " s", 210, log=True, limit=run.trial.slo.max_latency_s),
         )
 
 

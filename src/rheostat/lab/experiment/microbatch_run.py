@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from rheostat.clock import WallClock
 from rheostat.control.controller import Step
 from rheostat.engine.spark.session.log4j import quiet
-from rheostat.errors import RheostatError
+from rheostat.errors import PolicyError, RheostatError
 from rheostat.lab.experiment.by_second import BatchRun
+from rheostat.lab.experiment.failures import first_line, scaler_failure
 from rheostat.lab.experiment.microbatch_job import DYNAMIC, STATIC_MAX, STATIC_MIN, MicroBatchJob
 from rheostat.lab.experiment.processes import kill_an_executor
 from rheostat.lab.experiment.query_checkpoint import Outside
@@ -48,6 +49,9 @@ def run_microbatches(trial: BatchTrial) -> BatchRun:
         spark = _session(trial, Path(folder))
         try:
             return _Running(trial, spark, Path(folder)).measure()
+        except PolicyError as error:  # the policy failed before the first step: nothing was measured
+            start = trial.job.start_executors(trial.way)
+            return Run(trial, MICROBATCH, 0.0, sizes=((0.0, start),), policy_error=error)
         finally:
             spark.stop()
 
@@ -105,7 +109,7 @@ class _Running:
         looking = threading.Thread(target=self._look, daemon=True)
         looking.start()
         start_s = self._source_start_s(query)
-        steps = self._drive(query, start_s + self.trial.duration_s, start_s)
+        steps, policy_error = self._drive(query, start_s + self.trial.duration_s, start_s)
         end_s = self.clock.now()
         self.over.set()
         looking.join()
@@ -126,7 +130,8 @@ class _Running:
             checked=checked,
             wrong=lost,
             repeated=repeated,
-            failed="" if failed is None else str(failed).splitlines()[0],
+            failed="" if failed is None else first_line(failed),
+            policy_error=policy_error,
         )
 
     # -- the query ----------------------------------------------------------------------------------------------
@@ -186,11 +191,14 @@ class _Running:
                 self.slots.write(size)
             self.over.wait(LOOK_S)
 
-    def _drive(self, query: StreamingQuery, until_s: float, start_s: float) -> tuple[Step, ...]:
+    def _drive(
+        self, query: StreamingQuery, until_s: float, start_s: float
+    ) -> tuple[tuple[Step, ...], PolicyError | None]:
+        """Let the way size the job until a moment; return its steps, and the error that ended them early."""
         trial, policy = self.trial, self.job.policy(self.trial.way)
         if policy is None:
             self._wait(query, until_s, start_s)
-            return ()
+            return (), None
         from rheostat.api.autoscale import autoscale
         from rheostat.api.options import Options
         from rheostat.engine.testbed.source import ScheduleCounter
@@ -213,7 +221,7 @@ class _Running:
             options=options,
         ) as scaler:
             self._wait(query, until_s, start_s)
-            return scaler.steps
+            return scaler.steps, scaler_failure(scaler) if query.isActive else None
 
     def _wait(self, query: StreamingQuery, until_s: float, start_s: float) -> None:
         script, failures = list(self.job.resizes), list(self.trial.failures_s)
@@ -226,7 +234,7 @@ class _Running:
 
     def _resize(self, executors: int) -> None:
         asked_s = self.clock.now()
-        self.lever.bring(executors, self.clock, RESIZE_S)
+        self.lever.request_and_wait(executors, self.clock, RESIZE_S)
         self.resize_s.append(self.clock.now() - asked_s)
 
     # -- afterwards ---------------------------------------------------------------------------------------------

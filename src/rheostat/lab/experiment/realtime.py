@@ -55,6 +55,8 @@ class RealTime:
         "records",
         "keys_wrong",
         "repeated",
+        "policy_failures",
+        "failed",
     )
     columns: ClassVar[tuple[Column, ...]] = (
         Column("reconfigurations", "chan-\nges", ".0f", "changes", words.number),
@@ -140,11 +142,11 @@ class RealTime:
         return (
             Series("Load, records/s", np.arange(schedule.seconds, dtype=float), load, "/s", 110, step=True),
             *(
-                Series(f"Tasks of {stage}", at_s, tasks(stage), " tasks", 130, step=True, ticks="~g")
+                Series(f"Tasks of {stage}", at_s, tasks(stage), " tasks", 130, step=True)
                 for stage in paces_of(run.trial.job)
             ),
             Series("Backlog, records", at_s, seen(lambda window: window.backlog)),
-            Series(latency, at_s, late_s, " s", 180, log=True, limit=run.trial.slo.max_latency_s, ticks="~g"),
+            Series(latency, at_s, late_s, " s", 180, log=True, limit=run.trial.slo.max_latency_s),
         )
 
 

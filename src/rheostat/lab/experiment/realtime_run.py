@@ -16,10 +16,12 @@ from rheostat.engine.simulated import Plant
 from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.testbed.simulated import SimulatedTestbed
+from rheostat.errors import PolicyError
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.broker import APPEND_TIME, Broker
 from rheostat.kafka.jars import connector_jars
 from rheostat.kafka.load import start_load
+from rheostat.lab.experiment.failures import scaler_failure
 from rheostat.lab.experiment.run import Run
 from rheostat.lab.experiment.trial import LIVE_GUARDS, Trial
 from rheostat.lab.jobs import realtime as jobs
@@ -85,11 +87,13 @@ def run_realtime(trial: Trial[Plant]) -> Run[Plant]:
                     scaler.resume()
                     sent = load.wait()
                 end_s = clock.now()
-                steps = scaler.steps[seen:]
+                steps, policy_error = scaler.steps[seen:], scaler_failure(scaler)
             due = expected(spark, staged)
             outputs = drained(broker.bootstrap, due, clock)
             for query in scaler.queries:
                 query.stop()
+        except PolicyError as error:  # the policy failed before the first step: nothing was measured
+            return Run(trial, REALTIME, 0.0, policy_error=error)
         finally:
             spark.stop()
     start_s, wrong = sent.start_s, keys_wrong(outputs, due)
@@ -107,6 +111,7 @@ def run_realtime(trial: Trial[Plant]) -> Run[Plant]:
         records=sent.delivered,
         wrong=wrong,
         repeated=kafka_output.repetitions(outputs),
+        policy_error=policy_error,
     )
 
 

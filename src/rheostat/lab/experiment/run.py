@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from rheostat.control.controller import Step
 from rheostat.engine.batches.progress import Batch
+from rheostat.errors import PolicyError
+from rheostat.lab.experiment.failures import raise_failure
 from rheostat.lab.experiment.processes import in_own_process
 from rheostat.lab.experiment.trial import J, Progress, Trial
 
@@ -59,6 +61,8 @@ class Run(Generic[J]):
     """Results that were written twice."""
     failed: str = ""
     """The error with which the query ended, "" when it ran to the end."""
+    policy_error: PolicyError | None = None
+    """The policy's exception outside a step, after which nothing sizes the job."""
 
     @property
     def policy(self) -> str:
@@ -69,6 +73,22 @@ class Run(Generic[J]):
     def seed(self) -> int:
         """The seed of its trial."""
         return self.trial.seed
+
+    @property
+    def policy_failure(self) -> PolicyError | None:
+        """The first exception of the policy."""
+        return next((step.policy_failure for step in self.steps if step.policy_failure), self.policy_error)
+
+    def raise_failure(self) -> None:
+        """Raise the first exception of the policy, for a run that must not have one."""
+        raise_failure(self.steps)
+        if self.policy_error is not None:
+            raise self.policy_error
+
+    @property
+    def policy_failures(self) -> int:
+        """Decisions that the policy failed to make; a policy that never came to decide failed once."""
+        return sum(step.policy_failure is not None for step in self.steps) + (self.policy_error is not None)
 
     @property
     def reconfigurations(self) -> int:
@@ -127,4 +147,3 @@ class Series:
     log: bool = False
     limit: float | None = None
     """The value that the SLO allows."""
-    ticks: str = "~s"

@@ -13,6 +13,7 @@ import numpy as np
 from rheostat.engine.simulated.plant import Plant
 from rheostat.job.slo import SLO
 from rheostat.lab.experiment.by_second import BatchRun, backlog, latencies
+from rheostat.lab.experiment.failures import first_line
 from rheostat.lab.experiment.run import Floats, Run
 
 SAME_CHANGE_S = 10.0
@@ -54,7 +55,10 @@ class Score:
     records: int = 0
     keys_wrong: int = 0
     repeated: int = 0
+    policy_failures: int = 0
+    """Decisions that the policy failed to make, in all seeds."""
     failed: str = ""
+    """Why the row does not count: the first failure of the policy, or the error with which the query ended."""
 
     def as_dict(self, keys: Sequence[str] = ()) -> dict[str, Any]:
         """Return these columns, or all of them, for a JSON file."""
@@ -78,6 +82,23 @@ class Column:
         return "-" if value is None else format(value / self.divisor, self.form)
 
 
+def failure_text(runs: Sequence[Run[Any]]) -> str:
+    """Return why a policy's row does not count: its first failure, where, and how many there were; "" if it does."""
+    for run in runs:
+        if run.failed:
+            return run.failed
+        of_seed = f" of seed {run.seed}" if len(runs) > 1 else ""
+        if run.policy_failure is None:
+            continue
+        if failed := [step for step in run.steps if step.policy_failure]:
+            count, decisions = sum(each.policy_failures for each in runs), sum(len(each.steps) for each in runs)
+            where = f"{count} of {decisions} decisions, first in step {failed[0].number}"
+        else:
+            where = f"after step {run.steps[-1].number}" if run.steps else "before the first step"
+        return f"{first_line(run.policy_failure)} ({where}{of_seed})"
+    return ""
+
+
 def seconds_over(run: Run[Any], slo: SLO) -> int:
     """Count the seconds in which an objective about latency or lag was missed."""
     over = np.zeros(len(run.trace["lag_s"]), dtype=bool)
@@ -94,7 +115,7 @@ def slot_seconds(run: Run[Any]) -> float:
 
 
 def score_simulated(runs: Sequence[Run[Plant]], best: Mapping[int, float]) -> Score:
-    """Add one policy's simulated runs up; `best` is seed -> the oracle's slot-seconds."""
+    """Add one policy's simulated runs up; `best` is seed -> the oracle's slot-seconds, empty where it failed."""
     late = np.mean([np.quantile(run.trace["latency_s"], SHARES) for run in runs], axis=0)
     downtimes = [s.observation.downtime_s for run in runs for s in run.steps if s.observation.downtime_s]
     return Score(
@@ -103,15 +124,17 @@ def score_simulated(runs: Sequence[Run[Plant]], best: Mapping[int, float]) -> Sc
         seeds=len(runs),
         reconfigurations=float(np.mean([run.reconfigurations for run in runs])),
         slot_seconds=float(np.mean([slot_seconds(run) for run in runs])),
-        slot_seconds_over_oracle=float(np.mean([slot_seconds(run) / best[run.seed] for run in runs])),
+        slot_seconds_over_oracle=float(np.mean([slot_seconds(run) / best[run.seed] for run in runs])) if best else None,
         slo_seconds_over=float(np.mean([seconds_over(run, run.trial.slo) for run in runs])),
         downtime_s=median(downtimes) if downtimes else 0.0,
         latency_p50_s=float(late[0]),
         latency_p95_s=float(late[1]),
         latency_p99_s=float(late[2]),
         backlog_max=float(max(run.trace["backlog"].max() for run in runs)),
-        decision_ms=float(np.mean([step.decision_ms for run in runs for step in run.steps])),
+        decision_ms=float(np.mean([step.decision_ms for run in runs for step in run.steps] or [0.0])),
         throughput_per_s=float(np.mean([run.trace["throughput_per_s"].mean() for run in runs])),
+        policy_failures=sum(run.policy_failures for run in runs),
+        failed=failure_text(runs),
     )
 
 
@@ -127,7 +150,7 @@ def score_batches(run: BatchRun) -> Score:
         reconfigurations=changes(run.sizes),
         slot_seconds=held,
         slot_seconds_over_oracle=held / best if best else None,
-        slot_seconds_over_maximum=held / (run.trial.job.executors[1] * run.end_s),
+        slot_seconds_over_maximum=held / (run.trial.job.executors[1] * run.end_s) if run.end_s else 0.0,
         slo_seconds_over=0.0 if limit_s is None else float(np.sum((latency > limit_s) & (records > 0))),
         latency_p50_s=late[0],
         latency_p95_s=late[1],
@@ -137,7 +160,8 @@ def score_batches(run: BatchRun) -> Score:
         rows_checked=run.checked,
         rows_lost=run.wrong,
         rows_repeated=run.repeated,
-        failed=run.failed,
+        policy_failures=run.policy_failures,
+        failed=failure_text([run]),
     )
 
 
@@ -161,10 +185,12 @@ def score_realtime(run: Run[Plant]) -> Score:
         latency_p99_s=latency.p99_ms / 1e3 if latency else 0.0,
         backlog_max=max((window.backlog for window in seen if window.backlog is not None), default=0.0),
         decision_ms=run.decision_ms,
-        throughput_per_s=run.records / (run.drained_s or run.end_s),
+        throughput_per_s=run.records / (run.drained_s or run.end_s or 1.0),
         records=run.records,
         keys_wrong=run.wrong,
         repeated=run.repeated,
+        policy_failures=run.policy_failures,
+        failed=failure_text([run]),
     )
 
 

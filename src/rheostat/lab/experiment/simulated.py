@@ -12,13 +12,15 @@ from rheostat.config.named import parse_named
 from rheostat.control.controller import IMMEDIATE, Controller, Step
 from rheostat.engine.simulated import Fleet, FleetClock, Plant
 from rheostat.engine.testbed.simulated import SimulatedTestbed
+from rheostat.errors import PolicyError
 from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.experiment.comparison import CLAIRVOYANT, Comparison, find_yardstick
 from rheostat.lab.experiment.descriptions import policy_maker
+from rheostat.lab.experiment.failures import located, policy_errors, raise_failure
 from rheostat.lab.experiment.run import Run, Series
-from rheostat.lab.experiment.score import Column, Score, score_simulated, slot_seconds
+from rheostat.lab.experiment.score import Column, Score, failure_text, score_simulated, slot_seconds
 from rheostat.lab.experiment.trial import PolicyMaker, Progress, Trial
-from rheostat.ports import Journal, Policy
+from rheostat.ports import Clock, Engine, Journal, Policy
 from rheostat.report import words
 
 SIMULATED = "simulated"
@@ -35,6 +37,8 @@ class Simulated:
     journal: Journal | None = None
     """Keeps the first replica's records."""
     watch: Watch = lambda _share, _steps: None
+    stop_at_failure: bool = False
+    """Whether the first exception of a policy ends the run; else that policy's row is marked as failed."""
     name: ClassVar[str] = SIMULATED
     lead: ClassVar[str] = "All policies on the same simulated job, the same loads and the same seeds."
     keys: ClassVar[tuple[str, ...]] = (
@@ -47,6 +51,8 @@ class Simulated:
         "latency_p99_s",
         "backlog_max",
         "decision_ms",
+        "policy_failures",
+        "failed",
     )
     columns: ClassVar[tuple[Column, ...]] = (
         Column("reconfigurations", "changes", ",.1f", "reconfigurations", lambda v: f"{v:.4g}"),
@@ -79,35 +85,28 @@ class Simulated:
             trace=True,
         )
         clock = FleetClock(fleet)
-        controllers = [
-            Controller(
-                fleet.engine(replica),
-                self._policy(trial),
-                self.journal if self.journal is not None and replica == 0 else MemoryJournal(),
-                clock,
-                slo=trial.slo,
-                guards=trial.guards,
-                testbed=SimulatedTestbed(plant, trial.seed),
-                seed=trial.seed,
-                pace=IMMEDIATE,
-                settings=trial.settings,
-                foresight=trial.foresight,
-            )
-            for replica, trial in enumerate(every)
-        ]
-        for controller in controllers:
-            controller.start()
+        controllers: dict[int, Controller[Any]] = {}
+        errors: dict[int, PolicyError] = {}
+        for replica, trial in enumerate(every):
+            try:
+                controllers[replica] = self._start(trial, fleet.engine(replica), clock, replica)
+            except PolicyError as error:
+                if self.stop_at_failure:
+                    raise located(error, "before the first step") from error.__cause__
+                errors[replica] = error
         steps: list[list[Step]] = [[] for _ in every]
         moment = first.interval_s
         while moment <= first.duration_s:
             clock.sleep_until(moment)
-            latest = [controller.step() for controller in controllers]
-            for kept, step in zip(steps, latest, strict=True):
-                kept.append(step)
-            self.watch(moment / first.duration_s, latest)
+            latest = {replica: controller.step() for replica, controller in controllers.items()}
+            for replica, step in latest.items():
+                steps[replica].append(step)
+            if self.stop_at_failure:
+                raise_failure(latest.values())
+            self.watch(moment / first.duration_s, list(latest.values()))
             moment += first.interval_s
         clock.sleep_until(first.duration_s)
-        for controller in controllers:
+        for controller in controllers.values():
             controller.stop()
         trace = fleet.trace()
         return tuple(
@@ -117,9 +116,30 @@ class Simulated:
                 trial.duration_s,
                 steps=tuple(steps[k]),
                 trace={name: series[:, k] for name, series in trace.items()},
+                policy_error=errors.get(k),
             )
             for k, trial in enumerate(every)
         )
+
+    def _start(self, trial: Trial[Plant], engine: Engine, clock: Clock, replica: int) -> Controller[Any]:
+        """Start a controller on a replica; what its policy raises meanwhile becomes a PolicyError."""
+        policy = self._policy(trial)
+        with policy_errors(policy.name):
+            controller = Controller(
+                engine,
+                policy,
+                self.journal if self.journal is not None and replica == 0 else MemoryJournal(),
+                clock,
+                slo=trial.slo,
+                guards=trial.guards,
+                testbed=SimulatedTestbed(trial.job, trial.seed),
+                seed=trial.seed,
+                pace=IMMEDIATE,
+                settings=trial.settings,
+                foresight=trial.foresight,
+            )
+            controller.start()
+        return controller
 
     def _policy(self, trial: Trial[Plant]) -> Policy[Any]:
         if trial.way in self.makers:
@@ -128,8 +148,9 @@ class Simulated:
 
     def score(self, ways: Sequence[str], runs: Sequence[Run[Plant]]) -> tuple[Score, ...]:
         """Return a row per policy, with means over the seeds."""
-        known = find_yardstick(run.policy for run in runs)
-        best = {run.seed: slot_seconds(run) for run in runs if run.policy == known}
+        oracle = find_yardstick(run.policy for run in runs)
+        oracle_runs = [run for run in runs if run.policy == oracle]
+        best = {} if failure_text(oracle_runs) else {run.seed: slot_seconds(run) for run in oracle_runs}
         return tuple(score_simulated([run for run in runs if run.policy == way], best) for way in ways)
 
     def subject(self, trial: Trial[Plant]) -> str:
@@ -155,6 +176,8 @@ class Simulated:
         silent = slo.max_latency_s is None and slo.max_lag_s is None
         nothing = " The SLO has no objective for latency or lag, so no second can be over it." if silent else ""
         marked = f"{several}The best of each column is marked; less is better in all of them.{nothing}"
+        if known is None:
+            return marked, f"There is no yardstick: {comparison.yardstick_failure}."
         if known in [row.policy for row in comparison.rows]:
             return (
                 marked,
@@ -177,8 +200,8 @@ class Simulated:
         title = f"Load, units of {words.number(unit_per_s)} records/s"
         latency, limit_s = "Latency, seconds since the event (log scale)", run.trial.slo.max_latency_s
         return (
-            Series(title, at_s, load, " units", 110, step=True, ticks="~g"),
-            Series("Slots held", at_s, trace["slots"], " slots", 210, step=True, ticks="~g"),
+            Series(title, at_s, load, " units", 110, step=True),
+            Series("Slots held", at_s, trace["slots"], " slots", 210, step=True),
             Series("Backlog, records waiting at the sources", at_s, trace["backlog"]),
-            Series(latency, at_s, trace["latency_s"], " s", 210, log=True, limit=limit_s, ticks="~g"),
+            Series(latency, at_s, trace["latency_s"], " s", 210, log=True, limit=limit_s),
         )

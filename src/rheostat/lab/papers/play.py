@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from rheostat.control.controller import IMMEDIATE, Controller
+from rheostat.control.controller import IMMEDIATE, Controller, Step
 from rheostat.engine.simulated import Fleet, FleetClock, Plant
 from rheostat.engine.simulated.fleet import Floats
 from rheostat.engine.simulated.plant import Metrics, Restart
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Reason
 from rheostat.journal.memory import MemoryJournal
+from rheostat.lab.experiment.failures import policy_errors, raise_failure
 from rheostat.ports import Journal, Policy
 
 PACE = replace(IMMEDIATE, snapshot_every=10**6)
@@ -64,12 +65,19 @@ class Player(ABC):
         """`more` goes to the controller: slo, guards, testbed."""
         self.fleet, self.replica = fleet, replica
         engine, journal, clock = fleet.engine(replica), journal or MemoryJournal(), FleetClock(fleet)
-        self.controller = Controller(engine, policy, journal, clock, seed=seed, pace=PACE, **more)
-        self.controller.start()
+        with policy_errors(policy.name):
+            self.controller = Controller(engine, policy, journal, clock, seed=seed, pace=PACE, **more)
+            self.controller.start()
 
     @abstractmethod
     def look(self) -> None:
         """Let the controller take a step, and note what came of it."""
+
+    def step(self) -> Step:
+        """Take a step of the controller; an exception of the policy ends the suite."""
+        step = self.controller.step()
+        raise_failure([step])
+        return step
 
     @property
     def wanted(self) -> Allocation:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rheostat.lab.papers.conclusion import Check, Finding
 from rheostat.lab.papers.table import Cell
-from rheostat.report.drawing import Figure
+from rheostat.report.chart.figure import Figure
 
 
 @dataclass(frozen=True, slots=True)

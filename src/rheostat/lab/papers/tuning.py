@@ -127,7 +127,7 @@ class _Tuner(Player):
             if window.usable and not window.overloaded:
                 self.open = False
                 return
-        step = self.controller.step()
+        step = self.step()
         if step.intent is None:
             busy = any((reading.blocking_share or 0.0) > OVERLOADED_SHARE for reading in step.observation.operators)
             self.open = step.decision.reason not in CONTENT or (self.method.symptoms and busy)

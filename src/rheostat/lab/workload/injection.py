@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.engine.testbed.loads import Steps
 from rheostat.engine.testbed.schedule import Schedule
-from rheostat.engine.testbed.spark import Injected
+from rheostat.engine.testbed.spark import StartQuery
 from rheostat.errors import InvalidValue
 from rheostat.job.decision import Phase
 from rheostat.lab.workload.catalog import pipeline_named
@@ -36,7 +36,7 @@ def schedule_of(phases: tuple[Phase, ...]) -> Schedule:
 
 def injected(
     pipeline: str, *, slot_per_s: float | None = None, partitions_per_slot: int = 2, trigger_s: float = 1.0
-) -> Injected:
+) -> StartQuery:
     """Return how a pipeline of the catalogue is started for a trial; a pace gives its slots a known capacity.
 
     Partitions are a multiple of the slots: twelve of them on eleven slots are two waves, and worth six slots.

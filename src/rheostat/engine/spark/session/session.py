@@ -194,7 +194,7 @@ def shrink_to_minimum(context: SparkContext, min_executors: int, max_executors: 
     """Bring an application that has just started to its smallest size, and wait until it has it."""
     scheduler = SparkScheduler(context)
     executors = Executors(scheduler, clock)
-    executors.want(min_executors)
+    executors.request(min_executors)
     if is_standalone(str(context.master)):
         registered = scheduler.registered()
         staying = len(set(registered) - set(executors.leaving()))
@@ -206,7 +206,7 @@ def shrink_to_minimum(context: SparkContext, min_executors: int, max_executors: 
                 f"{len(executors.running())} of {min_executors} executors registered within {START_S:g} s: the cluster "
                 "may have no free cores or memory; use fewer or smaller executors"
             )
-        executors.want(min_executors)
+        executors.request(min_executors)
         clock.sleep_until(clock.now() + POLL_S)
 
 

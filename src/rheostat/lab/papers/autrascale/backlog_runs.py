@@ -102,7 +102,7 @@ def catch_up(
         for r, (method, case, seed) in enumerate(runs)
     ]
     for player in players:
-        player.controller.step()  # one look at the steady job, then the backlog is there
+        player.step()  # one look at the steady job, then the backlog is there
     fleet.advance(LOOK_S)
     for player in players:
         player.refill()
@@ -152,7 +152,7 @@ class _Catcher(Player):
         if self.profiling:
             self.refill()
         self._watch()
-        step = self.controller.step()
+        step = self.step()
         self.profiling = bool(step.decision.trials)
         self.trials += len(step.measurements)
         self.says |= bool(step.decision.evidence.get("unreachable"))

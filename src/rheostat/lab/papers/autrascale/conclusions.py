@@ -111,37 +111,37 @@ def _mean(cells: Sequence[Cell]) -> float:
 
 
 def _latency() -> Iterator[Conclusion]:
-    def rows(table: str, *names: str) -> tuple[Place, ...]:
+    def task_rows(table: str, *names: str) -> tuple[Place, ...]:
         return places(f"IV, {table}", names, paper.TESTS)
 
     yield Conclusion(
         "IV", "AuTraScale+ holds fewer tasks than DRS with observed rates",
-        rows("tasks", paper.PLO, paper.DRS_OBSERVED), all_pairs(less),
+        task_rows("tasks", paper.PLO, paper.DRS_OBSERVED), all_pairs(less),
         each_pair("{0.column} {0:.0f} against {1:.0f}"),
         lambda *all_: f"only on {', '.join(a.column for a, b in pairs(all_) if less(a, b)) or 'none'}; {SCORE}",
     )  # fmt: skip
     yield Conclusion(
-        "IV", "AuTraScale+ meets its target", rows("meets QoS", paper.PLO), lambda *met: _mean(met) >= 80.0,
+        "IV", "AuTraScale+ meets its target", task_rows("meets QoS", paper.PLO), lambda *met: _mean(met) >= 80.0,
         each("{0.column} {0:.0f} %"),
         "a size that was below the target in one look is above it in a later one: latency near saturation is noisy",
     )  # fmt: skip
     yield Conclusion(
-        "IV", "DRS with true rates misses its target when it scales up", rows("meets QoS", paper.DRS_TRUE),
+        "IV", "DRS with true rates misses its target when it scales up", task_rows("meets QoS", paper.DRS_TRUE),
         lambda *met: {"WC Up", "Yahoo Up"} <= {cell.column for cell in met if cell.ours < 50.0},
         each("{0.column} {0:.0f} %"),
     )  # fmt: skip
     yield Conclusion(
-        "IV", "AuTraScale+ needs at most three iterations", rows("iterations", paper.PLO), at_most(3.0),
+        "IV", "AuTraScale+ needs at most three iterations", task_rows("iterations", paper.PLO), at_most(3.0),
         each("{0.column} {0:.1f}"), JOINT,
     )  # fmt: skip
     yield Conclusion(
         "IV", f"ours: at most {MOST_ITERATIONS} iterations and {MOST_TASKS}x the tasks of exhaustive search, no trials",
-        (*rows("iterations", paper.OURS), *rows("tasks over exhaustive", paper.OURS)),
+        (*task_rows("iterations", paper.OURS), *task_rows("tasks over exhaustive", paper.OURS)),
         all_pairs(lambda steps, over: steps.ours <= MOST_ITERATIONS and over.ours <= MOST_TASKS),
         each_pair("{0.column} {0:.1f} and {1:.2f}x"),
     )  # fmt: skip
     yield Conclusion(
-        "IV", "ours: no more tasks than the joint model's", rows("tasks over exhaustive", paper.OURS, paper.PLO),
+        "IV", "ours: no more tasks than the joint model's", task_rows("tasks over exhaustive", paper.OURS, paper.PLO),
         all_pairs(lambda ours, joint: ours.ours <= joint.ours + 0.02),
         each_pair("{0.column} {0:.2f}x against {1:.2f}x"),
     )  # fmt: skip

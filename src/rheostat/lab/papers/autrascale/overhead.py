@@ -14,7 +14,7 @@ from rheostat.job.observation import EdgeReading, Latency, Observation, Operator
 from rheostat.job.slo import SLO, Bounds, Limits
 from rheostat.lab.papers.autrascale import paper
 from rheostat.model.capacity import Sample
-from rheostat.model.experience import Base, Experience, Seen
+from rheostat.model.experience import AllocationSample, Base, Experience
 from rheostat.model.history import History
 from rheostat.policy.autrascale.policy import AuTraScale
 from rheostat.policy.autrascale.space import Stage
@@ -81,13 +81,13 @@ def cases(operators: int) -> Mapping[str, tuple[AuTraScale, Situation[Experience
     }
 
 
-def _samples(names: tuple[str, ...], load: float, count: int) -> list[Seen]:
+def _samples(names: tuple[str, ...], load: float, count: int) -> list[AllocationSample]:
     """Return as many samples as 6 + 10 bootstrapping ones, with latencies that fall and rise."""
     rng = np.random.default_rng(3)
     found = []
     for tasks in rng.integers(11, paper.MOST + 1, (count, len(names))):
         latency = (0.21 + 3.0 / float(np.mean(tasks)) + 1e-4 * float(tasks.sum())) * rng.uniform(0.9, 1.1)
-        found.append(Seen(load, {n: int(t) for n, t in zip(names, tasks, strict=True)}, load, latency))
+        found.append(AllocationSample(load, {n: int(t) for n, t in zip(names, tasks, strict=True)}, load, latency))
     return found
 
 

@@ -105,7 +105,7 @@ class _Solver(Player):
     def look(self) -> None:
         if not self.open:
             return
-        step = self.controller.step()
+        step = self.step()
         self.looks += 1
         self.trials += len(step.measurements)
         stage: Mapping[str, Any] = step.decision.memo.get("stage", {})

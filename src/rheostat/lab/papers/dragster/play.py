@@ -78,7 +78,7 @@ class _SlotPlayer(Player):
 
     def look(self) -> None:
         ran = self.fleet.running[self.replica]
-        step = self.controller.step()
+        step = self.step()
         done = step.observation.throughput_per_s
         assert done is not None
         self.run.append(Slot(self.levels[len(self.run)], ran, done, step.intent is not None))

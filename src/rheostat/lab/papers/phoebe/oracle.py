@@ -17,7 +17,7 @@ from rheostat.lab.papers.phoebe.paper import TARGET_S
 from rheostat.lab.papers.phoebe.play import Experiment, experiment
 from rheostat.lab.papers.phoebe.recordings import DURATION_S, Floats
 from rheostat.model.recovery import Course, recovery_time_s
-from rheostat.policy.phoebe.ahead import needed_later_per_s
+from rheostat.policy.phoebe.later_failures import needed_later_per_s
 
 BIN_S = 60
 MOST_CHANGES = 100
@@ -39,10 +39,10 @@ def lost_s(chosen: Experiment) -> float:
     return max(failure.replay_s - failure.detected_after_s, 0.0)
 
 
-def downtime_s(chosen: Experiment, objective: float) -> float:
+def downtime_s(chosen: Experiment, confidence: float) -> float:
     """Return the downtime, from the failure on, that a share of all failures stays below."""
     failure = chosen.plant.failure
-    return failure.resumed_after_s + NormalDist().inv_cdf(objective) * failure.resumed_sd_s
+    return failure.resumed_after_s + NormalDist().inv_cdf(confidence) * failure.resumed_sd_s
 
 
 def true_recovery_s(chosen: Experiment, workers: int, at_s: float, away_s: float) -> float:
@@ -57,14 +57,14 @@ def _able(chosen: Experiment) -> list[float]:
 
 
 @cache
-def needed_workers(name: str, folder: Path, objective: float) -> Floats:
+def needed_workers(name: str, folder: Path, confidence: float) -> Floats:
     """Return the fewest workers that keep the objective, for a failure at each second; the largest where none does."""
     chosen = experiment(name, folder)
     moments = np.arange(0.0, DURATION_S)
     course = true_course(chosen)
     needed = np.concatenate(
         [
-            needed_later_per_s(TARGET_S, course, lost_s(chosen), downtime_s(chosen, objective), part)
+            needed_later_per_s(TARGET_S, course, lost_s(chosen), downtime_s(chosen, confidence), part)
             for part in np.array_split(moments, 20)
         ]
     )
@@ -73,9 +73,9 @@ def needed_workers(name: str, folder: Path, objective: float) -> Floats:
 
 
 @cache
-def slot_seconds_by_changes(name: str, folder: Path, objective: float) -> tuple[float, ...]:
+def slot_seconds_by_changes(name: str, folder: Path, confidence: float) -> tuple[float, ...]:
     """Return the fewest slot-seconds that keep the objective with 0, 1, 2, ... changes."""
-    needed = needed_workers(name, folder, objective).reshape(-1, BIN_S).max(axis=1).astype(int)
+    needed = needed_workers(name, folder, confidence).reshape(-1, BIN_S).max(axis=1).astype(int)
     sizes = np.arange(1.0, LARGEST + 1)
     best = np.full((MOST_CHANGES + 1, LARGEST), np.inf)
     best[0] = 0.0
@@ -86,8 +86,8 @@ def slot_seconds_by_changes(name: str, folder: Path, objective: float) -> tuple[
     return tuple(float(v) for v in np.minimum.accumulate(best.min(axis=1)))
 
 
-def least_slot_seconds(name: str, folder: Path, objective: float, changes: int | None = None) -> float:
+def least_slot_seconds(name: str, folder: Path, confidence: float, changes: int | None = None) -> float:
     """Return the oracle's slot-seconds: with at most so many changes, or at every moment anew."""
     if changes is None:
-        return float(needed_workers(name, folder, objective).sum())
-    return slot_seconds_by_changes(name, folder, objective)[min(changes, MOST_CHANGES)]
+        return float(needed_workers(name, folder, confidence).sum())
+    return slot_seconds_by_changes(name, folder, confidence)[min(changes, MOST_CHANGES)]

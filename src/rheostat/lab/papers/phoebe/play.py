@@ -23,7 +23,7 @@ from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.jobs.phoebe import FAILURES_S, top_speed, ysb
 from rheostat.lab.papers.phoebe.recordings import DURATION_S, RECORDED_EVERY_S, Floats, displayed, recovery_s, vehicles
 from rheostat.lab.papers.play import Player, by_method, look_after
-from rheostat.planner.profiling import Profiling, profiled
+from rheostat.planner.profiling import Profiling, run_profile
 from rheostat.policy.phoebe.outage import PREDICTED
 from rheostat.ports import Policy
 
@@ -99,7 +99,7 @@ class Run:
 def profile(name: str, folder: Path) -> tuple[Measurement, ...]:
     """Profile the testbed of an experiment with the paper's settings."""
     chosen = experiment(name, folder)
-    return tuple(profiled(Profiling(), SimulatedTestbed(chosen.testbed), chosen.testbed.spec()))
+    return tuple(run_profile(Profiling(), SimulatedTestbed(chosen.testbed), chosen.testbed.spec()))
 
 
 def play(name: str, folder: Path, methods: Sequence[Method], seeds: Sequence[int]) -> dict[str, list[Run]]:
@@ -164,7 +164,7 @@ class _Predictor(Player):
         due = [at for at in FAILURES_S if at <= self.fleet.now]
         while len(self.at_failure) < len(due):
             self.at_failure.append(self.predicted)
-        step = self.controller.step()
+        step = self.step()
         self.changes += step.intent is not None
         self.ms.append(step.decision_ms)
         if PREDICTED in step.decision.evidence:

@@ -17,7 +17,7 @@ from rheostat.policy.phoebe.policy import Phoebe
 from rheostat.policy.phoebe.twres import TWRES
 
 CONFIDENCE = 0.9
-"""The share of failures that ours objectives to be over in time."""
+"""Share of failures that recover in time, as ours is configured."""
 Runs = Mapping[str, list[Run]]
 """Method -> seed."""
 
@@ -59,7 +59,7 @@ def methods(size: Size) -> list[list[Method]]:
     statics = [Method(row, None, workers) for row, workers in ((paper.S24, 24), (paper.S12, 12), (paper.S4, 4))]
     # Kubernetes' defaults, and the CPU share of Flink's example.
     others = [Method(paper.REACTIVE, partial(HPA, target_cpu=0.35)), Method(paper.TWRES, TWRES)]
-    ours = Method(paper.OURS, partial(Anticipate, target_s=paper.TARGET_S, objective=CONFIDENCE))
+    ours = Method(paper.OURS, partial(Anticipate, target_s=paper.TARGET_S, confidence=CONFIDENCE))
     groups = [[*statics, *others, ours], [phoebe(d) for d in paper.DOWNTIMES]]
     if size.unrefreshed:
         groups[1] += [phoebe(d, refreshed=False) for d in paper.DOWNTIMES]

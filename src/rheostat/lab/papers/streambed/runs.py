@@ -24,7 +24,7 @@ from rheostat.lab.papers.streambed.truth import Truth
 from rheostat.planner.campaign import OnTestbed, explore
 from rheostat.planner.capacity_estimator import dichotomic, estimate
 from rheostat.planner.configuration_optimizer import bids2
-from rheostat.planner.extrapolation import Points, selected
+from rheostat.planner.extrapolation import Points, select_fit
 from rheostat.planner.plan import make_plan
 from rheostat.planner.resource_explorer import HELPER, Geometric, Paper, Space
 from rheostat.planner.rig import Feed
@@ -133,10 +133,10 @@ def exploration(query: str, way: str, seed: int) -> Explored:
     if way == paper.RULE:
         done, _ = explore(Paper(space, seed), OnTestbed(bed, spec, feed, asked.phases))
         helpers = [e for e in done if e.why.startswith(HELPER)]
-        fit = selected(Points.of([e for e in done if e not in helpers]))
+        fit = select_fit(Points.of([e for e in done if e not in helpers]))
         slots = {gb: float(fit.slots_for(asked.rate_per_s, 1024 * gb) or math.inf) for gb in asked.gb}
         return Explored(tuple(done), len(done) - len(helpers), fit.family, slots)
-    optimizer = OnTestbed(bed, spec, feed, asked.phases, sequential, learned=True)
+    optimizer = OnTestbed(bed, spec, feed, asked.phases, sequential, split_by_curves=True)
     done, _ = explore(Geometric(Space(asked.least, asked.most, (memories[0], memories[-1]))), optimizer)
     plan = make_plan(spec, done, asked.rate_per_s, memories_mb=memories, most_slots=asked.most)
     top = max(plan.weights, key=lambda name: plan.weights[name])

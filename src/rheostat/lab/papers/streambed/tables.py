@@ -13,7 +13,7 @@ from rheostat.lab.papers.streambed.paper import QUERIES, SLOTS_PER_MANAGER
 from rheostat.lab.papers.streambed.recordings import table_iv_points
 from rheostat.lab.papers.streambed.runs import ESTIMATORS, HELD, WAYS, Found, median
 from rheostat.lab.papers.table import Cell, Table
-from rheostat.planner.extrapolation import Points, fitted, selected
+from rheostat.planner.extrapolation import Points, fit_family, select_fit
 from rheostat.planner.plan import make_plan
 
 NEVER = -1.0
@@ -52,10 +52,10 @@ def table_3(found: Found) -> Iterator[Cell]:
     for query, asked in QUERIES.items():
         if found.recorded[query].estimates:
             points = Points.of(table_iv_points(query, found.recorded[query]))
-            fit = fitted(points, asked.family)
+            fit = fit_family(points, asked.family)
             yield table.cell("b", query, fit.b, asked.b)
             yield table.cell("c", query, fit.c, asked.c)
-            yield table.cell(CHOOSES, query, float(selected(points).family == asked.family), 1.0)
+            yield table.cell(CHOOSES, query, float(select_fit(points).family == asked.family), 1.0)
 
 
 def table_4(found: Found) -> Iterator[Cell]:
@@ -81,7 +81,7 @@ def _recorded(found: Found, query: str, gb: float) -> Iterator[Cell]:
     table, memory = Table(f"IV, {gb:g} GB{RECORDED}", "slots"), round(1024 * gb * SLOTS_PER_MANAGER)
     points = Points.of(table_iv_points(query, measured))
     printed = float(asked.slots[gb])
-    for row, fit in ((paper.FAMILY, fitted(points, asked.family)), (paper.RULE, selected(points))):
+    for row, fit in ((paper.FAMILY, fit_family(points, asked.family)), (paper.RULE, select_fit(points))):
         slots = fit.slots_for(asked.rate_per_s, memory)
         yield table.cell(row, query, _shown(float(slots or math.inf)), printed)
     if gb == max(asked.gb):

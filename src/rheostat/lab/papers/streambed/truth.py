@@ -14,7 +14,7 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Interval
 from rheostat.job.observation import Observation, OperatorReading, SourceReading
 from rheostat.job.plan import Estimate
-from rheostat.planner.configuration_optimizer import Capacity, bids2
+from rheostat.planner.configuration_optimizer import OperatorCapacity, bids2
 from rheostat.planner.resource_explorer import Ask
 
 EXPONENT_SD, INTERFERENCE_SD = 0.03, 0.3
@@ -33,7 +33,7 @@ class Truth:
     plant: Plant
     memory_mb: int = 4096
 
-    def capacities(self, memory_mb: int | None = None) -> list[Capacity]:
+    def capacities(self, memory_mb: int | None = None) -> list[OperatorCapacity]:
         """Return every operator's curve, in source records/s."""
         plant = self.plant
         demand = plant.graph.demand_per_s(dict.fromkeys(plant.graph.sources, 1.0 / len(plant.graph.sources)))
@@ -43,7 +43,7 @@ class Truth:
             if operator.pinned_tasks is None:
                 assert isinstance(operator.curve, Power)
                 carried = operator.curve.rate_per_s * factor / demand[operator.name]
-                found.append(Capacity(operator.name, carried, operator.curve.exponent))
+                found.append(OperatorCapacity(operator.name, carried, operator.curve.exponent))
         return found
 
     def sustained_per_s(self, tasks: Allocation) -> float:

@@ -66,7 +66,7 @@ def test_the_version_is_shown(rheostat: Command) -> None:
     ("command", "line"),
     [
         ("jobs", "wordcount             lines, splitter, count"),
-        ("policies", "Holds the fewest tasks"),
+        ("policies", "Runs the fewest tasks"),
         ("loads", "sine         A sine wave"),
     ],
 )

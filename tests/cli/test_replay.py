@@ -63,7 +63,7 @@ def test_another_record_of_a_step_is_found_too(rheostat: Command, journal: Path)
     connection.close()
     ended = rheostat("replay", journal)
     assert ended.code == 1
-    assert "the decision is the same, but not: Outcome" in ended.out
+    assert "the decision is the same; these records differ: Outcome" in ended.out
 
 
 def test_a_page_about_the_journal_is_written(rheostat: Command, journal: Path, tmp_path: Path) -> None:

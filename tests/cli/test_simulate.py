@@ -83,7 +83,7 @@ def test_a_second_run_does_not_write_behind_the_first(rheostat: Command, tmp_pat
     assert rheostat("simulate", *SHORT, "--journal", journal).code == 0
     ended = rheostat("simulate", *SHORT, "--journal", journal)
     assert ended.code == 2
-    assert "already holds a run of 'wordcount'" in ended.err
+    assert "already has a run of 'wordcount'" in ended.err
 
 
 def test_a_policy_that_raises_ends_the_run_with_its_exception(rheostat: Command, failing: Path) -> None:

@@ -22,7 +22,7 @@ _counter = count()
 @contextmanager
 def running_broker() -> Iterator[Broker]:
     """A broker with a temporary folder; the very first time, its jars are fetched, which is told on stderr."""
-    with Broker(tell=lambda text: print(text, file=sys.stderr)) as broker:
+    with Broker(notify=lambda text: print(text, file=sys.stderr)) as broker:
         yield broker
 
 

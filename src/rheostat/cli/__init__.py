@@ -1,4 +1,4 @@
-"""The command line: one file per command. Nothing heavy is imported before a command runs.
+"""The command line: one file per command. Heavy modules are imported when a command runs, not before.
 
 | file | what |
 |---|---|
@@ -8,7 +8,7 @@
 | `simulate.py`, `compare.py`, `reproduce.py`, `bench.py`, `demo.py` | commands of the lab |
 | `catalog.py` | `rheostat jobs`, `policies`, `loads` |
 | `options.py` | options that commands share |
-| `journals.py`, `user_function.py` | journals by URL; a user's function by `module:name` |
+| `journals.py`, `user_function.py` | journals by URL; the user's function by `module:name` |
 | `reference.py` | writes docs/configuration.md |
-| `display/` | what a person sees |
+| `display/` | tables, live displays, files |
 """

@@ -86,7 +86,7 @@ def run(
     from rheostat.cli.display import logs
     from rheostat.cli.display.live import change_line, live_view
     from rheostat.cli.display.output import check_writable, console, write_text
-    from rheostat.cli.user_function import imported
+    from rheostat.cli.user_function import import_function
     from rheostat.config.run_file import read_run
     from rheostat.errors import EngineError, RheostatWarning
     from rheostat.journal import open_journal
@@ -116,7 +116,7 @@ def run(
         "seconds": seconds,
     }
     file = read_run(target, _overrides(given, numbers, settings or [], option or [], conf or []))
-    pipeline = _define(imported(file.pipeline), file.pipeline_options)
+    pipeline = _define(import_function(file.pipeline), file.pipeline_options)
     resolve_policy(file.policy)
     try:
         from py4j.protocol import Py4JError

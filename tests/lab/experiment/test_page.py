@@ -99,7 +99,7 @@ def test_a_policy_that_fails_in_real_time_mode_is_a_failed_row_without_numbers()
     failed = "ds2 failed: KeyError: 'rate' (20 of 20 decisions, first in step 0)"
     assert rows["ds2", "spark-realtime"]["failed"] == failed
     assert rows["conttune", "spark-realtime"]["failed"].endswith("KeyError: 1 (before the first step)")
-    assert list(comparison.failures) == ["conttune", "ds2"]
+    assert list(comparison.failures) == ["ds2", "conttune"]
     assert [row.policy for row in comparison.rivals] == ["dhalion"]
     assert "ds2 failed: KeyError" in comparison_page(comparison)
     assert printed(comparison).count("failed") == 2

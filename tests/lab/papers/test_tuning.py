@@ -81,9 +81,9 @@ def test_big_is_counted_apart_and_never_ends_a_tuning() -> None:
         assert cores(tuned.end) < 32
 
 
-def test_a_level_that_hardly_moved_is_not_looked_at() -> None:
+def test_a_level_that_hardly_moved_is_not_tuned() -> None:
     (levels,) = tune(Q1, [LINEAR], [(4.0, 4.2, 6.0, 5.8)], trigger=0.1)["DS2"]
-    assert [t.looked_at for t in levels] == [True, False, True, False]
+    assert [t.tuned for t in levels] == [True, False, True, False]
     assert [t.changes > 0 for t in levels] == [True, False, True, False]
 
 

@@ -1,4 +1,4 @@
-"""Failures of a policy in an experiment: what a row says about them, and how a run ends with one."""
+"""A policy that raises in an experiment: the end of a run, or the text of a failed row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def first_line(error: object) -> str:
 
 @contextmanager
 def policy_errors(policy: str) -> Iterator[None]:
-    """Raise whatever the policy raises outside a step as a PolicyError; refused values stay what they are."""
+    """Turn an exception that a policy raises outside a step into a PolicyError; errors of Rheostat pass."""
     try:
         yield
     except RheostatError:
@@ -43,7 +43,6 @@ def located(failure: PolicyError, where: str) -> PolicyError:
     return error
 
 
-def scaler_failure(scaler: Scaler) -> PolicyError | None:
-    """Return the error that ended a live scaler; None while it works."""
-    status = scaler.status
-    return PolicyError(f"the scaler ended: {status}") if status.startswith("failed") else None
+def scaler_failure(scaler: Scaler) -> str:
+    """Return the first line of the error that ended a live scaler or its query; "" while both run."""
+    return first_line(scaler.status) if scaler.status.startswith("failed") else ""

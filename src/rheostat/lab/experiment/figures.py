@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def policy_pens(comparison: Comparison[Any]) -> dict[str, Pen]:
     """Give every policy its colour; the oracle's is always grey."""
     oracle = comparison.yardstick
-    looks = pens([name for name in dict.fromkeys(run.policy for run in comparison.measured) if name != oracle])
+    looks = pens([name for name in dict.fromkeys(run.policy for run in comparison.measured_runs) if name != oracle])
     return looks if oracle is None else {**looks, oracle: Pen("pale", symbol="x", width=3.2)}
 
 
@@ -56,7 +56,7 @@ def timeline_figure(comparison: Comparison[Any], seed: int) -> Figure:
     """Return the load, and how every policy handled it, on one seed."""
     looks, ground = policy_pens(comparison), comparison.ground
     # The oracle lies under the others.
-    runs = [run for run in comparison.measured if run.seed == seed]
+    runs = [run for run in comparison.measured_runs if run.seed == seed]
     runs.sort(key=lambda run: run.policy != comparison.yardstick)
     time = TimeAxis(0.0, max(1.0, *(run.end_s for run in runs)))
     panels = []

@@ -41,7 +41,7 @@ def _look(holds: bool) -> str:
 
 
 def _table(cells: Sequence[PaperCell]) -> Table:
-    """Return a row per method and a column per workload; the paper's number stands under ours."""
+    """Return a row per method and a column per workload, with the paper's number below ours."""
     at = {(cell.row, cell.column): cell for cell in cells}
     rows, columns = (list(dict.fromkeys(place)) for place in zip(*at, strict=True))
     fitted = {cell.row for cell in cells if cell.fitted}
@@ -51,7 +51,7 @@ def _table(cells: Sequence[PaperCell]) -> Table:
     ]
     unit = cells[0].unit
     return Table(
-        ("", *columns), lines, f"In {unit}. Under our number: the paper's, and our 95 % interval." if unit else ""
+        ("", *columns), lines, f"In {unit}. Below our number: the paper's, and our 95 % interval." if unit else ""
     )
 
 

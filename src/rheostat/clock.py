@@ -1,4 +1,4 @@
-"""The clock of the real world."""
+"""The wall clock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 
 class WallClock:
-    """Seconds since the epoch; a sleep ends early when `wake` is set."""
+    """Seconds since the epoch; setting `wake` ends a sleep early."""
 
     def __init__(self) -> None:
         self.wake = threading.Event()
@@ -17,5 +17,5 @@ class WallClock:
         return time.time()
 
     def sleep_until(self, moment_s: float) -> None:
-        """Wait until the moment, or until woken."""
+        """Wait until the moment, or until `wake` is set."""
         self.wake.wait(max(0.0, moment_s - time.time()))

@@ -46,7 +46,7 @@ def test_all_benches_run(rheostat: Command) -> None:
 
 
 def test_parts_are_asked_for_by_name_and_what_quick_leaves_out_is_said(rheostat: Command) -> None:
-    assert "two wait: left out; ask for it with --only wait" in rheostat("bench", "two", "--quick").out
+    assert "two wait: left out; --only wait measures it" in rheostat("bench", "two", "--quick").out
     assert "one count, quick: one of two" in rheostat("bench", "one", "--quick").out
     asked = rheostat("bench", "two", "--quick", "--only", "wait", "--json", "-")
     assert [row["measure"] for row in json.loads(asked.out)] == ["quick"]
@@ -59,7 +59,7 @@ def test_parts_are_asked_for_by_name_and_what_quick_leaves_out_is_said(rheostat:
     [
         (["two", "--only", "weight"], "bench two has no part 'weight'"),
         (["two", "--only", "weight"], "its parts: ms, wait"),
-        (["all", "--only", "ms"], "--only names parts of one bench"),
+        (["all", "--only", "ms"], "--only ms names parts of one bench"),
     ],
 )
 def test_an_unknown_part_is_named(rheostat: Command, arguments: list[str], says: str) -> None:

@@ -18,6 +18,8 @@ FIELDS = {
     "latency_p99_s",
     "backlog_max",
     "decision_ms",
+    "policy_failures",
+    "failed",
 }
 STEADY = """
 from __future__ import annotations
@@ -96,3 +98,67 @@ def test_what_is_journaled_can_be_replayed(rheostat: Command, tmp_path: Path, st
     assert rheostat("compare", *SHORT, "--policy", named, "--seed", 5, "--journal", journal).code == 0
     ended = rheostat("replay", journal)
     assert (ended.code, ended.out) == (0, "wordcount: 5 steps, 0 differences\n")
+
+
+def test_every_row_counts_the_failures_of_its_policy(rheostat: Command) -> None:
+    ended = rheostat("compare", *SHORT, "--policy", "static,ds2", "--json", "-")
+    assert ended.code == 0
+    assert [(row["policy_failures"], row["failed"]) for row in json.loads(ended.out)] == [(0, ""), (0, "")]
+
+
+def test_a_policy_that_raises_is_a_failed_row_and_the_others_finish(
+    rheostat: Command, failing: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    ended = rheostat("compare", *SHORT, "--policy", f"ds2,{failing},hpa", "--json", "-", "--html", page)
+    assert ended.code == 1
+    rows = json.loads(ended.out)
+    assert [row["policy"] for row in rows] == ["ds2", str(failing), "hpa"]
+    assert [row["policy_failures"] for row in rows] == [0, 10, 0]
+    text = "failing failed: ZeroDivisionError: no busy time (10 of 10 decisions, first in step 0 of seed 0)"
+    assert [row["failed"] for row in rows] == ["", text, ""]
+    assert rows[0]["slot_seconds_over_oracle"] >= 1
+    assert ended.err.splitlines()[-1] == f"error: 1 of 3 rows failed: {failing}: {text}"
+    assert "Traceback" not in ended.err
+    assert "failing failed: ZeroDivisionError: no busy time" in page.read_text(encoding="utf-8")
+
+
+def test_one_seed_that_fails_marks_the_row(rheostat: Command, failing: Path) -> None:
+    ended = rheostat("compare", *SHORT, "--policy", f"{failing}:seed=1,ds2", "--json", "-")
+    assert ended.code == 1
+    row = json.loads(ended.out)[0]
+    assert row["policy_failures"] == 5
+    assert row["failed"].endswith("(5 of 10 decisions, first in step 0 of seed 1)")
+
+
+def test_a_policy_that_cannot_learn_is_a_failed_row(rheostat: Command, failing: Path) -> None:
+    ended = rheostat("compare", *SHORT, "--policy", f"{failing}:learns=false,ds2", "--json", "-")
+    assert ended.code == 1
+    rows = json.loads(ended.out)
+    assert rows[0]["policy_failures"] == 2
+    assert rows[0]["failed"] == "failing could not learn: KeyError: 'no such rate' (before the first step of seed 0)"
+    assert rows[1]["failed"] == ""
+
+
+def test_an_oracle_that_fails_is_no_yardstick(
+    rheostat: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("rheostat.lab.experiment.oracle.Oracle.decide", lambda *_: 1 / 0)
+    page = tmp_path / "page.html"
+    ended = rheostat("compare", *SHORT, "--policy", "static,ds2", "--json", "-", "--html", page)
+    assert ended.code == 1
+    assert [row["slot_seconds_over_oracle"] for row in json.loads(ended.out)] == [None, None]
+    assert "error: the yardstick failed: oracle: oracle failed: ZeroDivisionError" in ended.err
+    assert "oracle failed: ZeroDivisionError" in page.read_text(encoding="utf-8")
+    ended = rheostat("compare", *SHORT, "--policy", "static,oracle", "--json", "-")
+    assert ended.code == 1
+    rows = json.loads(ended.out)
+    assert [row["policy_failures"] for row in rows] == [0, 10]
+    assert [row["slot_seconds_over_oracle"] for row in rows] == [None, None]
+
+
+def test_a_failed_row_shows_no_numbers_and_the_traceback_on_request(rheostat: Command, failing: Path) -> None:
+    ended = rheostat("compare", *SHORT, "--policy", f"ds2,{failing}", "-v")
+    assert ended.code == 1
+    assert "no busy time" in ended.out
+    assert 'raise ZeroDivisionError("no busy time' in ended.err

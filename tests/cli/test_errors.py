@@ -70,7 +70,7 @@ def test_a_wrong_value_is_named_and_ends_with_2(
     ("arguments", "word"),
     [
         (["simulate", "--policy", "ds2,hpa"], "compare"),
-        (["compare", "--policy", "ds2,ds2"], "'ds2' is there twice"),
+        (["compare", "--policy", "ds2,ds2"], "--policy names 'ds2' twice"),
         (["compare", "--seeds", "0"], "--seeds must be a whole number of at least 1, not 0"),
         (["compare", "--seeds", "many"], "'many'"),
         (["bench", "simulatr"], "'simulator'"),

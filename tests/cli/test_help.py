@@ -20,6 +20,7 @@ COMMANDS = (
     "report",
     "bench",
     "doctor",
+    "settings",
     "kafka",
     "jobs",
     "policies",
@@ -65,8 +66,8 @@ def test_the_version_is_shown(rheostat: Command) -> None:
     ("command", "line"),
     [
         ("jobs", "wordcount             lines, splitter, count"),
-        ("policies", "Holds the fewest tasks"),
-        ("loads", "sine         A wave"),
+        ("policies", "Runs the fewest tasks"),
+        ("loads", "sine         A sine wave"),
     ],
 )
 def test_there_are_lists(rheostat: Command, command: str, line: str) -> None:

@@ -36,7 +36,7 @@ def test_a_plan_is_made_kept_and_gone_on_with(rheostat: Command, tmp_path: Path)
     assert "Response surface" in page.read_text(encoding="utf-8")
     again = rheostat("plan", "streambed-q1", "--rate", "1e7", *QUICKLY, "--journal", journal)
     assert again.code == 0
-    assert f"{len(found['measurements'])} measurements of streambed-q1 are in the journal already" in again.out
+    assert f"the journal already has {len(found['measurements'])} measurements of streambed-q1" in again.out
     assert "next:" not in again.out
     simulated = rheostat(
         "simulate", "--job", "streambed-q1", "--load", "constant", "--duration", "300", "--journal", journal
@@ -53,13 +53,13 @@ def test_jobs_that_are_measured_run_by_run(rheostat: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("q11", "--rate", "many"), "--rate 'many' is not a number"),
+        (("q11", "--rate", "many"), "--rate must be a number, not 'many'"),
         (("q11", "--rate", "-5"), "--rate must be"),
-        (("q11", "--rate", "1e6", "--memory", "3q"), "is not a size"),
-        (("q11", "--rate", "1e6", "--master", "spark://here:7077"), "goes with --engine spark"),
+        (("q11", "--rate", "1e6", "--memory", "3q"), "'3q' is not a memory size"),
+        (("q11", "--rate", "1e6", "--master", "spark://here:7077"), "needs --engine spark, not simulated"),
         (("ysb", "--engine", "spark", "--rate", "1e3", "--master", "local[4]"), "local[4]"),
-        (("q11", "--rate", "1e6", "--memory", "3g"), "3072 MB cannot be had"),
-        (("q11", "--rate", "1e6", "--max-slots", "2"), "nothing to explore"),
+        (("q11", "--rate", "1e6", "--memory", "3g"), "3072 MB is not a memory size of this job"),
+        (("q11", "--rate", "1e6", "--max-slots", "2"), "the operators need at least 4 slots"),
         (("q11", "--rate", "1e6", "--budget-minutes", "0"), "0 minutes"),
         (("q99", "--rate", "1e6", "--engine", "spark"), "unknown pipeline 'q99'"),
         (("q12", "--rate", "1e6"), "unknown job 'q12'"),

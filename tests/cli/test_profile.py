@@ -14,14 +14,14 @@ def test_a_profile_is_made_kept_and_gone_on_with(rheostat: Command, tmp_path: Pa
     journal, file = tmp_path / "profile.db", tmp_path / "profile.json"
     ended = rheostat("profile", "phoebe-ysb", *QUICKLY, "--journal", journal, "--json", file)
     assert ended.code == 0, ended.err
-    assert "profile 8 at 40000/s: 40,000/s done, latency" in ended.out
+    assert "profile 8 at 40000/s: 40,000/s processed, latency" in ended.out
     found = json.loads(file.read_text())
     able = {row["scale_out"]: row["most_per_s"] for row in found["profile"]}
     assert list(able) == [2, 5, 8]
     assert able[2] < able[5] < able[8]
     again = rheostat("profile", "phoebe-ysb", *QUICKLY, "--journal", journal)
-    assert f"{len(found['measurements'])} measurements of phoebe-ysb are in the journal already" in again.out
-    assert "done, latency" not in again.out
+    assert f"the journal already has {len(found['measurements'])} measurements of phoebe-ysb" in again.out
+    assert "processed, latency" not in again.out
     policy = "phoebe:smallest=2:largest=8:deployments=3:rate_step_per_s=40000"
     ran = rheostat(
         "simulate", "--job", "phoebe-ysb", "--load", "constant:value=50000", "--duration", "900", "--policy", policy,
@@ -35,8 +35,11 @@ def test_a_profile_is_made_kept_and_gone_on_with(rheostat: Command, tmp_path: Pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("phoebe-ysb", "--rate-step", "fast"), "--rate-step 'fast' is not a number"),
-        (("phoebe-ysb", "--rate-step", "10", "--deployments", "2.5"), "--deployments '2.5' is not a whole number"),
+        (("phoebe-ysb", "--rate-step", "fast"), "--rate-step must be a number, not 'fast'"),
+        (
+            ("phoebe-ysb", "--rate-step", "10", "--deployments", "2.5"),
+            "--deployments must be a whole number, not '2.5'",
+        ),
         (("phoebe-ysb", "--rate-step", "10", "--smallest", "9", "--largest", "4"), "largest of a profile"),
         (("phoebe-ysb", "--rate-step", "10", "--engine", "sprak"), "unknown engine"),
     ],

@@ -32,7 +32,16 @@ def alter(journal: Path) -> int:
 def test_a_fresh_journal_comes_out_the_same(rheostat: Command, journal: Path) -> None:
     ended = rheostat("replay", journal, "--job", "wordcount", "--json", "-")
     assert ended.code == 0
-    assert json.loads(ended.out) == [{"job": "wordcount", "steps": 10, "differences": []}]
+    assert json.loads(ended.out) == [
+        {
+            "job": "wordcount",
+            "steps": 10,
+            "differences": [],
+            "recorded_policy_failures": 0,
+            "policy_failures": 0,
+            "failed": "",
+        }
+    ]
 
 
 def test_an_altered_decision_is_found(rheostat: Command, journal: Path) -> None:
@@ -54,7 +63,7 @@ def test_another_record_of_a_step_is_found_too(rheostat: Command, journal: Path)
     connection.close()
     ended = rheostat("replay", journal)
     assert ended.code == 1
-    assert "the decision is the same, but not: Outcome" in ended.out
+    assert "the decision is the same; these records differ: Outcome" in ended.out
 
 
 def test_a_page_about_the_journal_is_written(rheostat: Command, journal: Path, tmp_path: Path) -> None:
@@ -108,3 +117,45 @@ def test_several_jobs_are_replayed_one_after_another_but_reported_by_name(
     ended = rheostat("report", journal, "--out", tmp_path / "page.html")
     assert ended.code == 2
     assert "q1, wordcount" in ended.err
+
+
+def test_steps_in_which_the_policy_failed_are_reported(rheostat: Command, failing: Path, tmp_path: Path) -> None:
+    journal = tmp_path / "failures.db"
+    short = ("--duration", 300, "--load", "constant", "--seeds", 1, "--journal", journal)
+    assert rheostat("compare", *short, "--policy", f"{failing}:from_step=2").code == 1
+    ended = rheostat("replay", journal)
+    assert ended.code == 1
+    text = "failing failed: ZeroDivisionError: no busy time"
+    assert ended.out.splitlines() == [
+        "wordcount: 5 steps, 0 differences",
+        f"wordcount: in the recorded run the policy failed in 3 steps, first in step 2: {text}",
+        f"wordcount: in the replay the policy failed in 3 steps, first in step 2: {text}",
+    ]
+    (row,) = json.loads(rheostat("replay", journal, "--json", "-").out)
+    assert (row["recorded_policy_failures"], row["policy_failures"]) == (3, 3)
+    assert row["failed"] == text
+
+
+def test_a_repaired_policy_differs_from_its_failures_and_does_not_fail(
+    rheostat: Command, failing: Path, tmp_path: Path
+) -> None:
+    journal = tmp_path / "failures.db"
+    short = ("--duration", 300, "--load", "constant", "--seeds", 1, "--journal", journal)
+    assert rheostat("compare", *short, "--policy", failing).code == 1
+    failing.write_text(failing.read_text().replace("situation.step >= self.from_step", "False"))
+    ended = rheostat("replay", journal)
+    assert ended.code == 1
+    assert "5 steps, 5 differences" in ended.out
+    assert "in the recorded run the policy failed in 5 steps" in ended.out
+    assert "in the replay the policy failed" not in ended.out
+
+
+def test_a_replayed_policy_that_cannot_learn_is_reported(rheostat: Command, failing: Path, tmp_path: Path) -> None:
+    journal = tmp_path / "sound.db"
+    short = ("--duration", 300, "--load", "constant", "--seeds", 1, "--journal", journal)
+    assert rheostat("compare", *short, "--policy", f"{failing}:from_step=99").code == 0
+    failing.write_text(failing.read_text().replace("if not self.learns", "if True"))
+    ended = rheostat("replay", journal)
+    assert ended.code == 1
+    assert "in the replay the policy failed in" in ended.out
+    assert "failing could not learn: KeyError: 'no such rate'" in ended.out

@@ -10,7 +10,7 @@ from rheostat.lab.papers.conclusion import Conclusion, Finding
 from rheostat.lab.papers.result import Drawing
 from rheostat.lab.papers.suite import Suite
 from rheostat.lab.papers.table import Cell, Table
-from rheostat.report.drawing import base
+from rheostat.report.chart.figure import Axis, Figure, Panel
 
 from .conftest import Command
 
@@ -40,7 +40,7 @@ TINY = Suite(
         Conclusion("4a", "B > C", ONE, lambda cell: False, "1, 2", "noise <script>"),
     ),
     findings=lambda cells: (Finding("4a", "DS2, Q1", "not [explained]"),),
-    figures=lambda found, cells: (Drawing("A figure", {"data": [], "layout": base(200)}, "a note"),),
+    figures=lambda found, cells: (Drawing("A figure", Figure("A figure", Axis(), [Panel("y", 200, [])]), "a note"),),
     notes=lambda found: (f"this went {found}",),
 )
 """A suite that takes no time."""
@@ -104,7 +104,7 @@ def test_one_page_cannot_hold_several_suites(
     monkeypatch.setattr(registry, "SUITES", {"tiny": f"{__name__}:TINY", "other": f"{__name__}:TINY"})
     ended = rheostat("reproduce", "all", "--html", tmp_path / "both.html")
     assert ended.code == 2
-    assert "holds one suite" in ended.err
+    assert "needs one suite, not all" in ended.err
 
 
 def test_the_conttune_suite_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,4 +83,36 @@ def test_a_second_run_does_not_write_behind_the_first(rheostat: Command, tmp_pat
     assert rheostat("simulate", *SHORT, "--journal", journal).code == 0
     ended = rheostat("simulate", *SHORT, "--journal", journal)
     assert ended.code == 2
-    assert "already holds a run of 'wordcount'" in ended.err
+    assert "already has a run of 'wordcount'" in ended.err
+
+
+def test_a_policy_that_raises_ends_the_run_with_its_exception(rheostat: Command, failing: Path) -> None:
+    ended = rheostat("simulate", *SHORT, "--policy", f"{failing}:from_step=2")
+    assert ended.code == 1
+    (error,) = [line for line in ended.err.splitlines() if line.startswith("error: ")]
+    assert error == (
+        "error: failing failed: ZeroDivisionError: no busy time (step 2, at 180 s; -v shows the traceback)"
+    )
+    assert "Traceback" not in ended.err
+    assert "slot s" not in ended.out
+
+
+def test_the_traceback_of_a_policys_exception_is_shown_on_request(rheostat: Command, failing: Path) -> None:
+    ended = rheostat("simulate", *SHORT, "--policy", failing, "-v")
+    assert ended.code == 1
+    assert "Traceback" in ended.err
+    assert 'raise ZeroDivisionError("no busy time' in ended.err
+    assert ended.err.splitlines()[-1] == "error: failing failed: ZeroDivisionError: no busy time (step 0, at 60 s)"
+
+
+def test_a_policy_that_cannot_learn_ends_the_run_too(rheostat: Command, failing: Path) -> None:
+    ended = rheostat("simulate", *SHORT, "--policy", f"{failing}:learns=false")
+    assert ended.code == 1
+    assert "error: failing could not learn: KeyError: 'no such rate' (before the first step" in ended.err
+
+
+def test_an_oracle_that_fails_beside_a_policy_ends_the_run(rheostat: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rheostat.lab.experiment.oracle.Oracle.decide", lambda *_: 1 / 0)
+    ended = rheostat("simulate", *SHORT)
+    assert ended.code == 1
+    assert "error: oracle failed: ZeroDivisionError: division by zero (step 0, at 60 s" in ended.err

@@ -10,7 +10,7 @@ from loop_world import JOB, Scripted, World
 
 from rheostat.control.replay import replay
 from rheostat.errors import InvalidValue
-from rheostat.forecast.loads import Loads, choice_is_due, foresee
+from rheostat.forecast.loads import Loads, backtest_is_due, forecast_load
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.forecast import LAST_VALUE, Forecast, ForecastChoice, Foresight
 from rheostat.job.guards import UNGUARDED
@@ -143,18 +143,18 @@ def test_a_misspelt_forecaster_is_an_error_at_the_start() -> None:
 def test_a_clock_that_jumps_costs_a_choice_and_nothing_else() -> None:
     loads = Loads(tuple(60.0 * k for k in range(60)), tuple(100.0 + k % 7 for k in range(60)))
     choice, ahead = ForecastChoice(1e9), Foresight(horizon_s=300.0)
-    assert choice_is_due(loads, choice, ahead, 3600.0)
-    assert not choice_is_due(loads, ForecastChoice(3000.0), ahead, 3600.0)
+    assert backtest_is_due(loads, choice, ahead, 3600.0)
+    assert not backtest_is_due(loads, ForecastChoice(3000.0), ahead, 3600.0)
     back = Loads((*loads.at_s, 30.0), (*loads.rates_per_s, 100.0))
-    told = foresee(back, None, ahead, (0.5,), 3600.0)
+    told = forecast_load(back, None, ahead, (0.5,), 3600.0)
     assert told is not None
     assert any("backwards" in note for note in told.notes)
 
 
 def test_windows_that_do_not_know_the_load_are_left_out() -> None:
-    seen = Loads().seen(Observation.blind(5.0, "nothing"))
+    seen = Loads().with_window(Observation.blind(5.0, "nothing"))
     assert seen == Loads()
     for wrong in (float("nan"), -1.0, float("inf"), None):
         window = Observation(5.0, 0.0, 5.0, None, None, sources=(SourceReading("s", wrong),))
-        assert Loads().seen(window) == Loads()
-    assert foresee(Loads(), None, Foresight(), (0.5,), 5.0) is None
+        assert Loads().with_window(window) == Loads()
+    assert forecast_load(Loads(), None, Foresight(), (0.5,), 5.0) is None

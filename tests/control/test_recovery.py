@@ -33,7 +33,7 @@ def known(spec: JobSpec = JOB, downtimes: tuple[float, ...] = (60.0,) * 20) -> R
         state = fold(state, window(spec, 1000.0, tasks, PER_TASK, at_s=60.0 * (k + 1)), spec)
     seen = Downtimes()
     for downtime in downtimes:
-        seen = seen.learned(downtime)
+        seen = seen.with_restart(downtime)
     return replace(state, downtimes=seen)
 
 

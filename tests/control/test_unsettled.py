@@ -14,7 +14,7 @@ from rheostat.job.observation import BatchTime, Latency, Observation, OperatorRe
 from rheostat.job.record import Run
 from rheostat.job.slo import SLO, Bounds
 from rheostat.journal.memory import MemoryJournal
-from rheostat.policy.phoebe.foresight import Known
+from rheostat.policy.phoebe.knowledge import Knowledge
 from rheostat.policy.registry import POLICIES, make_policy
 from rheostat.report.history import read_history
 
@@ -56,7 +56,7 @@ def test_no_policy_decides_learns_or_is_judged(name: str) -> None:
     assert (thought.outcome, thought.intent) == (None, None)
     assert thought.state.awaiting == STATE.awaiting
     learned = thought.knowledge
-    if isinstance(known, Known):
+    if isinstance(known, Knowledge):
         # What came and what waits is known by the sources' offsets; what the job is able to do is not.
         learned = replace(learned, load=known.load, outages=known.outages)
     assert learned == known

@@ -1,4 +1,4 @@
-"""Every forecaster keeps to the port; and each finds what it was made for."""
+"""Every forecaster conforms to the port, and each predicts the pattern that it is made for."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TestAutoRegression(ForecasterConformance):
 
 
 class TestProfile(ForecasterConformance):
-    """Where there is no season it refuses; so the histories have one, or are told one."""
+    """A profile refuses a history without a season, so its period is given."""
 
     def make_forecaster(self) -> Forecaster:
         return Profile(48)
@@ -58,11 +58,11 @@ def middle(forecaster: Forecaster, values: list[float], steps: int) -> list[floa
 
 
 def test_a_drift_goes_on_and_slows_down() -> None:
-    told = middle(Drift(), [100.0 + 2 * k for k in range(30)], 20)
-    steps = np.diff([158.0, *told])
+    forecast = middle(Drift(), [100.0 + 2 * k for k in range(30)], 20)
+    steps = np.diff([158.0, *forecast])
     assert steps[0] == pytest.approx(1.8)
     assert (np.diff(steps) < 0).all()
-    assert told[-1] < 158 + 20
+    assert forecast[-1] < 158 + 20
 
 
 def test_one_odd_step_does_not_turn_a_drift() -> None:
@@ -71,7 +71,7 @@ def test_one_odd_step_does_not_turn_a_drift() -> None:
     assert middle(Drift(), [*values, 100.0], 5) == [100.0] * 5
 
 
-def test_an_autoregression_learns_how_changes_follow_changes() -> None:
+def test_an_autoregression_learns_correlated_changes() -> None:
     rng = np.random.default_rng(0)
     changes = [0.0]
     for _ in range(600):
@@ -79,13 +79,13 @@ def test_an_autoregression_learns_how_changes_follow_changes() -> None:
     series = (5000 + np.cumsum(changes)).tolist()
     errors, naive = [], []
     for origin in range(300, 590, 7):
-        told = middle(AutoRegression(), series[:origin], 3)
-        errors.append(abs(told[2] - series[origin + 2]))
+        forecast = middle(AutoRegression(), series[:origin], 3)
+        errors.append(abs(forecast[2] - series[origin + 2]))
         naive.append(abs(series[origin - 1] - series[origin + 2]))
     assert np.mean(errors) < 0.7 * np.mean(naive)
 
 
-def test_quantiles_hold_what_they_say() -> None:
+def test_quantiles_cover_their_share() -> None:
     rng = np.random.default_rng(1)
     series = np.maximum(1000 + np.cumsum(rng.normal(0, 10, 1200)), 0)
     below = []
@@ -96,20 +96,20 @@ def test_quantiles_hold_what_they_say() -> None:
     assert np.mean(below, axis=0) == pytest.approx([0.1, 0.5, 0.9], abs=0.1)
 
 
-def test_a_profile_knows_the_time_of_the_day() -> None:
-    told = middle(Profile(), daily(480), 24)
-    came = 100 + 40 * np.sin(2 * np.pi * np.arange(480, 504) / 48)
-    assert np.abs(np.array(told) - came).mean() < 5
-    assert np.abs(daily(480)[-1] - came).mean() > 15
+def test_a_profile_predicts_the_time_of_the_day() -> None:
+    forecast = middle(Profile(), daily(480), 24)
+    actual = 100 + 40 * np.sin(2 * np.pi * np.arange(480, 504) / 48)
+    assert np.abs(np.array(forecast) - actual).mean() < 5
+    assert np.abs(daily(480)[-1] - actual).mean() > 15
 
 
 @pytest.mark.parametrize("period", [24, 48, 120])
 def test_the_period_is_found(period: int) -> None:
     rng = np.random.default_rng(2)
     wave = 100 + 30 * np.sin(2 * np.pi * np.arange(600) / period) + rng.normal(0, 6, 600)
-    found = find_period(wave)
-    assert found is not None
-    assert abs(found - period) <= 2
+    estimated = find_period(wave)
+    assert estimated is not None
+    assert abs(estimated - period) <= 2
 
 
 def test_no_period_is_found_where_there_is_none() -> None:
@@ -129,11 +129,11 @@ def test_a_season_must_have_steps(period: int) -> None:
         Profile(period)
 
 
-def test_weights_that_explode_are_held() -> None:
+def test_exploding_weights_are_bounded() -> None:
     """Doubling at every step would be at 1e30 after a hundred."""
     values = [2.0**k for k in range(20)]
-    told = middle(AutoRegression(), values, 100)
-    assert max(told) <= values[-1] + 100 * (values[-1] - values[-2])
+    forecast = middle(AutoRegression(), values, 100)
+    assert max(forecast) <= values[-1] + 100 * (values[-1] - values[-2])
 
 
 def test_every_name_makes_its_forecaster_and_a_misspelt_one_is_named() -> None:

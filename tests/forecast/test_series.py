@@ -1,3 +1,5 @@
+"""Regular series: gaps, duplicates, impossible values and clocks that jump."""
+
 from __future__ import annotations
 
 import math
@@ -8,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rheostat.errors import InvalidValue
-from rheostat.forecast.series import MOST_STEPS, clean, without_gaps
+from rheostat.forecast.series import MOST_STEPS, clean, fill_gaps
 
 nan = math.nan
 
@@ -28,15 +30,15 @@ def test_gaps_are_marked_and_counted() -> None:
 def test_duplicates_are_averaged_and_time_that_went_backwards_is_sorted() -> None:
     cleaned = clean([60, 0, 120, 120], [2.0, 1.0, 3.0, 5.0], step_s=60)
     assert cleaned.values.tolist() == [1, 2, 4]
-    assert cleaned.notes == ("time went backwards 1 times: sorted", "1 duplicated time: the mean was taken")
+    assert cleaned.notes == ("time went backwards 1 times: sorted", "1 duplicate time: averaged")
 
 
-def test_negative_times_and_rates_that_cannot_be_are_reported() -> None:
+def test_negative_times_and_impossible_rates_are_reported() -> None:
     cleaned = clean([-60, 0, 60, 120, 180, math.inf], [9.0, 1.0, -2.0, math.inf, 4.0, 7.0], step_s=60)
     assert cleaned.values[[0, 3]].tolist() == [1, 4]
     assert cleaned.notes == (
-        "2 values at a negative or unknown time dropped",
-        "2 negative or infinite rates taken as a gap",
+        "2 values at a negative or non-finite time dropped",
+        "2 negative or infinite rates treated as a gap",
         "2 of 4 steps are gaps",
     )
 
@@ -45,7 +47,7 @@ def test_a_zero_between_busy_steps_is_a_failed_measurement_and_a_long_silence_is
     cleaned = clean(range(9), [100.0, 0.0, 100.0, 100.0, 0.0, 0.0, 0.0, 100.0, 100.0])
     assert math.isnan(cleaned.values[1])
     assert cleaned.values[4:7].tolist() == [0, 0, 0]
-    assert cleaned.notes == ("1 zeros between busy steps taken as gaps", "3 of 9 steps have no load")
+    assert cleaned.notes == ("1 zeros between busy steps treated as gaps", "3 of 9 steps have no load")
 
 
 def test_a_constant_zero_load_is_a_load() -> None:
@@ -58,20 +60,20 @@ def test_a_clock_that_jumps_by_years_does_not_fill_the_memory() -> None:
     cleaned = clean([0, 60, 120, 3e9], [1.0, 2.0, 3.0, 4.0], step_s=60)
     assert cleaned.values.size <= MOST_STEPS
     assert cleaned.values[-1] == 4.0
-    assert any("cut" in note for note in cleaned.notes)
+    assert any("dropped" in note for note in cleaned.notes)
 
 
-def test_nothing_left_is_said() -> None:
-    assert clean([], []).notes == ("nothing is left",)
+def test_a_series_without_values_is_noted() -> None:
+    assert clean([], []).notes == ("no values are left",)
     assert clean([-1], [1.0]).values.size == 0
     with pytest.raises(InvalidValue, match="one time per rate"):
         clean([1, 2], [1.0])
 
 
-def test_lines_go_over_gaps() -> None:
-    assert without_gaps(np.array([nan, 1.0, nan, 3.0, nan])).tolist() == [1, 2, 3, 3]
-    with pytest.raises(InvalidValue, match="no known value"):
-        without_gaps(np.array([nan]))
+def test_gaps_are_interpolated() -> None:
+    assert fill_gaps(np.array([nan, 1.0, nan, 3.0, nan])).tolist() == [1, 2, 3, 3]
+    with pytest.raises(InvalidValue, match="has no rate"):
+        fill_gaps(np.array([nan]))
 
 
 @given(
@@ -80,9 +82,9 @@ def test_lines_go_over_gaps() -> None:
         max_size=30,
     )
 )
-def test_whatever_comes_in_what_comes_out_can_be_forecast_from(pairs: list[tuple[float, float]]) -> None:
+def test_any_input_gives_a_series_that_can_be_forecast(pairs: list[tuple[float, float]]) -> None:
     cleaned = clean([time for time, _ in pairs], [rate for _, rate in pairs], step_s=60)
-    known = cleaned.values[~np.isnan(cleaned.values)]
-    assert (known >= 0).all()
-    assert np.isfinite(known).all()
+    rates = cleaned.values[~np.isnan(cleaned.values)]
+    assert (rates >= 0).all()
+    assert np.isfinite(rates).all()
     assert cleaned.values.size <= MOST_STEPS

@@ -1,3 +1,5 @@
+"""The local trend: its weights, its damping and its bounds."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""The graph refuses what cannot be a job, and propagates demand."""
+"""The graph refuses impossible jobs and propagates demand."""
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,7 @@ from rheostat.job.slo import Bounds
 
 
 @pytest.mark.parametrize(
-    ("operators", "edges", "sources", "says"),
+    ("operators", "edges", "sources", "message"),
     [
         ((), (), (), "at least one operator"),
         (("a", "a"), (), ("a",), "twice: a"),
@@ -25,10 +25,10 @@ from rheostat.job.slo import Bounds
         (("s", "lost", "b"), (Edge("s", "b"), Edge("lost", "b")), ("s",), "no source reaches: lost"),
     ],
 )
-def test_refuses_what_is_no_job(
-    operators: tuple[str, ...], edges: tuple[Edge, ...], sources: tuple[str, ...], says: str
+def test_refuses_impossible_graphs(
+    operators: tuple[str, ...], edges: tuple[Edge, ...], sources: tuple[str, ...], message: str
 ) -> None:
-    with pytest.raises(InvalidValue, match=says):
+    with pytest.raises(InvalidValue, match=message):
         Graph(operators, edges, sources)
 
 
@@ -72,7 +72,7 @@ def two(tunable: tuple[Tunable, ...], pinned: tuple[Pinned, ...] = ()) -> JobSpe
 
 
 @pytest.mark.parametrize(
-    ("tunable", "pinned", "says"),
+    ("tunable", "pinned", "message"),
     [
         ((), (Pinned("s", 1, ""), Pinned("map", 1, "")), "nothing to tune"),
         ((Tunable("mapp"), Tunable("s")), (), "did you mean 'map'"),
@@ -81,9 +81,9 @@ def two(tunable: tuple[Tunable, ...], pinned: tuple[Pinned, ...] = ()) -> JobSpe
     ],
 )
 def test_a_spec_accounts_for_every_operator_once(
-    tunable: tuple[Tunable, ...], pinned: tuple[Pinned, ...], says: str
+    tunable: tuple[Tunable, ...], pinned: tuple[Pinned, ...], message: str
 ) -> None:
-    with pytest.raises(InvalidValue, match=says):
+    with pytest.raises(InvalidValue, match=message):
         two(tunable, pinned)
 
 

@@ -59,7 +59,7 @@ def test_topics_are_created_only_on_purpose_and_once(broker: Broker) -> None:
     with pytest.raises(EngineError, match=r"has no topic 'misspelt': create it"):
         kafka_client.partitions(broker.bootstrap, "misspelt")
     topic = new_topic(broker, 1)
-    with pytest.raises(EngineError, match=rf"topic '{topic}' with 2 partitions is refused: .*already exists"):
+    with pytest.raises(EngineError, match=rf"refuses topic '{topic}' with 2 partitions: .*already exists"):
         broker.create(topic, 2)
     with pytest.raises(InvalidValue, match="partitions"):
         broker.create("none", 0)
@@ -70,14 +70,14 @@ def test_what_keeps_it_from_starting_is_told(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(EngineError, match=f"port {port} of 127.0.0.1 cannot be used .*choose another"):
+        with pytest.raises(EngineError, match=f"port {port} of 127.0.0.1 is not free .*choose another"):
             Broker(tmp_path / "broker", port=port).start()
     with pytest.raises(InvalidValue, match="port"):
         Broker(port=70_000)
     (tmp_path / "broker" / "data").mkdir(parents=True)
     (tmp_path / "broker" / "data" / "meta.properties").write_text("version=1\ncluster.id=another\nnode.id=7\n")
     with (
-        pytest.raises(EngineError, match=r"the broker ended: .*node.id.*see .*broker\.log"),
+        pytest.raises(EngineError, match=r"the broker's process ended: .*node.id.*see .*broker\.log"),
         Broker(tmp_path / "broker"),
     ):
         pass

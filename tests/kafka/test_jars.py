@@ -109,7 +109,7 @@ def test_the_second_of_two_processes_waits_and_fetches_nothing(machine: Path) ->
         folder.mkdir()
     second.join(60)
     assert not second.is_alive()
-    assert told == ["another process fetches Kafka's jars: waiting for it"]
+    assert told == ["waiting: another process fetches Kafka's jars"]
     assert not (machine / "arguments").exists()
 
 
@@ -118,7 +118,7 @@ def test_the_second_of_two_processes_waits_and_fetches_nothing(machine: Path) ->
     [
         ("echo 'java.net.UnknownHostException: nowhere'; exit 1", "UnknownHostException: nowhere"),
         ("echo ':: UNRESOLVED DEPENDENCIES ::'; exit 0", "UNRESOLVED DEPENDENCIES"),
-        ("exit 3", "Ivy said nothing"),
+        ("exit 3", "Ivy printed nothing"),
     ],
 )
 def test_what_ivy_cannot_fetch_is_an_error_that_says_what_to_do(machine: Path, script: str, said: str) -> None:
@@ -130,7 +130,7 @@ def test_what_ivy_cannot_fetch_is_an_error_that_says_what_to_do(machine: Path, s
 
 def test_a_mirror_is_named_by_the_user_s_own_settings(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RHEOSTAT_IVY_SETTINGS", str(machine / "nowhere.xml"))
-    with pytest.raises(InvalidValue, match=r"RHEOSTAT_IVY_SETTINGS is .*nowhere\.xml', which is no file"):
+    with pytest.raises(InvalidValue, match=r"RHEOSTAT_IVY_SETTINGS is .*nowhere\.xml', which is not a file"):
         kafka_jars.fetch()
     (machine / "nowhere.xml").write_text("<ivysettings/>")
     kafka_jars.fetch()

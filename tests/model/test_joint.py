@@ -23,7 +23,7 @@ def samples(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def test_it_predicts_what_scikit_learn_does_with_the_same_kernel() -> None:
     tasks, values = samples(14)
-    made = JointGP.fit(tasks, values)
+    process = JointGP.fit(tasks, values)
     likely: list[tuple[float, GaussianProcessRegressor]] = []
     for length in LENGTHS:
         for noise in NOISES:
@@ -37,12 +37,12 @@ def test_it_predicts_what_scikit_learn_does_with_the_same_kernel() -> None:
     best = max(likely, key=lambda pair: pair[0])[1]
     at, _ = samples(20, seed=1)
     mean, sd = best.predict(np.log(at), return_std=True)
-    ours, ours_sd = made.predict(at)
+    ours, ours_sd = process.predict(at)
     assert ours == pytest.approx(mean + values.mean(), abs=1e-8)
     assert ours_sd == pytest.approx(sd, abs=1e-6)
 
 
-def test_what_was_seen_twice_is_averaged_and_what_is_alike_leaves_no_nan() -> None:
+def test_repeated_samples_are_averaged_and_equal_ones_leave_no_nan() -> None:
     once, _ = JointGP.fit(np.array([[2.0, 3.0], [4.0, 4.0]]), np.array([0.5, 0.9])).predict(np.array([[2.0, 3.0]]))
     twice = JointGP.fit(np.array([[2.0, 3.0], [2.0, 3.0], [4.0, 4.0]]), np.array([0.4, 0.6, 0.9]))
     assert twice.predict(np.array([[2.0, 3.0]]))[0] == pytest.approx(once, abs=0.02)
@@ -58,7 +58,7 @@ def test_it_needs_a_sample() -> None:
         JointGP.fit(np.zeros((0, 2)), np.zeros(0))
 
 
-def test_expected_improvement_is_the_mean_of_what_a_draw_gains() -> None:
+def test_expected_improvement_is_the_mean_gain_of_a_draw() -> None:
     rng = np.random.default_rng(0)
     for mean, sd, best in ((0.5, 0.1, 0.6), (0.7, 0.2, 0.6), (0.2, 0.01, 0.9)):
         draws = np.maximum(mean + sd * rng.standard_normal(400_000) - best - 0.01, 0.0).mean()
@@ -68,8 +68,8 @@ def test_expected_improvement_is_the_mean_of_what_a_draw_gains() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 1000), st.integers(1, 1000), st.floats(-1e3, 1e3)), min_size=1, max_size=12))
 def test_it_is_never_nan(rows: list[tuple[int, int, float]]) -> None:
-    made = JointGP.fit(np.array([row[:2] for row in rows], dtype=float), np.array([row[2] for row in rows]))
-    mean, sd = made.predict(np.array([[1.0, 1.0], [30.0, 2.0], [1000.0, 1000.0]]))
+    process = JointGP.fit(np.array([row[:2] for row in rows], dtype=float), np.array([row[2] for row in rows]))
+    mean, sd = process.predict(np.array([[1.0, 1.0], [30.0, 2.0], [1000.0, 1000.0]]))
     assert np.isfinite(mean).all()
     assert (sd >= 0).all()
     assert all(math.isfinite(v) for v in expected_improvement(mean, sd, float(mean.max()), 0.01))

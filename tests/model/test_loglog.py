@@ -1,4 +1,4 @@
-"""Our capacity model, beside scikit-learn's process with the same prior, and by what it objectives."""
+"""Our capacity model, against scikit-learn's process with the same prior, and its properties."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rheostat.model.loglog import LogLog
 from rheostat.model.registry import MODELS
 
 
-def drawn(count: int, noise: float, seed: int = 0, level: float = 1e5, start: int = 0) -> list[Sample]:
+def draw(count: int, noise: float, seed: int = 0, level: float = 1e5, start: int = 0) -> list[Sample]:
     rng = np.random.default_rng([seed, start])
     sizes = rng.integers(1, 17, count).tolist()
     return [
@@ -34,9 +34,9 @@ def errors(model: CapacityModel, level: float = 1e5, most: int = 24) -> float:
 
 @pytest.mark.parametrize("count", [1, 3, 20])
 def test_it_is_scikit_learns_process_with_the_same_prior_and_parameters(count: int) -> None:
-    samples = drawn(count, 0.05)
-    found = LogLog.fit(samples)
-    best = found.best
+    samples = draw(count, 0.05)
+    fitted = LogLog.fit(samples)
+    best = fitted.best
     kernel = (
         ConstantKernel(loglog.LEVEL_SD**2, "fixed")
         + ConstantKernel(loglog.SLOPE_SD**2, "fixed") * DotProduct(1e-9, "fixed")
@@ -46,50 +46,50 @@ def test_it_is_scikit_learns_process_with_the_same_prior_and_parameters(count: i
     sizes = sorted({s.tasks for s in samples})
     rates = [[np.log(s.capacity_per_s / s.tasks) for s in samples if s.tasks == p] for p in sizes]
     x = np.log(sizes)
-    y = np.array([np.mean(r) for r in rates]) - found.centre - loglog.SLOPE * x
+    y = np.array([np.mean(r) for r in rates]) - fitted.centre - loglog.SLOPE * x
     alpha = np.array([best.noise**2 / len(r) for r in rates])
     oracle = GaussianProcessRegressor(kernel, alpha=alpha, optimizer=None).fit(x[:, None], y)
     at = np.log(np.arange(1.0, 41.0))
     mean, sd = oracle.predict(at[:, None], return_std=True)
-    curve = found.curve(40)
-    expected = np.maximum.accumulate(np.exp(found.centre + loglog.SLOPE * at + mean + at))
+    curve = fitted.curve(40)
+    expected = np.maximum.accumulate(np.exp(fitted.centre + loglog.SLOPE * at + mean + at))
     assert curve.capacity_per_s == pytest.approx(expected, rel=1e-6)
     assert curve.sd_per_s == pytest.approx(expected * np.sqrt(np.expm1(sd**2)), rel=1e-3)
 
 
 def test_pooling_repeated_observations_is_exact() -> None:
     """The probability of the parameters is that of all single samples, not of their means."""
-    samples = drawn(12, 0.08, seed=3)
-    found = LogLog.fit(samples).best
+    samples = draw(12, 0.08, seed=3)
+    fitted = LogLog.fit(samples).best
     x = np.log([s.tasks for s in samples])
     y = np.log([s.capacity_per_s / s.tasks for s in samples])
     y = y - y.mean() - loglog.SLOPE * x
-    smooth = np.exp(-0.5 * ((x[:, None] - x[None, :]) / found.shape.length) ** 2)
-    covariance = loglog.LEVEL_SD**2 + loglog.SLOPE_SD**2 * np.outer(x, x) + found.shape.sd**2 * smooth
-    covariance += loglog.ROUGH_SD**2 * (x[:, None] == x[None, :]) + found.noise**2 * np.eye(len(x))
+    smooth = np.exp(-0.5 * ((x[:, None] - x[None, :]) / fitted.shape.length) ** 2)
+    covariance = loglog.LEVEL_SD**2 + loglog.SLOPE_SD**2 * np.outer(x, x) + fitted.shape.sd**2 * smooth
+    covariance += loglog.ROUGH_SD**2 * (x[:, None] == x[None, :]) + fitted.noise**2 * np.eye(len(x))
     single = -0.5 * (y @ np.linalg.solve(covariance, y) + np.linalg.slogdet(covariance)[1])
-    single -= 0.5 * (np.log(found.noise / loglog.NOISE_0) / loglog.NOISE_SPREAD) ** 2
-    assert found.log_probability == pytest.approx(single, abs=1e-6)
+    single -= 0.5 * (np.log(fitted.noise / loglog.NOISE_0) / loglog.NOISE_SPREAD) ** 2
+    assert fitted.log_probability == pytest.approx(single, abs=1e-6)
 
 
 def test_it_learns_how_noisy_samples_are() -> None:
-    quiet, loud = (LogLog.fit(drawn(40, noise)).best.noise for noise in (0.01, 0.16))
-    assert quiet <= 0.02
-    assert 0.08 <= loud <= 0.32
+    low, high = (LogLog.fit(draw(40, noise)).best.noise for noise in (0.01, 0.16))
+    assert low <= 0.02
+    assert 0.08 <= high <= 0.32
 
 
-def test_it_says_less_surely_what_is_further_away() -> None:
-    curve = LogLog.fit(drawn(8, 0.05)).curve(200)
+def test_uncertainty_grows_with_the_distance_from_the_samples() -> None:
+    curve = LogLog.fit(draw(8, 0.05)).curve(200)
     relative = curve.sd_per_s / curve.capacity_per_s
     assert relative[199] > 2 * relative[15]
-    assert curve.distance[199] == 200 - max(s.tasks for s in drawn(8, 0.05))
+    assert curve.distance[199] == 200 - max(s.tasks for s in draw(8, 0.05))
 
 
 @pytest.mark.parametrize("level", [0.6, 1.5])
 @pytest.mark.parametrize("seed", range(4))
 def test_two_samples_after_a_change_outweigh_all_before_it(level: float, seed: int) -> None:
-    before = drawn(25, 0.03, seed)
-    after = drawn(2, 0.03, seed, level * 1e5, start=25)
+    before = draw(25, 0.03, seed)
+    after = draw(2, 0.03, seed, level * 1e5, start=25)
     model = LogLog.fit([*before, *after])
     assert model.best.since == 2
     assert errors(model, level * 1e5) < 0.12
@@ -97,19 +97,19 @@ def test_two_samples_after_a_change_outweigh_all_before_it(level: float, seed: i
 
 @pytest.mark.parametrize("seed", range(8))
 def test_without_a_change_everything_counts(seed: int) -> None:
-    model = LogLog.fit(drawn(30, 0.08, seed))
+    model = LogLog.fit(draw(30, 0.08, seed))
     assert model.best.since == 0
     assert errors(model) < 0.06
 
 
 def test_a_single_odd_sample_is_noise() -> None:
     odd = Sample(8, 0.5 * 1e5 * 8**0.93, 25)
-    model = LogLog.fit([*drawn(25, 0.05), odd])
+    model = LogLog.fit([*draw(25, 0.05), odd])
     assert model.best.since == 0
     assert errors(model) < 0.08
 
 
-def test_where_tasks_hurt_its_answer_stays_level() -> None:
+def test_the_answer_stays_level_where_more_tasks_reduce_capacity() -> None:
     falling = [Sample(p, capacity, k) for k, (p, capacity) in enumerate([(1, 100), (4, 300), (8, 280), (16, 150)] * 3)]
     capacity = LogLog.fit(falling).curve(32).capacity_per_s
     assert np.all(np.diff(capacity) >= 0)
@@ -137,7 +137,7 @@ def test_every_model_answers_with_finite_numbers(name: str, samples: Sequence[Sa
 
 
 @given(FITS, SAMPLES)
-def test_the_order_in_which_samples_are_handed_over_does_not_matter(name: str, samples: Sequence[Sample]) -> None:
+def test_the_order_of_the_samples_does_not_matter(name: str, samples: Sequence[Sample]) -> None:
     numbered = [Sample(s.tasks, s.capacity_per_s, k) for k, s in enumerate(samples)]
     one, other = MODELS[name](numbered).curve(50), MODELS[name](numbered[::-1]).curve(50)
     assert one.capacity_per_s == pytest.approx(
@@ -152,7 +152,7 @@ def test_no_samples_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(("tasks", "capacity"), [(0, 1.0), (1, 0.0), (1, float("nan")), (1, float("inf"))])
-def test_samples_that_cannot_be_are_refused(tasks: int, capacity: float) -> None:
+def test_impossible_samples_are_refused(tasks: int, capacity: float) -> None:
     with pytest.raises(InvalidValue, match="of a sample"):
         Sample(tasks, capacity)
 

@@ -1,3 +1,5 @@
+"""Recovery time: its closed form, the paper's sequence, and the capacity that an objective needs."""
+
 from __future__ import annotations
 
 import math
@@ -21,7 +23,7 @@ SECONDS = st.floats(0, 600)
 
 
 def closed_form_s(capacity: float, load: float, interval_s: float, downtime_s: float) -> float:
-    """A constant load: (I + D) load records wait, and capacity - load of them go every second."""
+    """A constant load: the backlog is (I + D) load records and falls by capacity - load every second."""
     return downtime_s + load * (interval_s + downtime_s) / (capacity - load)
 
 
@@ -64,44 +66,44 @@ def test_it_is_infinite_where_the_load_is_not_below_the_capacity() -> None:
     assert recovery_time_s(100.0, rising, 10.0, 60.0) == math.inf
 
 
-def test_a_load_that_falls_later_ends_it() -> None:
+def test_a_load_that_falls_later_ends_the_recovery() -> None:
     course = Course.of([150.0], [150.0] * 5 + [0.0], 60.0)
     # 75 s of 150/s before resuming at 65 s, 235 s more of it until 300 s, then nothing: 46500 records at 100/s.
     assert recovery_time_s(100.0, course, 10.0, 65.0) == pytest.approx(65 + 150 * (10 + 300) / 100)
 
 
-def test_the_history_is_what_is_read_again() -> None:
+def test_records_since_the_last_checkpoint_are_processed_again() -> None:
     busy = Course.of([1000.0, 0.0], [0.0], 10.0)
     assert recovery_time_s(100.0, busy, 10.0, 30.0) == 30.0
     assert recovery_time_s(100.0, busy, 20.0, 30.0) == pytest.approx(130.0)
 
 
-def test_records_that_wait_already_take_longer() -> None:
+def test_a_backlog_at_the_failure_takes_longer() -> None:
     course = Course.constant(50.0)
     assert recovery_time_s(100.0, course, 10.0, 60.0, waiting=5000.0) == pytest.approx(60 + (50 * 70 + 5000) / 50)
 
 
-def test_nothing_to_do_ends_with_the_downtime() -> None:
+def test_without_load_recovery_ends_with_the_downtime() -> None:
     assert recovery_time_s(0.0, Course.constant(0.0), 10.0, 60.0) == 60.0
     assert recovery_time_s(100.0, Course.constant(0.0), 10.0, 60.0) == 60.0
 
 
-def test_a_downtime_without_end_has_no_recovery() -> None:
+def test_an_endless_downtime_has_no_recovery() -> None:
     assert recovery_time_s(1e9, Course.constant(1.0), 10.0, math.inf) == math.inf
     assert needed_capacity_per_s(180.0, Course.constant(1.0), 10.0, math.inf) == math.inf
 
 
 def test_gaps_take_the_value_beside_them() -> None:
     nan = math.nan
-    known = Course.of([10.0, 10.0, 30.0, 30.0], [30.0, 40.0, 40.0], 10.0)
+    filled = Course.of([10.0, 10.0, 30.0, 30.0], [30.0, 40.0, 40.0], 10.0)
     gaps = Course.of([nan, 10.0, 30.0, nan], [nan, 40.0, nan], 10.0)
-    assert (gaps.came == known.came).all()
+    assert (gaps.arrived == filled.arrived).all()
     assert (gaps.before_per_s, gaps.after_per_s) == (10.0, 40.0)
 
 
 @pytest.mark.parametrize("rates", [[], [math.nan] * 3])
-def test_no_known_load_is_refused(rates: list[float]) -> None:
-    with pytest.raises(InvalidValue, match="at least one known load"):
+def test_a_course_without_a_rate_is_refused(rates: list[float]) -> None:
+    with pytest.raises(InvalidValue, match="at least one rate"):
         Course.of(rates, rates, 60.0)
 
 
@@ -146,7 +148,7 @@ def test_more_capacity_or_less_downtime_never_takes_longer(
 
 
 @given(RATES, RATES, st.floats(1, 600), st.floats(0, 60), st.floats(0, 170), st.floats(0, 1e6))
-def test_the_needed_capacity_just_keeps_the_objective(
+def test_the_needed_capacity_just_meets_the_objective(
     history: list[float], forecast: list[float], step_s: float, interval_s: float, downtime_s: float, waiting: float
 ) -> None:
     course = Course.of(history, forecast, step_s)
@@ -165,7 +167,7 @@ def test_no_capacity_is_enough_where_the_downtime_is_too_long() -> None:
 
 
 @given(RATES, RATES, st.floats(1, 600), st.floats(0, 60), st.floats(0, 300))
-def test_a_measured_recovery_gives_its_downtime_back(
+def test_a_measured_recovery_implies_its_downtime(
     history: list[float], forecast: list[float], step_s: float, interval_s: float, downtime_s: float
 ) -> None:
     course = Course.of(history, forecast, step_s)
@@ -174,5 +176,5 @@ def test_a_measured_recovery_gives_its_downtime_back(
     assert implied_downtime_s(recovery, capacity, course, interval_s) == pytest.approx(downtime_s, abs=1e-3)
 
 
-def test_next_to_no_capacity_takes_for_ever_without_a_warning() -> None:
+def test_a_tiny_capacity_takes_for_ever_without_a_warning() -> None:
     assert recovery_time_s(5.7e-304, Course.of([102628.0], [0.0], 1.0), 1.0, 0.0) == math.inf

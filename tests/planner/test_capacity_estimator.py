@@ -16,7 +16,7 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement, Phase, Trial
 from rheostat.lab.jobs import job
 from rheostat.planner.capacity_estimator import COMPLEX, SIMPLE, Phases, Search, dichotomic, estimate
-from rheostat.planner.rig import UNLIMITED_PER_S, Feed, pooled
+from rheostat.planner.rig import UNLIMITED_PER_S, Feed, pool_windows
 from rheostat.planner.sequential_estimator import Belief, sequential
 
 SIZE = Allocation({"calc": 12, "sink": 4}, 4096)
@@ -42,17 +42,17 @@ def capacity(what: Plant, size: Allocation = SIZE) -> float:
 class TestAnswers:
     @BOTH
     def test_without_noise_they_find_the_capacity(self, search: Search) -> None:
-        found = estimate(SimulatedTestbed(plant()), SIZE, FEED, search=search)
-        assert found.rate_per_s is not None
-        assert found.rate_per_s.middle == pytest.approx(capacity(plant()), rel=0.02)
-        assert found.problem is None
-        assert found.observation is not None
-        calc = found.observation.operator("calc")
+        result = estimate(SimulatedTestbed(plant()), SIZE, FEED, search=search)
+        assert result.rate_per_s is not None
+        assert result.rate_per_s.middle == pytest.approx(capacity(plant()), rel=0.02)
+        assert result.problem is None
+        assert result.observation is not None
+        calc = result.observation.operator("calc")
         assert calc.true_rate_per_s == pytest.approx(1.623e6 * 12**0.934 / 12, rel=0.01)
         assert calc.useful_share is not None
         assert calc.useful_share > 0.9
 
-    def test_ours_takes_less_time_and_says_how_sure_it_is(self) -> None:
+    def test_ours_takes_less_time_and_its_interval_covers(self) -> None:
         noisy, truth = plant(0.1), capacity(plant(0.1))
         ours = [estimate(SimulatedTestbed(noisy, k), SIZE, FEED, search=sequential) for k in range(6)]
         theirs = [estimate(SimulatedTestbed(noisy, k), SIZE, FEED, search=dichotomic) for k in range(6)]
@@ -62,27 +62,27 @@ class TestAnswers:
 
     def test_the_papers_phases_take_the_papers_time(self) -> None:
         full = replace(SIMPLE, within=0.0)
-        found = estimate(SimulatedTestbed(plant()), SIZE, FEED, full)
-        assert found.seconds == 645.0
-        assert found.slot_seconds == 645.0 * 16
-        assert found.rates_tried == 8
+        result = estimate(SimulatedTestbed(plant()), SIZE, FEED, full)
+        assert result.seconds == 645.0
+        assert result.slot_seconds == 645.0 * 16
+        assert result.rates_tried == 8
         assert COMPLEX.warm_up_s + (COMPLEX.iterations - 1) * 75.0 == 900.0
 
-    def test_the_injector_as_the_limit_is_said(self) -> None:
+    def test_an_injector_limit_is_reported(self) -> None:
         for search in (dichotomic, sequential):
-            found = estimate(SimulatedTestbed(plant(), injector_per_s=1e6), SIZE, FEED, search=search)
-            assert found.limited_by == "injector"
-            assert not found.usable
-            assert found.rate_per_s is not None
-            assert found.rate_per_s.low == pytest.approx(1e6, rel=1e-3)
-            assert math.isinf(found.rate_per_s.high)
+            result = estimate(SimulatedTestbed(plant(), injector_per_s=1e6), SIZE, FEED, search=search)
+            assert result.limited_by == "injector"
+            assert not result.usable
+            assert result.rate_per_s is not None
+            assert result.rate_per_s.low == pytest.approx(1e6, rel=1e-3)
+            assert math.isinf(result.rate_per_s.high)
 
     @BOTH
     def test_a_testbed_that_only_runs_trials_is_bracketed_by_doubling(self, search: Search) -> None:
         bed = OnlyTrials(plant())
-        found = estimate(bed, SIZE, FEED, replace(SIMPLE, warm_up_s=30.0), search, expected_per_s=4e6)
-        assert found.rate_per_s is not None
-        assert found.rate_per_s.middle == pytest.approx(capacity(plant()), rel=0.06)
+        result = estimate(bed, SIZE, FEED, replace(SIMPLE, warm_up_s=30.0), search, expected_per_s=4e6)
+        assert result.rate_per_s is not None
+        assert result.rate_per_s.middle == pytest.approx(capacity(plant()), rel=0.06)
 
 
 class OnlyTrials:
@@ -95,25 +95,25 @@ class OnlyTrials:
         return self.inner.measure(trial)
 
 
-class TestWhatGoesWrong:
+class TestFailures:
     @BOTH
     def test_a_job_that_processes_nothing_is_recorded(self, search: Search) -> None:
-        found = estimate(Dead(), SIZE, FEED, Phases(warm_up_s=30.0), search)
-        assert found.rate_per_s is None
-        assert found.problem is not None
-        assert "cannot sustain" in found.problem
+        result = estimate(Dead(), SIZE, FEED, Phases(warm_up_s=30.0), search)
+        assert result.rate_per_s is None
+        assert result.problem is not None
+        assert "cannot sustain" in result.problem
 
     @BOTH
     def test_a_testbed_that_breaks_is_recorded(self, search: Search) -> None:
-        found = estimate(Broken(), SIZE, FEED, search=search)
-        assert found.problem == "EngineError: the node is gone"
-        assert not found.usable
+        result = estimate(Broken(), SIZE, FEED, search=search)
+        assert result.problem == "EngineError: the node is gone"
+        assert not result.usable
 
     def test_an_allocation_that_cannot_run_is_recorded(self) -> None:
-        found = estimate(SimulatedTestbed(plant()), Allocation({"calc": 1}), FEED)
-        assert found.problem is not None
-        assert "the job has" in found.problem
-        assert found.seconds == 0.0
+        result = estimate(SimulatedTestbed(plant()), Allocation({"calc": 1}), FEED)
+        assert result.problem is not None
+        assert "the job has" in result.problem
+        assert result.seconds == 0.0
 
 
 class Broken:
@@ -122,7 +122,7 @@ class Broken:
 
 
 class Dead:
-    """Takes nothing in, whatever it is given."""
+    """Processes nothing at any rate."""
 
     holds_back = True
 
@@ -136,7 +136,7 @@ class Dead:
     def play(self, phases: Sequence[Phase]) -> Measurement:
         measured = self.inner.play(phases)
         assert measured.observation is not None
-        # Its operators are busy all the same.
+        # Its operators are busy nevertheless.
         busy = tuple(replace(o, useful_share=1.0) for o in measured.observation.operators)
         return replace(measured, observation=replace(measured.observation, operators=busy))
 
@@ -147,21 +147,21 @@ class Dead:
 class TestBelief:
     def test_samples_below_the_target_measure_and_full_ones_bound(self) -> None:
         measured, bounded = Belief(100.0), Belief(100.0)
-        measured.sees(np.array([98.0, 102.0, 100.0, 101.0]), 200.0)
-        bounded.sees(np.array([150.0, 150.0, 150.0]), 150.0)
+        measured.add_samples(np.array([98.0, 102.0, 100.0, 101.0]), 200.0)
+        bounded.add_samples(np.array([150.0, 150.0, 150.0]), 150.0)
         assert math.exp(measured.capacity()[0]) == pytest.approx(100.0, rel=0.02)
         assert math.exp(bounded.capacity()[0]) > 150.0
         assert bounded.capacity()[1] > measured.capacity()[1]
 
-    def test_more_samples_are_surer_and_alike_ones_less_so(self) -> None:
+    def test_more_samples_narrow_the_posterior_and_correlated_ones_less(self) -> None:
         rng = np.random.default_rng(0)
-        few, many, alike = Belief(100.0), Belief(100.0), Belief(100.0)
+        few, many, correlated = Belief(100.0), Belief(100.0), Belief(100.0)
         values = 100.0 * np.exp(0.1 * rng.standard_normal(24))
-        few.sees(values[:6], 500.0)
-        many.sees(values, 500.0)
-        alike.sees(np.sort(values), 500.0)
+        few.add_samples(values[:6], 500.0)
+        many.add_samples(values, 500.0)
+        correlated.add_samples(np.sort(values), 500.0)
         assert many.capacity()[1] < few.capacity()[1]
-        assert many.capacity()[1] < alike.capacity()[1]
+        assert many.capacity()[1] < correlated.capacity()[1]
 
 
 def test_windows_are_pooled_by_records_and_useful_time() -> None:
@@ -171,6 +171,6 @@ def test_windows_are_pooled_by_records_and_useful_time() -> None:
         window = rig.play([FEED.phase(20.0, rate), FEED.phase(10.0, rate, True)]).observation
         assert window is not None
         windows.append(window)
-    both = pooled(windows)
+    both = pool_windows(windows)
     assert both.throughput_per_s == pytest.approx(3e6, rel=0.01)
     assert both.operator("calc").true_rate_per_s == pytest.approx(windows[0].operator("calc").true_rate_per_s, rel=0.01)

@@ -13,9 +13,9 @@ from rheostat.job.plan import Estimate
 from rheostat.lab.jobs import job
 from rheostat.lab.papers.streambed.truth import Drawn, Truth, varied
 from rheostat.planner import extrapolation
-from rheostat.planner.extrapolation import Points, fitted, loocv, selected
-from rheostat.planner.failures import doubtful, kept, to_repeat
-from rheostat.planner.plan import solve, worth_making
+from rheostat.planner.extrapolation import Points, fit_family, loocv, select_fit
+from rheostat.planner.failures import drop_doubtful, find_doubtful, run_to_repeat
+from rheostat.planner.plan import next_measurement, slots_for_rate
 from rheostat.planner.resource_explorer import Ask
 from rheostat.planner.scaling import Scaling
 
@@ -23,9 +23,7 @@ TRUTH = Truth(job("streambed-q1"))
 SIZES = (2, 3, 5, 7, 11, 16, 16, 16)
 
 
-def measured(
-    sizes: tuple[int, ...] = SIZES, noise: float = 0.05, seed: int = 1, truth: Truth = TRUTH
-) -> list[Estimate]:
+def measure(sizes: tuple[int, ...] = SIZES, noise: float = 0.05, seed: int = 1, truth: Truth = TRUTH) -> list[Estimate]:
     drawn = Drawn(truth, noise, np.random.default_rng(seed), failed=0.0)
     return [drawn.measure(Ask(size, 4096, ""), ()) for size in sizes]
 
@@ -40,28 +38,28 @@ class TestPaper:
         [("linear", lambda p: p), ("log", math.log), ("sqrt", math.sqrt)],
         ids=["linear", "log", "sqrt"],
     )
-    def test_each_family_finds_itself(self, family: str, curve: object) -> None:
+    def test_each_family_is_selected_on_its_own_curve(self, family: str, curve: object) -> None:
         assert callable(curve)
         slots = [2.0, 4.0, 6.0, 9.0, 12.0, 16.0, 24.0]
         exact = points(slots, [100.0 * curve(s) + 7.0 for s in slots])
-        fit = selected(exact)
+        fit = select_fit(exact)
         assert fit.family == family
         assert fit.rate_per_s(100.0, 1.0) == pytest.approx(100.0 * curve(100.0) + 7.0)
         assert loocv(exact, family) == pytest.approx(0.0, abs=1e-6)
 
     def test_the_inverse_is_the_fewest_slots(self) -> None:
-        fit = fitted(points([1.0, 2.0, 3.0], [10.0, 20.0, 30.0]), "linear")
+        fit = fit_family(points([1.0, 2.0, 3.0], [10.0, 20.0, 30.0]), "linear")
         slots = fit.slots_for(1000.0, 1.0)
         assert slots == 110
         assert fit.rate_per_s(slots, 1.0) >= 1099.999 > fit.rate_per_s(slots - 1, 1.0)
 
     def test_a_falling_fit_is_never_enough(self) -> None:
-        assert fitted(points([1.0, 2.0, 3.0], [30.0, 20.0, 10.0]), "linear").slots_for(100.0, 1.0) is None
+        assert fit_family(points([1.0, 2.0, 3.0], [30.0, 20.0, 10.0]), "linear").slots_for(100.0, 1.0) is None
 
     def test_nothing_measured_is_an_error(self) -> None:
         with pytest.raises(InvalidValue, match="at least one"):
-            fitted(points([], []), "linear")
-        assert extrapolation.tested(points([1.0], [1.0]))["log"] == math.inf
+            fit_family(points([], []), "linear")
+        assert extrapolation.upper_half_errors(points([1.0], [1.0]))["log"] == math.inf
 
 
 class TestOurs:
@@ -70,14 +68,14 @@ class TestOurs:
         rate = TRUTH.capacity_per_s(needed)
         ours, theirs = [], []
         for seed in range(8):
-            runs = measured(seed=seed)
-            ours.append(abs(solve(Scaling.fit(runs), rate, 4096, 2).middle / needed - 1))
-            theirs.append(abs((selected(Points.of(runs)).slots_for(rate, 4096, 1.0) or math.inf) / needed - 1))
+            runs = measure(seed=seed)
+            ours.append(abs(slots_for_rate(Scaling.fit(runs), rate, 4096, 2).middle / needed - 1))
+            theirs.append(abs((select_fit(Points.of(runs)).slots_for(rate, 4096, 1.0) or math.inf) / needed - 1))
         assert np.median(ours) < 0.1
         assert np.median(ours) < np.median(theirs)
 
     def test_the_interval_widens_with_distance_and_holds_the_truth(self) -> None:
-        scaling = Scaling.fit(measured())
+        scaling = Scaling.fit(measure())
         widths = []
         for slots in (16, 64, 256):
             interval = scaling.rate_per_s(slots, 4096)
@@ -85,16 +83,16 @@ class TestOurs:
             assert interval.holds(TRUTH.capacity_per_s(slots))
         assert widths == sorted(widths)
 
-    def test_interference_is_told_from_its_absence(self) -> None:
-        steady = Scaling.fit(measured(noise=0.01)).weights()
+    def test_interference_is_distinguished_from_its_absence(self) -> None:
+        steady = Scaling.fit(measure(noise=0.01)).weights()
         hurt = replace(TRUTH.plant, interference=replace(TRUTH.plant.interference, exponent=-0.5))
-        falling = Scaling.fit(measured(noise=0.01, truth=Truth(hurt))).weights()
+        falling = Scaling.fit(measure(noise=0.01, truth=Truth(hurt))).weights()
         assert steady["steady"] > 0.4 > falling["steady"]
         assert sum(falling.values()) == pytest.approx(1.0)
 
-    def test_without_operators_rates_the_tasks_speak(self) -> None:
+    def test_without_operators_rates_the_split_is_used(self) -> None:
         blind = []
-        for e in measured(noise=0.02):
+        for e in measure(noise=0.02):
             assert e.observation is not None
             bare = tuple(replace(o, true_rate_per_s=None) for o in e.observation.operators)
             blind.append(replace(e, observation=replace(e.observation, operators=bare)))
@@ -102,14 +100,14 @@ class TestOurs:
         assert rate.middle == pytest.approx(TRUTH.capacity_per_s(100), rel=0.25)
 
     def test_the_next_measurement_narrows_the_answer(self) -> None:
-        worth = worth_making(Scaling.fit(measured()), 178.0, 4096, 16)
+        worth = next_measurement(Scaling.fit(measure()), 178.0, 4096, 16)
         assert worth is not None
         assert worth.width_then < worth.width_now
         assert worth.slots in (16, 32, 64)
-        assert worth_making(Scaling.fit(measured()), 16.0, 4096, 16) is None
+        assert next_measurement(Scaling.fit(measure()), 16.0, 4096, 16) is None
 
     def test_same_measurements_same_answer(self) -> None:
-        one, other = (Scaling.fit(measured(), 3).rate_per_s(99, 4096) for _ in range(2))
+        one, other = (Scaling.fit(measure(), 3).rate_per_s(99, 4096) for _ in range(2))
         assert one == other
 
     def test_nothing_usable_is_an_error(self) -> None:
@@ -123,28 +121,28 @@ class TestFailures:
         broken = drawn.measure(Ask(runs[place].slots, 4096, ""), ())
         return [*runs[:place], broken, *runs[place + 1 :]]
 
-    def test_a_run_at_a_floor_is_doubted_and_repeated(self) -> None:
-        runs = self.failed(measured(SIZES[:6]), 3)
-        assert doubtful(runs) == [runs[3]]
-        assert runs[3] not in kept(runs)
-        again = to_repeat(runs)
+    def test_a_run_at_a_floor_is_doubtful_and_repeated(self) -> None:
+        runs = self.failed(measure(SIZES[:6]), 3)
+        assert find_doubtful(runs) == [runs[3]]
+        assert runs[3] not in drop_doubtful(runs)
+        again = run_to_repeat(runs)
         assert again is not None
         assert again[0] is runs[3]
-        assert to_repeat([*runs, measured((7,), seed=9)[0]]) is None
+        assert run_to_repeat([*runs, measure((7,), seed=9)[0]]) is None
 
-    def test_honest_noise_is_not_doubted(self) -> None:
+    def test_noise_is_not_doubtful(self) -> None:
         for seed in range(10):
-            assert doubtful(measured(seed=seed, noise=0.1)) == []
+            assert find_doubtful(measure(seed=seed, noise=0.1)) == []
 
-    def test_what_fails_twice_alike_is_believed(self) -> None:
-        runs = self.failed(measured(SIZES[:6]), 3)
-        assert doubtful([*runs, replace(runs[3], at_s=1.0)]) == []
+    def test_a_confirmed_low_rate_is_not_doubtful(self) -> None:
+        runs = self.failed(measure(SIZES[:6]), 3)
+        assert find_doubtful([*runs, replace(runs[3], at_s=1.0)]) == []
 
     def test_a_problem_is_repeated_once(self) -> None:
-        runs = measured((2, 16))
+        runs = measure((2, 16))
         gone = replace(runs[1], rate_per_s=None, problem="crashed")
-        assert to_repeat([runs[0], gone]) is not None
-        assert to_repeat([runs[0], gone, gone]) is None
+        assert run_to_repeat([runs[0], gone]) is not None
+        assert run_to_repeat([runs[0], gone, gone]) is None
 
 
 def test_varied_truths_differ_but_not_much() -> None:

@@ -1,4 +1,4 @@
-"""Max, Proportion and Exponent: a larger allocation while a backlog is worked off, and the return."""
+"""Max, Proportion and Exponent: a larger allocation until a backlog is cleared, and the return."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rheostat.testing.situations import read, situation, window, word_count
 
 WORDS = word_count(Bounds(1, 40))
 RATES = {"lines": 1e6, "split": 100.0, "count": 250.0}
-CONFIDENCE = SLO(max_latency_s=0.5, max_recovery_s=600.0)
+OBJECTIVE = SLO(max_latency_s=0.5, max_recovery_s=600.0)
 STEADY = {"split": 4, "count": 8}
 
 
@@ -29,7 +29,7 @@ def waiting(backlog: float, tasks: Any, event_s: float = 300.0, at_s: float = 60
 
 
 def at(observation: Observation, **rest: Any) -> Any:
-    return situation(WORDS, observation, Experience(), slo=CONFIDENCE, **rest)
+    return situation(WORDS, observation, Experience(), slo=OBJECTIVE, **rest)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_each_has_its_rule_and_returns(policy: CatchUp, tasks: dict[str, int]) -
     assert rest.reason is Reason.STEADY
 
 
-def test_exponent_doubles_again_while_it_is_too_slow() -> None:
+def test_exponent_doubles_again_while_throughput_is_below_the_target() -> None:
     policy = Exponent(limit_s=200.0)  # 1600 records/s are needed
     go = policy.decide(at(waiting(240e3, STEADY)))
     slow = read(waiting(200e3, {"split": 8, "count": 16}, 250.0, 120.0), "lines", records_in_per_s=800.0)
@@ -62,7 +62,7 @@ def test_exponent_doubles_again_while_it_is_too_slow() -> None:
     assert dict(again.target.tasks) == {"split": 16, "count": 32}
 
 
-def test_what_cannot_be_reached_is_said_and_left_in_the_end() -> None:
+def test_an_unreachable_target_is_reported_and_given_up_after_the_overtime() -> None:
     policy = Proportion(limit_s=200.0)
     go = policy.decide(at(waiting(240e3, STEADY)))
     late = policy.decide(at(waiting(200e3, {"split": 16, "count": 32}, 250.0, 290.0), memo=go.memo, changed_at_s=60.0))
@@ -70,16 +70,16 @@ def test_what_cannot_be_reached_is_said_and_left_in_the_end() -> None:
     assert late.evidence["unreachable"] == 1.0
     over = policy.decide(at(waiting(90e3, {"split": 16, "count": 32}, 90.0, 400.0), memo=late.memo, changed_at_s=60.0))
     assert over.target is not None
-    assert "still wait" in over.sentence
+    assert "of the backlog are left" in over.sentence
 
 
-def test_the_largest_allocation_already_is_a_hold_that_says_so() -> None:
+def test_it_holds_when_the_largest_allocation_runs_already() -> None:
     decision = MaxTasks(limit_s=1.0).decide(at(waiting(240e6, 40)))
     assert decision.target is None
     assert decision.reason is Reason.UNDER_PROVISIONED
 
 
 @pytest.mark.parametrize("objective", [SLO(), SLO(max_latency_s=1000.0)])
-def test_without_a_broken_objective_nothing_is_done(objective: SLO) -> None:
+def test_it_holds_while_the_objective_is_met(objective: SLO) -> None:
     decision = MaxTasks().decide(situation(WORDS, waiting(240e3, STEADY), Experience(), slo=objective))
     assert decision.target is None

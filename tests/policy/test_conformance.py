@@ -1,3 +1,5 @@
+"""Every policy conforms to the port."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -67,7 +69,7 @@ class TestContTune(PolicyConformance):
         return ContTune()
 
 
-class TestContTuneWithOurModelAndTheDemandGiven(PolicyConformance):
+class TestContTuneWithOurModelAndWithoutBig(PolicyConformance):
     def make_policy(self) -> Policy[Any]:
         return ContTune(model="loglog", big=False, refine=True)
 

@@ -1,3 +1,5 @@
+"""Demand: measured selectivities, propagation through the graph, linear tasks."""
+
 from __future__ import annotations
 
 import math
@@ -11,7 +13,7 @@ from rheostat.policy.demand import demand, linear_tasks, measured_selectivity
 from rheostat.testing.situations import diamond, read, situation, window, word_count
 
 WORDS = word_count()
-SEEN = window(WORDS, 100.0, 4, 1000.0)  # 100 lines/s in, 500 words/s out
+WINDOW = window(WORDS, 100.0, 4, 1000.0)  # 100 lines/s in, 500 words/s out
 
 
 def edges(split_to_count: float | None) -> tuple[EdgeReading, ...]:
@@ -19,37 +21,37 @@ def edges(split_to_count: float | None) -> tuple[EdgeReading, ...]:
 
 
 @pytest.mark.parametrize(
-    ("seen", "selectivity"),
+    ("observation", "selectivity"),
     [
-        pytest.param(replace(SEEN, edges=edges(700.0)), 7.0, id="measured"),
-        pytest.param(replace(SEEN, edges=edges(None)), 5.0, id="edge not measured"),
-        pytest.param(replace(SEEN, edges=()), 5.0, id="edges not reported"),
-        pytest.param(replace(SEEN, edges=edges(0.0)), 5.0, id="nothing emitted between two bursts"),
-        pytest.param(read(SEEN, "split", records_in_per_s=0.0), 5.0, id="upstream processed nothing"),
-        pytest.param(read(SEEN, "split", records_in_per_s=None), 5.0, id="upstream not measured"),
-        pytest.param(read(SEEN, "split", records_in_per_s=5e-324), 5.0, id="a ratio without end"),
+        pytest.param(replace(WINDOW, edges=edges(700.0)), 7.0, id="measured"),
+        pytest.param(replace(WINDOW, edges=edges(None)), 5.0, id="edge not measured"),
+        pytest.param(replace(WINDOW, edges=()), 5.0, id="edges not reported"),
+        pytest.param(replace(WINDOW, edges=edges(0.0)), 5.0, id="nothing emitted between two bursts"),
+        pytest.param(read(WINDOW, "split", records_in_per_s=0.0), 5.0, id="upstream processed nothing"),
+        pytest.param(read(WINDOW, "split", records_in_per_s=None), 5.0, id="upstream not measured"),
+        pytest.param(read(WINDOW, "split", records_in_per_s=5e-324), 5.0, id="an infinite ratio"),
     ],
 )
-def test_selectivity_is_measured_where_the_window_says_something(seen: object, selectivity: float) -> None:
-    assert measured_selectivity(WORDS.graph, seen)[("split", "count")] == selectivity  # type: ignore[arg-type]
+def test_selectivity_is_measured_or_the_graphs_own(observation: object, selectivity: float) -> None:
+    assert measured_selectivity(WORDS.graph, observation)[("split", "count")] == selectivity  # type: ignore[arg-type]
 
 
-def test_demand_is_what_arrives_not_what_came_through() -> None:
-    held_up = window(WORDS, 1000.0, 1, 100.0)
-    assert held_up.operator("count").records_in_per_s == pytest.approx(100.0)
-    assert demand(situation(WORDS, held_up, None)) == pytest.approx({"lines": 1000, "split": 1000, "count": 5000})
+def test_demand_follows_the_arrivals_not_the_throughput() -> None:
+    limited = window(WORDS, 1000.0, 1, 100.0)
+    assert limited.operator("count").records_in_per_s == pytest.approx(100.0)
+    assert demand(situation(WORDS, limited, None)) == pytest.approx({"lines": 1000, "split": 1000, "count": 5000})
 
 
 def test_demand_adds_up_over_forks_and_joins() -> None:
     spec = diamond()
-    seen = window(spec, {"clicks": 100.0, "views": 40.0}, 4, 1000.0)
+    observation = window(spec, {"clicks": 100.0, "views": 40.0}, 4, 1000.0)
     expected = {"clicks": 100, "views": 40, "clean": 120, "count": 30, "enrich": 120, "join": 270}
-    assert demand(situation(spec, seen, None)) == pytest.approx(expected)
+    assert demand(situation(spec, observation, None)) == pytest.approx(expected)
 
 
 def test_a_source_without_a_rate_is_refused_by_name() -> None:
     with pytest.raises(InvalidValue, match="lines"):
-        demand(situation(WORDS, replace(SEEN, sources=()), None))
+        demand(situation(WORDS, replace(WINDOW, sources=()), None))
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+"""Dhalion: growth at the root of back pressure, shrinking of idle operators, and the undo."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -20,7 +22,7 @@ WORDS = word_count()
 RATES = {"lines": 1e6, "split": 100.0, "count": 250.0}
 
 
-def seen(load_per_s: float, split: int, count: int) -> Observation:
+def look(load_per_s: float, split: int, count: int) -> Observation:
     return window(WORDS, load_per_s, {"split": split, "count": count}, RATES)
 
 
@@ -33,8 +35,8 @@ def asked(decision: Decision) -> tuple[int, int] | None:
 
 
 def blocked(split: float | None, count: float | None, overloaded: tuple[str, ...]) -> Observation:
-    """A window with ten tasks each, in which some operators held up their upstreams."""
-    observation = replace(seen(500.0, 10, 10), overloaded=overloaded)
+    """A window with ten tasks each, in which some operators blocked their upstreams."""
+    observation = replace(look(500.0, 10, 10), overloaded=overloaded)
     return read(read(observation, "split", blocking_share=split), "count", blocking_share=count)
 
 
@@ -69,11 +71,11 @@ def test_a_pinned_root_is_named_and_nothing_is_done() -> None:
 
 
 @pytest.mark.parametrize("slots", [Bounds(), Bounds(1, 20)], ids=["its own bound", "the job's slots"])
-def test_at_its_limit_the_root_stays_and_the_sentence_says_so(slots: Bounds) -> None:
+def test_a_root_at_its_limit_is_named(slots: Bounds) -> None:
     spec = word_count(Bounds(1, 10)) if slots.max is None else WORDS
     decision = Dhalion().decide(at(blocked(0.5, 0.0, ("split",)), limits=limits_of(spec, slots)))
     assert decision.target is None
-    assert "limits leave it at 10" in decision.sentence
+    assert "limits keep it at 10" in decision.sentence
 
 
 @pytest.mark.parametrize(
@@ -85,29 +87,31 @@ def test_at_its_limit_the_root_stays_and_the_sentence_says_so(slots: Bounds) -> 
     ],
     ids=["x2 is enough", "x10 is cut to x2", "unknown"],
 )
-def test_it_promises_to_keep_up_only_when_the_factor_says_so(observation: Observation, enough: bool) -> None:
+def test_it_expects_to_keep_up_only_if_the_factor_is_enough(observation: Observation, enough: bool) -> None:
     expects = Dhalion().decide(at(observation)).expects
     assert expects.load_per_s == 500.0
     assert (expects.throughput_per_s is not None) is enough
 
 
 def idle(**readings: Any) -> Observation:
-    """Ten tasks each: split works half of the time, count is as busy as it may be."""
-    observation = read(seen(500.0, 10, 10), "split", **({"useful_share": 0.5, "pending": 0.0} | readings))
+    """Ten tasks each: split is busy half of the time, count almost always."""
+    observation = read(look(500.0, 10, 10), "split", **({"useful_share": 0.5, "pending": 0.0} | readings))
     return read(observation, "count", useful_share=0.95)
 
 
 @pytest.mark.parametrize(
     ("policy", "observation", "target"),
     [
-        pytest.param(Dhalion(), idle(), (8, 10), id="nothing waits, half idle"),
+        pytest.param(Dhalion(), idle(), (8, 10), id="empty queue, half idle"),
         pytest.param(Dhalion(scale_down=0.5), idle(), (5, 10), id="another factor"),
         pytest.param(Dhalion(scale_down=1.0), idle(), (9, 10), id="at least one task"),
-        pytest.param(Dhalion(), idle(pending=24.0), (8, 10), id="less waits than counts: 24 of 25"),
-        pytest.param(Dhalion(), idle(pending=26.0), None, id="records wait"),
+        pytest.param(Dhalion(), idle(pending=24.0), (8, 10), id="nearly empty queue: 24 of 25"),
+        pytest.param(Dhalion(), idle(pending=26.0), None, id="records are pending"),
         pytest.param(Dhalion(), idle(useful_share=0.8), None, id="busy enough"),
-        pytest.param(Dhalion(idle_below=None), idle(useful_share=0.8), (8, 10), id="as published: only what waits"),
-        pytest.param(Dhalion(), idle(pending=None), (8, 10), id="waiting records not measured"),
+        pytest.param(
+            Dhalion(idle_below=None), idle(useful_share=0.8), (8, 10), id="as published: only pending records"
+        ),
+        pytest.param(Dhalion(), idle(pending=None), (8, 10), id="pending records not measured"),
         pytest.param(Dhalion(), idle(useful_share=None), (8, 10), id="useful time not measured"),
         pytest.param(Dhalion(), idle(pending=None, useful_share=None), None, id="neither measured"),
         pytest.param(Dhalion(idle_below=None), idle(pending=None), None, id="as published, not measured"),
@@ -128,59 +132,59 @@ def test_one_operator_shrinks_at_a_time_the_idlest_first() -> None:
     assert asked(Dhalion().decide(at(both))) == (10, 8)
 
 
-def test_an_idle_operator_at_its_minimum_leaves_the_turn_to_the_next() -> None:
-    observation = seen(10.0, 1, 10)
+def test_an_idle_operator_at_its_minimum_is_skipped_for_the_next() -> None:
+    observation = look(10.0, 1, 10)
     assert observation.operator("split").useful_share == pytest.approx(0.1)
     assert asked(Dhalion().decide(at(observation))) == (1, 8)
-    decision = Dhalion().decide(at(seen(1.0, 1, 1)))
+    decision = Dhalion().decide(at(look(1.0, 1, 1)))
     assert decision.target is None
-    assert "cannot be smaller" in decision.sentence
+    assert "cannot shrink" in decision.sentence
 
 
 class TestUndo:
-    """A scale-down that brings back pressure is taken back, and not tried again at that load."""
+    """A scale-down that causes back pressure is undone, and not repeated at that load."""
 
     def after(self, decision: Decision) -> Any:
         return from_json(Decision, to_json(decision)).memo
 
     def shrunk(self) -> Decision:
         # 195/s: count 5 x 250 = 1250 >= 975 words, 78 % busy; split 3 x 100, 65 % busy.
-        decision = Dhalion().decide(at(seen(195.0, 3, 5)))
+        decision = Dhalion().decide(at(look(195.0, 3, 5)))
         assert asked(decision) == (2, 5)
         return decision
 
-    def test_back_pressure_after_a_scale_down_takes_it_back_at_once(self) -> None:
-        pressed = seen(205.0, 2, 5)
+    def test_back_pressure_after_a_scale_down_undoes_it_at_once(self) -> None:
+        pressed = look(205.0, 2, 5)
         assert pressed.overloaded == ("split",)
         decision = Dhalion().decide(at(pressed, memo=self.after(self.shrunk())))
         assert decision.reason is Reason.UNDO
         assert asked(decision) == (3, 5)
 
     def test_the_size_that_failed_is_barred_until_the_load_has_clearly_fallen(self) -> None:
-        undone = Dhalion().decide(at(seen(205.0, 2, 5), memo=self.after(self.shrunk())))
-        again = Dhalion().decide(at(seen(195.0, 3, 5), memo=self.after(undone)))
+        undone = Dhalion().decide(at(look(205.0, 2, 5), memo=self.after(self.shrunk())))
+        again = Dhalion().decide(at(look(195.0, 3, 5), memo=self.after(undone)))
         assert again.target is None
-        still = Dhalion().decide(at(seen(186.0, 3, 5), memo=self.after(again)))
+        still = Dhalion().decide(at(look(186.0, 3, 5), memo=self.after(again)))
         assert still.target is None
-        lower = Dhalion().decide(at(seen(184.0, 3, 5), memo=self.after(still)))  # 205 less 10 % is 184.5
+        lower = Dhalion().decide(at(look(184.0, 3, 5), memo=self.after(still)))  # 205 minus 10 % is 184.5
         assert asked(lower) == (2, 5)
 
-    def test_a_barred_size_still_allows_what_lies_above_it(self) -> None:
+    def test_sizes_above_a_barred_one_are_allowed(self) -> None:
         memo = {"shrunk": {}, "barred": [{"operator": "split", "tasks": 8, "load_per_s": 500.0}]}
         assert asked(Dhalion().decide(at(idle(), memo=memo))) == (9, 10)
 
-    def test_back_pressure_at_a_clearly_higher_load_is_not_blamed_on_it(self) -> None:
-        decision = Dhalion().decide(at(seen(240.0, 2, 5), memo=self.after(self.shrunk())))
+    def test_back_pressure_at_a_clearly_higher_load_is_not_attributed_to_it(self) -> None:
+        decision = Dhalion().decide(at(look(240.0, 2, 5), memo=self.after(self.shrunk())))
         assert decision.reason is Reason.UNDER_PROVISIONED
 
-    def test_back_pressure_of_another_operator_is_not_blamed_on_it(self) -> None:
-        pressed = replace(seen(195.0, 2, 5), overloaded=("count",))
+    def test_back_pressure_of_another_operator_is_not_attributed_to_it(self) -> None:
+        pressed = replace(look(195.0, 2, 5), overloaded=("count",))
         decision = Dhalion().decide(at(pressed, memo=self.after(self.shrunk())))
         assert decision.reason is Reason.UNDER_PROVISIONED
         assert asked(decision) == (2, 6)
 
-    def test_a_scale_down_that_a_guard_stopped_is_not_taken_back(self) -> None:
-        pressed = replace(seen(195.0, 3, 5), overloaded=("split",))
+    def test_a_scale_down_that_a_guard_stopped_is_not_undone(self) -> None:
+        pressed = replace(look(195.0, 3, 5), overloaded=("split",))
         decision = Dhalion().decide(at(pressed, memo=self.after(self.shrunk())))
         assert decision.reason is Reason.UNDER_PROVISIONED
         assert decision.memo["barred"] == ()
@@ -189,7 +193,7 @@ class TestUndo:
 def test_it_comes_to_rest_on_a_steady_load() -> None:
     policy, memo, tasks = Dhalion(), {}, (1, 1)  # type: ignore[var-annotated]
     for _ in range(40):
-        decision = policy.decide(at(seen(1000.0, *tasks), memo=memo))
+        decision = policy.decide(at(look(1000.0, *tasks), memo=memo))
         memo, tasks = dict(decision.memo), asked(decision) or tasks
     assert decision.target is None
     assert tasks[0] * 100.0 >= 1000.0

@@ -1,3 +1,5 @@
+"""DS2: decisions, several windows, its published cases and properties."""
+
 from __future__ import annotations
 
 import csv
@@ -56,15 +58,15 @@ def test_decisions(load_per_s: float, tasks: dict[str, int], target: tuple[int, 
     assert decision.reason is reason
 
 
-def test_single_decreases_are_made_when_they_are_asked_for() -> None:
+def test_single_decreases_are_made_if_configured() -> None:
     assert asked(EAGER.decide(at(350.0, {"split": 5, "count": 8}))) == {"split": 4, "count": 7}
 
 
 def test_a_single_step_is_as_large_as_the_quantum() -> None:
     spec = word_count(quantum=4)
-    seen = window(spec, 350.0, 8, RATES)
-    assert asked(DS2().decide(situation(spec, seen, None))) is None
-    assert asked(EAGER.decide(situation(spec, seen, None))) == {"split": 4, "count": 8}
+    observation = window(spec, 350.0, 8, RATES)
+    assert asked(DS2().decide(situation(spec, observation, None))) is None
+    assert asked(EAGER.decide(situation(spec, observation, None))) == {"split": 4, "count": 8}
 
 
 @pytest.mark.parametrize(
@@ -88,18 +90,18 @@ def test_only_the_operators_own_count_is_rounded_not_the_rate_it_passes_on() -> 
 @pytest.mark.parametrize(
     ("load_per_s", "expected"),
     [
-        pytest.param(1000.0, {"split": 10, "count": 4}, id="wanted"),
-        pytest.param(0.0, {"split": 1, "count": 1}, id="not"),
+        pytest.param(1000.0, {"split": 10, "count": 4}, id="demand"),
+        pytest.param(0.0, {"split": 1, "count": 1}, id="no demand"),
     ],
 )
-def test_an_operator_that_processed_nothing_keeps_its_tasks_while_it_is_wanted(
+def test_an_operator_that_processed_nothing_keeps_its_tasks_while_it_has_demand(
     load_per_s: float, expected: dict[str, int]
 ) -> None:
-    seen = read(window(WORDS, load_per_s, 4, RATES), "count", records_in_per_s=0.0, true_rate_per_s=None)
-    assert asked(DS2().decide(situation(WORDS, seen, None))) == expected
+    observation = read(window(WORDS, load_per_s, 4, RATES), "count", records_in_per_s=0.0, true_rate_per_s=None)
+    assert asked(DS2().decide(situation(WORDS, observation, None))) == expected
 
 
-def test_at_its_limits_it_holds_and_says_so() -> None:
+def test_it_holds_at_its_limits() -> None:
     spec = word_count(Bounds(1, 4))
     decision = DS2().decide(situation(spec, window(spec, 1000.0, 4, RATES), None))
     assert decision.target is None
@@ -107,7 +109,7 @@ def test_at_its_limits_it_holds_and_says_so() -> None:
     assert "the limits allow no more" in decision.sentence
 
 
-def test_it_expects_to_keep_up_and_says_how_much_where_limits_forbid_it() -> None:
+def test_it_expects_the_share_of_the_load_that_the_limits_allow() -> None:
     enough = DS2().decide(at(1000.0)).expects
     assert enough.load_per_s == 1000.0
     assert enough.throughput_per_s is not None
@@ -118,7 +120,7 @@ def test_it_expects_to_keep_up_and_says_how_much_where_limits_forbid_it() -> Non
 
 
 class TestSeveralWindows:
-    """Activation and warm-up: the memo of one decision is handed to the next."""
+    """Activation and warm-up: the memo of one decision enters the next."""
 
     def run(self, policy: DS2, loads: list[float], changed_at_s: float | None = None) -> Iterator[Decision]:
         memo: Any = {}
@@ -151,33 +153,37 @@ class TestSeveralWindows:
 
 
 class TestTargetRateRatio:
-    """The model is content, yet the source falls behind: something costs time that no operator shows."""
+    """The model needs no growth, yet the source falls behind: no operator's metric shows the cost."""
 
-    # Without edges the graph's selectivities count: what the source lost must not look like a measured one.
-    SEEN = replace(
+    # Without edges the graph's selectivities apply: the source's shortfall must not look like a selectivity.
+    FALLS_BEHIND = replace(
         read(window(WORDS, 400.0, {"split": 4, "count": 8}, RATES), "lines", records_in_per_s=320.0), edges=()
     )
 
     def test_everything_grows_by_the_ratio_once_nothing_else_would(self) -> None:
-        decision = DS2(target_rate_ratio=1.1).decide(situation(WORDS, self.SEEN, None))
+        decision = DS2(target_rate_ratio=1.1).decide(situation(WORDS, self.FALLS_BEHIND, None))
         assert asked(decision) == {"split": 5, "count": 10}  # 400 / 320 = 1.25
 
     @pytest.mark.parametrize(
-        ("policy", "seen"),
+        ("policy", "observation"),
         [
-            pytest.param(DS2(), SEEN, id="off"),
-            pytest.param(DS2(target_rate_ratio=1.3), SEEN, id="below the threshold"),
-            pytest.param(DS2(target_rate_ratio=1.1), read(SEEN, "lines", records_in_per_s=0.0), id="nothing achieved"),
-            pytest.param(DS2(target_rate_ratio=1.1), read(SEEN, "lines", records_in_per_s=None), id="not measured"),
+            pytest.param(DS2(), FALLS_BEHIND, id="off"),
+            pytest.param(DS2(target_rate_ratio=1.3), FALLS_BEHIND, id="below the threshold"),
+            pytest.param(
+                DS2(target_rate_ratio=1.1), read(FALLS_BEHIND, "lines", records_in_per_s=0.0), id="nothing achieved"
+            ),
+            pytest.param(
+                DS2(target_rate_ratio=1.1), read(FALLS_BEHIND, "lines", records_in_per_s=None), id="not measured"
+            ),
         ],
     )
-    def test_otherwise_nothing_happens(self, policy: DS2, seen: Observation) -> None:
-        assert policy.decide(situation(WORDS, seen, None)).target is None
+    def test_otherwise_nothing_happens(self, policy: DS2, observation: Observation) -> None:
+        assert policy.decide(situation(WORDS, observation, None)).target is None
 
     def test_not_while_an_operator_still_grows(self) -> None:
-        seen = read(window(WORDS, 500.0, {"split": 4, "count": 8}, RATES), "lines", records_in_per_s=320.0)
-        seen = replace(seen, edges=())
-        decision = DS2(target_rate_ratio=1.1).decide(situation(WORDS, seen, None))
+        observation = read(window(WORDS, 500.0, {"split": 4, "count": 8}, RATES), "lines", records_in_per_s=320.0)
+        observation = replace(observation, edges=())
+        decision = DS2(target_rate_ratio=1.1).decide(situation(WORDS, observation, None))
         assert asked(decision) == {"split": 5, "count": 10}
 
 
@@ -215,11 +221,11 @@ def observed(
     edges = [EdgeReading(name, chain[0], rate) for name, rate in sources.items()]
     for name, below in zip(chain, (*chain[1:], None), strict=True):
         tasks, processing, output = operators[name]
-        # Half busy: what it processed is half of what it could, in and out alike.
+        # Half busy: it processes half of its capacity, in input and output.
         readings.append(OperatorReading(name, tasks, processing / 2, 0.5, processing / tasks))
         if below is not None:
             edges.append(EdgeReading(name, below, output / 2))
-    seen = Observation(
+    observation = Observation(
         60.0,
         0.0,
         60.0,
@@ -229,7 +235,7 @@ def observed(
         operators=tuple(readings),
         edges=tuple(edges),
     )
-    return situation(spec, seen, None)
+    return situation(spec, observation, None)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +265,7 @@ def recorded() -> list[dict[str, list[tuple[float, float]]]]:
     """DS2's recorded Flink word count: per epoch and operator, true processing and output rate of every instance."""
     file = ROOT.parent / "shared" / "data" / "ds2" / "flink_rates.csv"
     if not file.exists():
-        pytest.skip("DS2's recorded rates are not there: this test reads ../shared/data/ds2 beside the project")
+        pytest.skip("DS2's recorded rates are missing: this test reads ../shared/data/ds2 beside the project")
     epochs: list[dict[str, list[tuple[float, float]]]] = []
     for row in csv.reader(file.read_text().splitlines()[1:]):
         if row[0].startswith("Source"):
@@ -297,11 +303,11 @@ def test_the_recorded_word_count(
     here = observed({"source": times * source_per_s}, totals, (SPLITTER, COUNT))
     decision = EAGER.decide(here)
     assert asked(decision) == {SPLITTER: expected[0], COUNT: expected[1]}
-    found = tuple(decision.evidence[f"{name}.optimal_tasks"] for name in (SPLITTER, COUNT))
-    assert found == pytest.approx(optimal, rel=1e-4)
+    computed = tuple(decision.evidence[f"{name}.optimal_tasks"] for name in (SPLITTER, COUNT))
+    assert computed == pytest.approx(optimal, rel=1e-4)
 
 
-def test_the_recorded_word_count_is_left_alone_by_the_published_controller(
+def test_the_recorded_word_count_is_unchanged_by_the_published_controller(
     recorded: list[dict[str, list[tuple[float, float]]]],
 ) -> None:
     # Two splitters where one would do: a single decrease.
@@ -322,24 +328,24 @@ tasks = st.fixed_dictionaries({name: st.integers(1, 100) for name in diamond().g
 
 
 @given(loads, loads, st.floats(1, 10), true_rates, tasks)
-def test_more_load_never_asks_for_fewer_tasks(
+def test_more_load_never_requests_fewer_tasks(
     clicks: float, views: float, times: float, rates: dict[str, float], running: dict[str, int]
 ) -> None:
     spec = diamond()
 
     def target(more: float) -> Allocation:
-        seen = window(spec, {"clicks": clicks * more, "views": views * more}, running, rates)
-        # The same true rates whatever the load: an idle operator would have none.
+        observation = window(spec, {"clicks": clicks * more, "views": views * more}, running, rates)
+        # The same true rates at any load: an idle operator would have none.
         for name, rate in rates.items():
-            seen = read(seen, name, true_rate_per_s=rate)
-        return EAGER.decide(situation(spec, seen, None)).target or Allocation(running)
+            observation = read(observation, name, true_rate_per_s=rate)
+        return EAGER.decide(situation(spec, observation, None)).target or Allocation(running)
 
     less, more = target(1.0), target(times)
     assert all(more.tasks[name] >= count for name, count in less.tasks.items())
 
 
 @given(loads, true_rates, tasks, st.integers(1, 8), st.integers(8, 60), st.integers(6, 300))
-def test_targets_keep_the_limits(
+def test_targets_respect_the_limits(
     load: float, rates: dict[str, float], running: dict[str, int], quantum: int, most: int, slots: int
 ) -> None:
     spec = diamond(Bounds(1, most), quantum)

@@ -1,3 +1,5 @@
+"""Fitting tasks to bounds, quantum and slots."""
+
 from __future__ import annotations
 
 import math
@@ -18,8 +20,8 @@ from rheostat.testing.situations import limits_of, situation, window, word_count
         pytest.param(0.0, 0, id="nothing"),
         pytest.param(2.0, 2, id="whole"),
         pytest.param(2.01, 3, id="a little more"),
-        pytest.param(2.0000000001, 2, id="binary dust above"),
-        pytest.param(1.9999999999, 2, id="binary dust below"),
+        pytest.param(2.0000000001, 2, id="binary fraction above"),
+        pytest.param(1.9999999999, 2, id="binary fraction below"),
         pytest.param(0.1 + 0.2 + 2.7, 3, id="a sum of fractions"),
         pytest.param(math.inf, MOST_TASKS, id="infinite"),
     ],
@@ -37,7 +39,7 @@ def test_rounding_up(count: float, whole: int) -> None:
         pytest.param(5.0, Bounds(1, 10), 4, 8, id="up to a multiple"),
         pytest.param(99.0, Bounds(1, 10), 1, 10, id="at most the maximum"),
         pytest.param(99.0, Bounds(1, 10), 4, 8, id="the last multiple below the maximum"),
-        pytest.param(1.0, Bounds(5, 7), 4, 5, id="no multiple between the bounds: the bounds win"),
+        pytest.param(1.0, Bounds(5, 7), 4, 5, id="no multiple between the bounds: the bounds take precedence"),
         pytest.param(math.inf, Bounds(1, None), 1, MOST_TASKS, id="infinite without a maximum"),
     ],
 )
@@ -49,7 +51,7 @@ def test_fitting_one_count(wanted: float, bounds: Bounds, quantum: int, tasks: i
     ("wanted", "slots", "tasks"),
     [
         pytest.param({"split": 4, "count": 8}, Bounds(), (4, 8), id="no limit"),
-        pytest.param({"split": 4}, Bounds(), (4, 2), id="without a suggestion it stays"),
+        pytest.param({"split": 4}, Bounds(), (4, 2), id="without a suggestion it keeps its tasks"),
         pytest.param({"split": 10, "count": 20}, Bounds(1, 15), (5, 10), id="both cut by the same ratio"),
         pytest.param({"split": 1, "count": 20}, Bounds(1, 11), (1, 10), id="one task cannot be halved"),
         pytest.param({"split": 4, "count": 8}, Bounds(24), (8, 16), id="both raised by the same ratio"),
@@ -85,7 +87,7 @@ def test_fitting_one_operator(wanted: float, slots: Bounds, tasks: tuple[int, in
     st.integers(1, 6),
     st.integers(2, 200),
 )
-def test_the_slots_are_kept_whenever_the_minima_allow_it(
+def test_the_slots_are_respected_if_the_minima_allow_it(
     split: float, count: float, least: int, more: int, quantum: int, slots: int
 ) -> None:
     spec = word_count(Bounds(least, least + more), quantum)

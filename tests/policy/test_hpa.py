@@ -1,3 +1,5 @@
+"""HPA: recommendations, stabilisation and partial windows."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -19,8 +21,8 @@ from rheostat.testing.situations import limits_of, read, situation, window, word
 WORDS = word_count()
 
 
-def seen(split: float | None, count: float | None, tasks: int = 10, at_s: float = 60.0, **rest: Any) -> Observation:
-    """A window with these CPU shares; the rest of it is ordinary."""
+def look(split: float | None, count: float | None, tasks: int = 10, at_s: float = 60.0, **rest: Any) -> Observation:
+    """A window with these CPU shares."""
     observation = replace(window(WORDS, 100.0, tasks, 1000.0, at_s=at_s), **rest)
     return read(read(observation, "split", cpu_share=split), "count", cpu_share=count)
 
@@ -51,17 +53,17 @@ AT_ONCE = HPA(stabilise_down_s=0.0)
     ],
 )
 def test_decisions(split: float, count: float | None, target: tuple[int, int] | None, reason: Reason) -> None:
-    decision = AT_ONCE.decide(at(seen(split, count)))
+    decision = AT_ONCE.decide(at(look(split, count)))
     assert asked(decision) == target
     assert decision.reason is reason
 
 
 def test_few_tasks_may_grow_by_four() -> None:
-    assert asked(HPA().decide(at(seen(8.0, 0.8, tasks=1)))) == (5, 1)
+    assert asked(HPA().decide(at(look(8.0, 0.8, tasks=1)))) == (5, 1)
 
 
-def test_at_its_limits_it_holds_and_says_so() -> None:
-    decision = HPA().decide(at(seen(1.0, 1.0), limits=limits_of(word_count(Bounds(1, 10)))))
+def test_it_holds_at_its_limits() -> None:
+    decision = HPA().decide(at(look(1.0, 1.0), limits=limits_of(word_count(Bounds(1, 10)))))
     assert decision.target is None
     assert decision.reason is Reason.UNDER_PROVISIONED
     assert "the limits allow no more" in decision.sentence
@@ -76,41 +78,41 @@ def test_at_its_limits_it_holds_and_says_so() -> None:
     ],
 )
 def test_the_target(policy: HPA, slo: SLO, share: float) -> None:
-    assert policy.decide(at(seen(0.8, 0.8), slo=slo)).evidence["target_cpu"] == pytest.approx(share)
+    assert policy.decide(at(look(0.8, 0.8), slo=slo)).evidence["target_cpu"] == pytest.approx(share)
 
 
-def test_useful_time_stands_in_where_no_operator_has_a_cpu_share() -> None:
-    observation = read(read(seen(None, None), "split", useful_share=1.0), "count", useful_share=0.8)
+def test_useful_time_replaces_missing_cpu_shares() -> None:
+    observation = read(read(look(None, None), "split", useful_share=1.0), "count", useful_share=0.8)
     decision = HPA().decide(at(observation))
     assert asked(decision) == (13, 10)
     assert "useful_share" in decision.sentence
 
 
 def test_useful_time_is_not_mixed_with_cpu_shares() -> None:
-    observation = read(seen(0.8, None), "count", useful_share=1.0)
+    observation = read(look(0.8, None), "count", useful_share=1.0)
     decision = HPA().decide(at(observation))
     assert decision.target is None
-    assert "no cpu_share of count" in decision.sentence
+    assert "count reports no cpu_share" in decision.sentence
 
 
 class TestStabilisation:
-    """An operator shrinks to the most that was recommended in the last five minutes, and grows at once."""
+    """An operator shrinks to the largest recommendation of the last five minutes, and grows at once."""
 
     def run(self, policy: HPA, shares: list[float], tasks: int = 10, every_s: float = 60.0) -> list[Decision]:
         decisions: list[Decision] = []
         memo: Any = {}
         for i, share in enumerate(shares, start=1):
-            decision = policy.decide(at(seen(share, 0.8, tasks, at_s=i * every_s), memo=memo))
+            decision = policy.decide(at(look(share, 0.8, tasks, at_s=i * every_s), memo=memo))
             memo = from_json(Decision, to_json(decision)).memo
             decisions.append(decision)
         return decisions
 
-    def test_what_ran_at_the_start_counts_for_five_minutes(self) -> None:
+    def test_the_initial_size_counts_for_five_minutes(self) -> None:
         decisions = self.run(HPA(), [0.4] * 7)
         assert [asked(d) for d in decisions] == [None] * 5 + [(5, 10)] * 2
 
     def test_a_peak_within_the_window_decides(self) -> None:
-        # 0.64 asks for 8, three minutes before the last 0.4, which asks for 5.
+        # 0.64 recommends 8, three minutes before the last 0.4, which recommends 5.
         decisions = self.run(HPA(), [0.4, 0.4, 0.4, 0.64, 0.4, 0.4, 0.4])
         assert asked(decisions[-1]) == (8, 10)
 
@@ -125,23 +127,23 @@ class TestStabilisation:
 @pytest.mark.parametrize(
     ("observation", "reason"),
     [
-        pytest.param(replace(seen(None, None), operators=()), Reason.UNUSABLE, id="nothing measured"),
-        pytest.param(seen(0.1, 0.1, running=None), Reason.UNUSABLE, id="running allocation unknown"),
-        pytest.param(seen(0.1, 0.1, status=Status.DOWN), Reason.DOWN, id="the job is down"),
+        pytest.param(replace(look(None, None), operators=()), Reason.UNUSABLE, id="nothing measured"),
+        pytest.param(look(0.1, 0.1, running=None), Reason.UNUSABLE, id="running allocation unknown"),
+        pytest.param(look(0.1, 0.1, status=Status.DOWN), Reason.DOWN, id="the job is down"),
         pytest.param(
-            seen(float("nan"), float("nan"), problem="absurd"), Reason.STEADY, id="absurd CPU, useful time left"
+            look(float("nan"), float("nan"), problem="absurd"), Reason.STEADY, id="absurd CPU, useful time left"
         ),
     ],
 )
-def test_it_holds_when_it_cannot_know(observation: Observation, reason: Reason) -> None:
+def test_it_holds_without_a_measurement(observation: Observation, reason: Reason) -> None:
     decision = AT_ONCE.decide(at(observation, memo={"recommended": {"split": [[0.0, 7]]}}))
     assert decision.target is None
     assert decision.reason is reason
 
 
-def test_what_was_recommended_before_survives_a_blind_window() -> None:
+def test_recommendations_survive_a_blind_window() -> None:
     memo = {"recommended": {"split": ((0.0, 7),)}}
-    assert HPA().decide(at(seen(0.1, 0.1, running=None), memo=memo)).memo == memo
+    assert HPA().decide(at(look(0.1, 0.1, running=None), memo=memo)).memo == memo
 
 
 @pytest.mark.parametrize(
@@ -153,7 +155,7 @@ def test_what_was_recommended_before_survives_a_blind_window() -> None:
     ],
 )
 def test_partial_windows(split: float, count: float | None, target: tuple[int, int] | None) -> None:
-    decision = AT_ONCE.decide(at(seen(split, count, problem="no rate of source lines")))
+    decision = AT_ONCE.decide(at(look(split, count, problem="no rate of source lines")))
     assert asked(decision) == target
     assert "partial window (no rate of source lines)" in decision.sentence
 
@@ -161,8 +163,8 @@ def test_partial_windows(split: float, count: float | None, target: tuple[int, i
 def test_a_partial_window_keeps_the_job_large_for_five_minutes() -> None:
     policy = HPA()
     memo: Any = {"recommended": {"split": [[0.0, 5]], "count": [[0.0, 5]]}}
-    partial = policy.decide(at(seen(0.4, 0.4, at_s=250.0, problem="late"), memo=memo))
-    after = policy.decide(at(seen(0.4, 0.4, at_s=320.0), memo=partial.memo))
+    partial = policy.decide(at(look(0.4, 0.4, at_s=250.0, problem="late"), memo=memo))
+    after = policy.decide(at(look(0.4, 0.4, at_s=320.0), memo=partial.memo))
     assert after.target is None
 
 
@@ -187,9 +189,9 @@ shares = st.none() | st.floats(0, 3)
 
 
 @given(shares, shares, st.floats(0, 3), st.integers(1, 100))
-def test_more_cpu_never_asks_for_fewer_tasks(split: float | None, count: float | None, more: float, tasks: int) -> None:
+def test_more_cpu_never_requests_fewer_tasks(split: float | None, count: float | None, more: float, tasks: int) -> None:
     def target(share: float | None) -> int:
-        decision = AT_ONCE.decide(at(seen(share, count, tasks)))
+        decision = AT_ONCE.decide(at(look(share, count, tasks)))
         return tasks if decision.target is None else decision.target.tasks["split"]
 
     if split is not None and count is not None:

@@ -1,3 +1,5 @@
+"""Static: configured tasks, limits and wrong names."""
+
 from __future__ import annotations
 
 import pytest
@@ -15,8 +17,8 @@ AT = situation(WORDS, window(WORDS, 100.0, 4, 1000.0), None)
 @pytest.mark.parametrize(
     ("tasks", "target", "reason"),
     [
-        pytest.param(None, None, Reason.STEADY, id="keeps what runs"),
-        pytest.param({}, None, Reason.STEADY, id="nothing chosen"),
+        pytest.param(None, None, Reason.STEADY, id="keeps the running size"),
+        pytest.param({}, None, Reason.STEADY, id="nothing configured"),
         pytest.param({"split": 4, "count": 4}, None, Reason.STEADY, id="runs already"),
         pytest.param({"split": 6}, {"split": 6, "count": 4}, Reason.UNDER_PROVISIONED, id="grows one"),
         pytest.param({"split": 2}, {"split": 2, "count": 4}, Reason.OVER_PROVISIONED, id="shrinks one"),
@@ -29,7 +31,7 @@ def test_decisions(tasks: dict[str, int] | None, target: dict[str, int] | None, 
     assert decision.reason is reason
 
 
-def test_a_choice_outside_the_limits_is_cut_and_said_so() -> None:
+def test_tasks_outside_the_limits_are_cut_and_named() -> None:
     spec = word_count(Bounds(1, 8))
     decision = Static({"count": 20}).decide(situation(spec, window(spec, 100.0, 4, 1000.0), None))
     assert decision.target is not None
@@ -42,7 +44,7 @@ def test_an_unknown_operator_is_refused_with_the_nearest_name() -> None:
         Static({"cuont": 3}).decide(AT)
 
 
-def test_a_pinned_operator_cannot_be_chosen() -> None:
+def test_a_pinned_operator_is_refused() -> None:
     with pytest.raises(InvalidValue, match="'lines', which cannot be tuned"):
         Static({"lines": 3}).decide(AT)
 

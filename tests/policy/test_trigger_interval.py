@@ -30,10 +30,10 @@ SPEC = JobSpec("job", Graph(("job",), (), ("job",)), (Tunable("job", Bounds(2, 2
     ],
 )
 def test_grows_and_shrinks_by_executors(batch_s: float, overdue_s: float, tasks: int | None) -> None:
-    seen = replace(
+    observation = replace(
         window(SPEC, 1000.0, 8, 200.0), latency=Latency(batch_s, batch_s, batch_s, 1, 1, 1), overdue_s=overdue_s
     )
-    decision = TriggerInterval(interval_s=10.0).decide(situation(SPEC, seen, None))
+    decision = TriggerInterval(interval_s=10.0).decide(situation(SPEC, observation, None))
     assert (decision.target.tasks["job"] if decision.target else None) == tasks
     assert f"{max(batch_s, overdue_s):.3g} s of the 10 s" in decision.sentence
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rheostat.report.series import corners, shades, stretches, thin, torn
+from rheostat.report.series import corners, insert_gaps, join_spans, shade_spans, thin
 
 
 def test_a_short_series_is_left_alone() -> None:
@@ -48,22 +48,22 @@ def test_a_step_line_keeps_only_its_corners() -> None:
 
 
 def test_a_break_becomes_a_gap() -> None:
-    x, columns = torn(np.array([1.0, 2, 9]), {"a": np.array([1.0, 2, 3])}, np.array([5.0]))
+    x, columns = insert_gaps(np.array([1.0, 2, 9]), {"a": np.array([1.0, 2, 3])}, np.array([5.0]))
     assert x.tolist() == [1, 2, 5, 9]
     np.testing.assert_array_equal(columns["a"], [1, 2, np.nan, 3])
 
 
 def test_spans_that_touch_are_joined() -> None:
-    assert stretches(np.array([5.0, 0, 1]), np.array([6.0, 1, 3])) == [(0, 3), (5, 6)]
+    assert join_spans(np.array([5.0, 0, 1]), np.array([6.0, 1, 3])) == [(0, 3), (5, 6)]
 
 
 def test_few_periods_are_shaded_as_they_are() -> None:
-    assert shades(np.array([1.0, 4]), np.array([2.0, 5]), 0, 10) == [(1.0, [(1, 2), (4, 5)])]
-    assert shades(np.empty(0), np.empty(0), 0, 10) == []
+    assert shade_spans(np.array([1.0, 4]), np.array([2.0, 5]), 0, 10) == [(1.0, [(1, 2), (4, 5)])]
+    assert shade_spans(np.empty(0), np.empty(0), 0, 10) == []
 
 
 def test_many_periods_are_shaded_by_how_much_they_cover() -> None:
     # A tenth of the first half is covered, all of the last quarter, nothing between them.
     starts = np.r_[np.arange(0.0, 500.0), 750.0]
     ends = np.r_[np.arange(0.0, 500.0) + 0.1, 1000.0]
-    assert shades(starts, ends, 0, 1000, most=100) == [(1.0, [(750, 1000)]), (0.25, [(0, 500)])]
+    assert shade_spans(starts, ends, 0, 1000, most=100) == [(1.0, [(750, 1000)]), (0.25, [(0, 500)])]

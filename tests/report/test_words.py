@@ -34,7 +34,7 @@ def test_numbers_are_short(value: float | None, text: str) -> None:
     ("value", "text"),
     [
         (None, words.NONE),
-        (math.inf, "for ever"),
+        (math.inf, "forever"),
         (0.0, "0 s"),
         (0.05, "50 ms"),
         (0.9999, "1 s"),
@@ -65,8 +65,8 @@ def test_a_change_names_only_what_differs() -> None:
 
 def test_an_expectation_in_words() -> None:
     expects = Expectation(2e6, Interval.at_least(1.9e6), Interval(1.0, 2.0, 3.0), Interval.at_most(180))
-    told = "throughput ≥ 1.9M/s, latency 2 s (1 s to 3 s), recovery ≤ 3 min, while load ≤ 2M/s"
-    assert words.expectation(expects) == told
+    text = "throughput ≥ 1.9M/s, latency 2 s (1 s to 3 s), recovery ≤ 3 min, while load ≤ 2M/s"
+    assert words.expectation(expects) == text
     assert words.expectation(Expectation()) == words.NONE
 
 

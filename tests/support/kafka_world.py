@@ -22,7 +22,7 @@ _counter = count()
 @contextmanager
 def running_broker() -> Iterator[Broker]:
     """A broker with a temporary folder; the very first time, its jars are fetched, which is told on stderr."""
-    with Broker(tell=lambda text: print(text, file=sys.stderr)) as broker:
+    with Broker(notify=lambda text: print(text, file=sys.stderr)) as broker:
         yield broker
 
 
@@ -40,6 +40,7 @@ class Record:
     partition: int
     at_ms: int
     value: str
+    key: str = ""
 
 
 def records(broker: Broker, topic: str) -> list[Record]:
@@ -52,8 +53,9 @@ def records(broker: Broker, topic: str) -> list[Record]:
         while len(found) < sum(ends.values()):
             for message in consumer.consume(1000, 0.1):
                 assert message.error() is None, message.error()
-                value = message.value() or b""
-                found.append(Record(message.partition() or 0, message.timestamp()[1], value.decode()))
+                key, value = message.key() or b"", message.value() or b""
+                place, at_ms = message.partition() or 0, message.timestamp()[1]
+                found.append(Record(place, at_ms, value.decode(), key.decode()))
     finally:
         consumer.close()
     return sorted(found, key=lambda record: record.partition)

@@ -38,7 +38,7 @@ def pace(frame: Any) -> Any:
 def main(folder: Path) -> None:
     schedule = Schedule(Steps((1.0, 4.0), 20), 100.0, 600)
     quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.shuffle.partitions": "3"}
-    spark = rheostat.session("autoscaled", executors=(1, 3), conf=quiet)
+    spark = rheostat.session("autoscaled", max_executors=3, conf=quiet)
     spark.sparkContext.setLogLevel("OFF")
     written: dict[int, dict[int, int]] = {}
 

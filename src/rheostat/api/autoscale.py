@@ -44,7 +44,7 @@ def autoscale(
             f"autoscale takes queries that run; {name!r} is a function: rheostat.start({name}, ...) starts it"
         )
     request = Request.of(slo, policy, journal, dry_run, options)
-    bounds = checked_executors((min_executors, max_executors))
+    bounds = checked_executors(min_executors, max_executors)
     listed = list(queries) if isinstance(queries, Sequence) else [queries]
     session = check_attach(listed, request)
 

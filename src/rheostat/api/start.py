@@ -15,7 +15,7 @@ from rheostat.control.controller import Controller
 from rheostat.engine.spark.executors.local import in_one_process
 from rheostat.engine.spark.executors.pool import Executors
 from rheostat.engine.spark.executors.slots import ExecutorSlots, FixedSlots, Slots
-from rheostat.engine.spark.lifecycle.restart import Pipeline, Start, at_once
+from rheostat.engine.spark.lifecycle.restart import Pipeline, Start, build_at_start
 from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.engine.spark.pipeline import PipelineFunction, Staged
 from rheostat.engine.spark.realtime import RealTimeEngine
@@ -85,7 +85,7 @@ def _microbatch(
     """Check what starts a micro-batch query; return what makes its engine and begins it."""
     if executors is None:
         raise InvalidValue("max_executors is missing: the most executors that the job may have, as in max_executors=8")
-    bounds, session = checked_executors(executors), _active()
+    bounds, session = checked_executors(*executors), _active()
     check_application(str(session.sparkContext.master), dict(session.sparkContext.getConf().getAll()))
     build = pipeline if staged is None else lambda allocation: staged.start(_active(), allocation, realtime=False)
     if not request.dry_run:
@@ -94,7 +94,7 @@ def _microbatch(
     name = options.name or (_name(pipeline) if staged is None else staged.name)
 
     def opening(clock: WallClock) -> tuple[RunningJob, Begin]:
-        restartable = Pipeline(session, at_once(build))
+        restartable = Pipeline(session, build_at_start(build))
         engine = MicroBatchEngine(
             session, restartable, bounds, clock, name=name, window_s=options.window_s, counters=options.counters
         )
@@ -142,7 +142,7 @@ def slots_of(spark: SparkSession, executors: tuple[int, int] | None) -> Slots:
         return FixedSlots(int(context.defaultParallelism))
     if executors is None:
         raise InvalidValue("max_executors is missing: the most executors that the job may have, as in max_executors=8")
-    least, most = checked_executors(executors)
+    least, most = checked_executors(*executors)
     check_application(master, dict(context.getConf().getAll()))
     return ExecutorSlots(Executors.of(context), least, most)
 

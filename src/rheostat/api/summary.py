@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
 from rheostat.control.controller import Step
-from rheostat.policy.explain import rate
+from rheostat.policy.explanation import rate
 
 SHOWN_STEPS = 180
 """Steps in the picture: half an hour at an interval of 10 s."""

@@ -34,7 +34,7 @@ def begin(
     cores, count = engine.executors.cores_per_executor, len(engine.executors.running())
     if resize:
         count = min(max(engine.least, -(-size.slots // cores) if size else 0), engine.most)
-        engine.executors.want(count)
+        engine.executors.request(count)
     # Where no executor has come yet the query waits for the first.
     pipeline.begin(Allocation({JOB: max(count, 1) * cores}))
 

@@ -1,4 +1,4 @@
-"""`rheostat bench`: speed and fidelity, measured against their goals."""
+"""`rheostat bench`: speed and fidelity against their goals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def bench(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A bench, or `all`.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a bench, or all.")],
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer repeats, smaller sizes: at most about five minutes.")
     ] = False,
@@ -28,27 +28,27 @@ def bench(
     from rheostat.cli.display.live import status
     from rheostat.cli.display.output import check_writable, console, write_json
     from rheostat.errors import InvalidValue, nearest
-    from rheostat.lab.bench.registry import BENCHES, chosen_parts, left_out, run_bench
+    from rheostat.lab.bench.registry import BENCHES, omissions, run_bench, select_parts
 
     logs.configure(verbose)
     check_writable(json=json_file)
     if name != "all" and name not in BENCHES:
         raise InvalidValue(f"unknown bench {name!r}, {nearest(name, [*BENCHES, 'all'])}")
     if name == "all" and only is not None:
-        raise InvalidValue("--only names parts of one bench, not of all")
+        raise InvalidValue(f"--only {only} names parts of one bench: give the name of that bench instead of all")
     parts = [] if only is None else only.split(",")
-    asked = list(BENCHES) if name == "all" else [name]
-    for each in asked:
-        chosen_parts(each, quick, parts)
+    names = list(BENCHES) if name == "all" else [name]
+    for each in names:
+        select_parts(each, quick, parts)
     out = console(json_file)
     measures: list[Measure] = []
-    for each in asked:
+    for each in names:
         with status(out, each) as progress:
             measures += run_bench(each, quick, progress, parts)
     for each in dict.fromkeys(measure.bench for measure in measures):
         out.print(_table(each, [measure for measure in measures if measure.bench == each]))
-    for each in asked:
-        for line in left_out(each, quick, parts):
+    for each in names:
+        for line in omissions(each, quick, parts):
             out.print(line, style="dim", markup=False, soft_wrap=True)
     if json_file is not None:
         write_json(json_file, [measure.as_dict() for measure in measures])

@@ -1,4 +1,4 @@
-"""`rheostat jobs`, `policies` and `loads`: what there is, a line each."""
+"""`rheostat jobs`, `policies` and `loads`: one line for each of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _first_line(cls: type) -> str:
 
 
 def _print(lines: Iterable[tuple[str, str]]) -> None:
-    known = list(lines)
-    width = max(len(name) for name, _ in known)
-    for name, sentence in known:
+    rows = list(lines)
+    width = max(len(name) for name, _ in rows)
+    for name, sentence in rows:
         typer.echo(f"{name:{width}}  {sentence}")

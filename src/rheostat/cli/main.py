@@ -21,6 +21,7 @@ from rheostat.cli.replay import replay
 from rheostat.cli.report import report
 from rheostat.cli.reproduce import reproduce
 from rheostat.cli.run import run as run_pipeline
+from rheostat.cli.settings import settings
 from rheostat.cli.simulate import simulate
 from rheostat.errors import RheostatError
 
@@ -46,6 +47,7 @@ for command in (
     report,
     bench,
     doctor,
+    settings,
     jobs,
     policies,
     loads,

@@ -1,4 +1,4 @@
-"""The options that several commands share, and what they make of a YAML file's values."""
+"""Options that several commands share, and their merge with a YAML file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Policy = Annotated[
 Policies = Annotated[
     str | None, typer.Option("--policy", metavar="A,B,C", help="Policies, separated by commas, as in `simulate`.")
 ]
-# Numbers come as text and are checked with the file's values: typer's own message would not name the value.
+# Numbers are text here and are checked with the file's values: typer's own message does not name the value.
 Seed = Annotated[str | None, typer.Option(metavar="N", help="Seed of everything random (default: 0).")]
 Duration = Annotated[
     str | None, typer.Option(metavar="SECONDS", help="Simulated seconds (default: the load's own length).")
@@ -35,45 +35,43 @@ Headroom = Annotated[
 ]
 MaxLatency = Annotated[str | None, typer.Option(metavar="SECONDS", help="Largest latency (default: 10).")]
 MaxLag = Annotated[str | None, typer.Option(metavar="SECONDS", help="Largest age of a waiting record.")]
-MaxRecovery = Annotated[
-    str | None, typer.Option(metavar="SECONDS", help="Longest time from a failure until it is caught up with.")
-]
+MaxRecovery = Annotated[str | None, typer.Option(metavar="SECONDS", help="Longest recovery time after a failure.")]
 Failures = Annotated[
     str | None, typer.Option(metavar="SECONDS,...", help="Moments at which a worker is lost (default: never).")
 ]
 Start = Annotated[
     str | None, typer.Option(metavar="peak|min|OPERATOR=TASKS,...", help="Tasks at the start (default: peak).")
 ]
-JournalUrl = Annotated[str | None, typer.Option("--journal", metavar="URL", help="Write every step down there.")]
+JournalUrl = Annotated[str | None, typer.Option("--journal", metavar="URL", help="Journal every step there.")]
 JsonFile = Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON; - is stdout.")]
-HtmlFile = Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write a report to look at.")]
+HtmlFile = Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write an HTML report.")]
 Measurements = Annotated[
-    str | None, typer.Option("--journal", metavar="URL", help="Keep measurements there, and go on from them.")
+    str | None, typer.Option("--journal", metavar="URL", help="Store measurements there, and reuse those it has.")
 ]
 Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark's master (default: a cluster on this machine).")]
 LogJson = Annotated[bool, typer.Option("--log-json", help="Log JSON lines, for a collector of logs.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show everything that is logged, not only warnings.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log everything, not only warnings; show tracebacks.")]
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """What a file and the options above it come to."""
+class Setup:
+    """A file merged with the options of the command line."""
 
     config: Config
     policies: Mapping[str, Named]
-    """Short form -> name and options, in the order in which they were asked for."""
+    """Short form -> name and options, in the order of the command line."""
     notes: tuple[str, ...]
-    """What was decided for the user."""
+    """Defaults that depend on other values, in a sentence each."""
 
 
-def choose(
+def read_setup(
     file: Path | None,
     policies: str | None,
     values: Mapping[str, str | None],
     objectives: Mapping[str, str | None],
     beside: str = "",
-) -> Chosen:
-    """Put the options above the file's values; where no policies are asked for, the file's own runs `beside` others."""
+) -> Setup:
+    """Merge the options over the file's values; without `policies` the file's own policy runs `beside` others."""
     from rheostat.config.named import label, named, parse_named
     from rheostat.config.reader import read_yaml, scalar
     from rheostat.errors import InvalidValue
@@ -81,32 +79,33 @@ def choose(
     from rheostat.policy.registry import own_factor
 
     base = read_yaml(file) if file is not None else {}
-    words = ("job", "load", "start", "journal")
-    chosen = {key: value if key in words else scalar(value) for key, value in values.items() if value is not None}
-    if "failures_s" in chosen:
-        chosen["failures_s"] = [scalar(part) for part in str(values["failures_s"]).split(",")]
-    merged = {**base, **chosen}
+    texts = ("job", "load", "start", "journal")
+    own = {key: value if key in texts else scalar(value) for key, value in values.items() if value is not None}
+    if "failures_s" in own:
+        own["failures_s"] = [scalar(part) for part in str(values["failures_s"]).split(",")]
+    merged = {**base, **own}
     if isinstance(merged.get("start"), str):
         merged["start"] = _start(merged["start"])
     if policies is not None:
-        asked = [parse_named(text) for text in policies.split(",")]
+        named_policies = [parse_named(text) for text in policies.split(",")]
     else:
         others = [parse_named(text) for text in beside.split(",")] if beside else []
-        own = [named(merged.get("policy", "ds2"), "name", "policy")] if "policy" in merged or not others else []
-        asked = own + [one for one in others if one not in own]
-    labels = [label(*one) for one in asked]
-    if twice := sorted({text for text in labels if labels.count(text) > 1}):
-        raise InvalidValue(f"policy {twice[0]!r} is there twice")
-    merged["policy"] = {"name": asked[0][0], **asked[0][1]}
-    given = {key: scalar(value) for key, value in objectives.items() if value is not None}
-    config = make_config(merged, given, asked)
-    factor = own_factor(asked) if config.slo.headroom is None else ""
-    notes = (f"no default headroom, because {factor} sets its own factor",) if factor else ()
-    return Chosen(config, dict(zip(labels, asked, strict=True)), notes)
+        first = [named(merged.get("policy", "ds2"), "name", "policy")] if "policy" in merged or not others else []
+        named_policies = first + [one for one in others if one not in first]
+    labels = [label(*one) for one in named_policies]
+    if repeated := sorted({text for text in labels if labels.count(text) > 1}):
+        raise InvalidValue(f"--policy names {repeated[0]!r} twice: name it once")
+    name, policy_options = named_policies[0]
+    merged["policy"] = {"name": name, **policy_options}
+    slo = {key: scalar(value) for key, value in objectives.items() if value is not None}
+    config = make_config(merged, slo, named_policies)
+    factor = own_factor(named_policies) if config.slo.headroom is None else ""
+    notes = (f"no default headroom: {factor} sets its own factor",) if factor else ()
+    return Setup(config, dict(zip(labels, named_policies, strict=True)), notes)
 
 
 def _start(text: str) -> str | dict[str, int]:
-    """Read `splitter=3,count=2`; words are left to the config's own check."""
+    """Parse `splitter=3,count=2`; the config checks other text."""
     if "=" not in text:
         return text
     from rheostat.config.named import parse_named
@@ -115,23 +114,23 @@ def _start(text: str) -> str | dict[str, int]:
 
 
 def number(option: str, text: str, least: float = 0.0) -> float:
-    """Read the number that an option was given."""
+    """Parse an option's number."""
     from rheostat.errors import InvalidValue
     from rheostat.job.frozen import check_number
 
     try:
         value = float(text)
     except ValueError as error:
-        raise InvalidValue(f"{option} {text!r} is not a number") from error
+        raise InvalidValue(f"{option} must be a number, not {text!r}") from error
     check_number(option, value, least=least)
     return value
 
 
 def whole(option: str, text: str, least: int = 0) -> int:
-    """Read the whole number that an option was given."""
+    """Parse an option's whole number."""
     from rheostat.errors import InvalidValue
 
     value = number(option, text, least)
     if value != int(value):
-        raise InvalidValue(f"{option} {text!r} is not a whole number")
+        raise InvalidValue(f"{option} must be a whole number, not {text!r}")
     return int(value)

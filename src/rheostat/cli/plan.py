@@ -1,4 +1,4 @@
-"""`rheostat plan`: how many slots a job needs for a rate, found on a testbed, with an interval."""
+"""`rheostat plan`: the slots that a job needs for a rate, measured on a testbed, with an interval."""
 
 from __future__ import annotations
 
@@ -17,32 +17,35 @@ if TYPE_CHECKING:
     from rheostat.job.plan import Estimate, Plan
     from rheostat.lab.testbeds import Place
     from rheostat.planner.plan import Prices
-    from rheostat.planner.verify import Verified
+    from rheostat.planner.verification import RateCheck
 
 NARROW = 1.2
+"""Width of the rate's interval, high over low, at which measuring ends."""
 
 
 def plan(
-    job: Annotated[str, typer.Argument(metavar="JOB", help="What to plan for (see `rheostat jobs`).")],
-    rate: Annotated[str, typer.Option(metavar="RECORDS_PER_S", help="The rate to be sustained, such as 2e6.")],
-    engine: Annotated[str, typer.Option(metavar="simulated|spark", help="Where to measure.")] = "simulated",
+    job: Annotated[str, typer.Argument(metavar="JOB", help="Job to plan for (see `rheostat jobs`).")],
+    rate: Annotated[str, typer.Option(metavar="RECORDS_PER_S", help="Input rate to sustain, such as 2e6.")],
+    engine: Annotated[str, typer.Option(metavar="simulated|spark", help="Engine of the testbed.")] = "simulated",
     memory: Annotated[
-        str | None, typer.Option(metavar="1g,2g", help="Memory profiles to choose from (default: the job's own).")
+        str | None, typer.Option(metavar="1g,2g", help="Memory sizes to choose from (default: the job's own).")
     ] = None,
     max_slots: Annotated[
-        str | None, typer.Option(metavar="N", help="Slots of the testbed (default: 48, on Spark 4).")
+        str | None, typer.Option(metavar="N", help="Slots of the testbed (default: 48; 4 on Spark).")
     ] = None,
     budget_minutes: Annotated[
-        str | None, typer.Option(metavar="N", help="Minutes on the testbed (default: as many as it takes).")
+        str | None, typer.Option(metavar="N", help="Minutes on the testbed (default: no limit).")
     ] = None,
     headroom: Annotated[
         str | None, typer.Option(metavar="SHARE", help="Spare capacity as a share of the rate (default: 0.1).")
     ] = None,
     price: Annotated[
-        str | None, typer.Option(metavar="P|1g=P,2g=P", help="Price of a slot per hour, by memory profile if need be.")
+        str | None, typer.Option(metavar="P|1g=P,2g=P", help="Price of a slot per hour, or one per memory size.")
     ] = None,
     master: options.Master = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Run the planned size at 100, 120 and 150 %.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Run the planned size at 100, 120 and 150 % of the rate.")
+    ] = False,
     seed: options.Seed = None,
     journal: options.Measurements = None,
     json_file: options.JsonFile = None,
@@ -56,7 +59,7 @@ def plan(
 
     logs.configure(verbose)
     check_writable(json=json_file, html=html_file)
-    wanted, share = number("--rate", rate, least=1e-9), number("--headroom", headroom or "0.1")
+    rate_per_s, headroom_share = number("--rate", rate, least=1e-9), number("--headroom", headroom or "0.1")
     budget = None if budget_minutes is None else 60.0 * number("--budget-minutes", budget_minutes)
     first_seed = whole("--seed", seed or "0")
     where = place(engine, job, master)
@@ -65,19 +68,19 @@ def plan(
     prices = _prices(price)
     out = console(json_file)
 
-    def tell(text: str) -> None:
+    def notify(text: str) -> None:
         out.print(text, style="dim", markup=False, soft_wrap=True)
 
-    found, done, verified = _plan(
-        where, first_seed, wanted, share, most, budget, memories, prices, verify, journal, tell
+    made, estimates, verified = _plan(
+        where, first_seed, rate_per_s, headroom_share, most, budget, memories, prices, verify, journal, notify
     )
-    show(found, verified, out)
+    show(made, verified, out)
     if json_file is not None:
-        write_json(json_file, {"plan": found, "measurements": done})
+        write_json(json_file, {"plan": made, "measurements": estimates})
     if html_file is not None:
         from rheostat.report.plan_page import plan_page
 
-        write_text(html_file, plan_page(found, done))
+        write_text(html_file, plan_page(made, estimates))
 
 
 def _plan(
@@ -91,51 +94,53 @@ def _plan(
     prices: Prices | None,
     wants_verdict: bool,
     url: str | None,
-    tell: Callable[[str], None],
-) -> tuple[Plan, list[Estimate], list[Verified]]:
-    """Measure what is missing, plan, verify, and write everything down as it comes."""
+    notify: Callable[[str], None],
+) -> tuple[Plan, list[Estimate], list[RateCheck]]:
+    """Measure, plan and verify; journal every result at once."""
     from rheostat.cli.journals import any_journal
     from rheostat.clock import WallClock
     from rheostat.planner.campaign import OnTestbed, explore
-    from rheostat.planner.configuration_optimizer import capacities
-    from rheostat.planner.journaled import known, notebook
+    from rheostat.planner.configuration_optimizer import operator_capacities
+    from rheostat.planner.notebook import open_notebook, read_estimates
     from rheostat.planner.plan import make_plan
     from rheostat.planner.resource_explorer import Geometric, Space
     from rheostat.planner.sequential_estimator import sequential
-    from rheostat.planner.verify import verify
+    from rheostat.planner.verification import verify_plan
 
     clock, spec = WallClock(), where.spec
     with ExitStack() as stack:
-        kept_in = any_journal(url or ":memory:")
-        stack.callback(kept_in.close)
-        notes = stack.enter_context(notebook(kept_in, spec.name))
-        before = known(kept_in, spec.name)
+        journal = any_journal(url or ":memory:")
+        stack.callback(journal.close)
+        notes = stack.enter_context(open_notebook(journal, spec.name))
+        before = read_estimates(journal, spec.name)
         if before:
-            tell(f"{len(before)} measurements of {spec.name} are in the journal already")
-        # Another seed per measurement, so that a simulated campaign that goes on does not repeat its noise.
-        testbed = stack.enter_context(where.opened(seed + 1000 * len(before), tell))
-        bounds = capacities(spec, {}, {})
+            notify(f"the journal already has {len(before)} measurements of {spec.name}")
+        # Another seed per measurement, so that a simulated campaign that continues does not repeat its noise.
+        testbed = stack.enter_context(where.open(seed + 1000 * len(before), notify))
+        bounds = operator_capacities(spec, {}, {})
         least, most = sum(a.least for a in bounds), min(most, sum(a.most for a in bounds))
         step = max((tunable.quantum for tunable in spec.tunable), default=1)
         space = Space(least, most, memories, step)
-        optimizer = OnTestbed(testbed, spec, where.feed, where.phases, search=sequential, learned=True, now=clock.now)
+        optimizer = OnTestbed(
+            testbed, spec, where.feed, where.phases, search=sequential, split_by_curves=True, now=clock.now
+        )
         strategy = Geometric(space, enough=NARROW, rate_per_s=rate_per_s * (1 + headroom))
-        done, _ = explore(strategy, optimizer, before, save=notes.save, tell=tell, budget_s=budget_s)
-        found = make_plan(
-            spec, done, rate_per_s,
+        estimates, _ = explore(strategy, optimizer, before, save=notes.save, notify=notify, budget_s=budget_s)
+        made = make_plan(
+            spec, estimates, rate_per_s,
             headroom=headroom, memories_mb=memories, prices=prices, most_slots=space.most, at_s=clock.now(), seed=seed,
         )  # fmt: skip
-        verdicts: list[Verified] = []
+        verdicts: list[RateCheck] = []
         if wants_verdict:
-            tell(f"running {found.allocation} at 100, 120 and 150 %")
+            notify(f"running {made.allocation} at 100, 120 and 150 % of the rate")
             warm_up_s, observe_s = where.verify_s
-            found, verdicts = verify(testbed, found, where.feed, warm_up_s=warm_up_s, observe_s=observe_s)
-        notes.save(found)
-    return found, done, verdicts
+            made, verdicts = verify_plan(testbed, made, where.feed, warm_up_s=warm_up_s, observe_s=observe_s)
+        notes.save(made)
+    return made, estimates, verdicts
 
 
-def show(plan: Plan, verified: Sequence[Verified], out: Console) -> None:
-    """Print the answer, its doubts and what it is made of."""
+def show(plan: Plan, verified: Sequence[RateCheck], out: Console) -> None:
+    """Print a plan with its intervals, choices and warnings."""
     from math import isinf
 
     from rich.table import Table
@@ -144,7 +149,7 @@ def show(plan: Plan, verified: Sequence[Verified], out: Console) -> None:
         "slots": f"{plan.allocation.slots}  (90 %: {_slots(plan.slots.low)} to {_slots(plan.slots.high)})",
         "tasks": " ".join(f"{name}={count}" for name, count in plan.allocation.tasks.items()),
         "memory": "-" if plan.allocation.memory_mb is None else f"{plan.allocation.memory_mb} MB",
-        "this sustains": f"{plan.capacity_per_s.middle:,.0f}/s  (90 %: {plan.capacity_per_s.low:,.0f} to "
+        "sustains": f"{plan.capacity_per_s.middle:,.0f}/s  (90 %: {plan.capacity_per_s.low:,.0f} to "
         f"{plan.capacity_per_s.high:,.0f})",
         "cost per hour": "-" if plan.cost_per_hour is None else f"{plan.cost_per_hour:,.2f}",
         "beyond the testbed": f"{plan.reach:.1f} times the largest measured size, {plan.measured_slots} slots",
@@ -155,13 +160,13 @@ def show(plan: Plan, verified: Sequence[Verified], out: Console) -> None:
         rows[f"with {choice.memory_mb} MB"] = f"{_slots(choice.slots.middle)} slots{money}"
     if (more := plan.next_measurement) is not None:
         where = "" if more.inside else " (beyond this testbed)"
-        rows["next worth measuring"] = (
-            f"{more.slots} slots{where}: the rate's interval from a factor of {more.width_now:.2f} to about "
+        rows["next measurement"] = (
+            f"{more.slots} slots{where}: narrows the rate's interval from a factor of {more.width_now:.2f} to about "
             f"{more.width_then:.2f}"
         )
     for one in verified:
-        seen = "" if one.processed_per_s is None else f"  ({one.processed_per_s:,.0f} of {one.rate_per_s:,.0f}/s)"
-        rows[f"at {one.share:.0%}"] = f"{one.verdict}{seen}"
+        processed = "" if one.processed_per_s is None else f"  ({one.processed_per_s:,.0f} of {one.rate_per_s:,.0f}/s)"
+        rows[f"at {one.share:.0%}"] = f"{one.verdict}{processed}"
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     for name, text in rows.items():
         table.add_row(name, text)
@@ -172,7 +177,7 @@ def show(plan: Plan, verified: Sequence[Verified], out: Console) -> None:
     for warning in plan.warnings:
         out.print(f"careful: {warning}", style="yellow", markup=False)
     if isinf(plan.slots.middle):
-        out.print("careful: the size above is the best there is, not enough for the rate", style="yellow")
+        out.print("careful: no size is enough for the rate; the one above is the best", style="yellow")
 
 
 def _slots(value: float) -> str:
@@ -185,7 +190,7 @@ def _megabytes(text: str) -> int:
     units = {"g": 1024, "m": 1}
     digits, unit = (text[:-1], units.get(text[-1:].lower())) if text[-1:].isalpha() else (text, 1)
     if unit is None or not digits.isdigit() or int(digits) < 1:
-        raise InvalidValue(f"--memory {text!r} is not a size such as 512m or 2g")
+        raise InvalidValue(f"{text!r} is not a memory size: write one such as 512m or 2g")
     return int(digits) * unit
 
 
@@ -194,12 +199,14 @@ def _memories(text: str | None, where: Place) -> tuple[int | None, ...]:
 
     if text is None:
         return (where.memory_mb,)
-    asked = tuple(sorted({_megabytes(part.strip()) for part in text.split(",")}))
-    there = where.spec.memory_choices_mb
-    if unknown := [size for size in asked if size not in there]:
-        known = ", ".join(f"{size} MB" for size in there) or "none: memory is no choice of this job"
-        raise InvalidValue(f"--memory {unknown[0]} MB cannot be had; there is {known}")
-    return asked
+    sizes = tuple(sorted({_megabytes(part.strip()) for part in text.split(",")}))
+    choices = where.spec.memory_choices_mb
+    if unknown := [size for size in sizes if size not in choices]:
+        if not choices:
+            raise InvalidValue(f"--memory {unknown[0]} MB: the memory of this job is fixed, leave --memory out")
+        known_sizes = ", ".join(f"{size} MB" for size in choices)
+        raise InvalidValue(f"--memory {unknown[0]} MB is not a memory size of this job: choose from {known_sizes}")
+    return sizes
 
 
 def _prices(text: str | None) -> Prices | None:

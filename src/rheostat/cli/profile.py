@@ -1,4 +1,4 @@
-"""`rheostat profile`: what deployments of several sizes can do at most, found before Phoebe and ours need it."""
+"""`rheostat profile`: the maximum throughput of several scale-outs, as Phoebe and `anticipate` need it."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 
 def profile(
-    job: Annotated[str, typer.Argument(metavar="JOB", help="What to profile (see `rheostat jobs`).")],
+    job: Annotated[str, typer.Argument(metavar="JOB", help="Job to profile (see `rheostat jobs`).")],
     step: Annotated[
-        str, typer.Option("--rate-step", metavar="RECORDS_PER_S", help="First rate, and from one rate to the next.")
+        str, typer.Option("--rate-step", metavar="RECORDS_PER_S", help="First rate, and the step to the next.")
     ],
-    engine: Annotated[str, typer.Option(metavar="simulated|spark", help="Where to measure.")] = "simulated",
+    engine: Annotated[str, typer.Option(metavar="simulated|spark", help="Engine of the testbed.")] = "simulated",
     smallest: Annotated[str, typer.Option(metavar="N", help="Smallest scale-out.")] = "1",
     largest: Annotated[
-        str | None, typer.Option(metavar="N", help="Largest scale-out (default: 24, on Spark 4).")
+        str | None, typer.Option(metavar="N", help="Largest scale-out (default: 24; 4 on Spark).")
     ] = None,
-    deployments: Annotated[str, typer.Option(metavar="N", help="Scale-outs, equally spaced.")] = "4",
+    deployments: Annotated[str, typer.Option(metavar="N", help="Number of scale-outs, equally spaced.")] = "4",
     settle: Annotated[
-        str | None, typer.Option(metavar="SECONDS", help="Before a deployment is looked at (300, on Spark 15).")
+        str | None, typer.Option(metavar="SECONDS", help="Warm-up at each rate (default: 300; 15 on Spark).")
     ] = None,
     observe: Annotated[
-        str | None, typer.Option(metavar="SECONDS", help="For how long it is looked at (120, on Spark 30).")
+        str | None, typer.Option(metavar="SECONDS", help="Observation at each rate (default: 120; 30 on Spark).")
     ] = None,
     master: options.Master = None,
     seed: options.Seed = None,
@@ -40,18 +40,18 @@ def profile(
     json_file: options.JsonFile = None,
     verbose: options.Verbose = False,
 ) -> None:
-    """Profile a job as Phoebe does: the most that deployments of several sizes can do.
+    """Profile a job as Phoebe does: measure the maximum throughput of several scale-outs.
 
-    Rates rise until a deployment's latency leaves the group of the others; then it is released. A policy that is later
-    started with the same journal (phoebe, twres, anticipate) begins with the profile.
+    Rates rise until the latency of a deployment leaves the group of the others; then it is stopped. A policy (phoebe,
+    twres, anticipate) that starts later with the same journal begins with the profile.
     """
     from rheostat.cli.display import logs
     from rheostat.cli.display.output import check_writable, console, write_json
     from rheostat.cli.journals import any_journal
     from rheostat.errors import InvalidValue
     from rheostat.lab.testbeds import place
-    from rheostat.planner.journaled import notebook, profile_of
-    from rheostat.planner.profiling import Profiling, profiled
+    from rheostat.planner.notebook import open_notebook, read_profile
+    from rheostat.planner.profiling import Profiling, run_profile
 
     logs.configure(verbose)
     check_writable(json=json_file)
@@ -66,52 +66,52 @@ def profile(
     )
     first_seed, out = whole("--seed", seed or "0"), console(json_file)
 
-    def tell(text: str) -> None:
+    def notify(text: str) -> None:
         out.print(text, style="dim", markup=False, soft_wrap=True)
 
-    kept_in = any_journal(journal or ":memory:")
+    opened = any_journal(journal or ":memory:")
     try:
-        with notebook(kept_in, where.spec.name) as notes:
-            done = profile_of(kept_in, where.spec.name)
+        with open_notebook(opened, where.spec.name) as notes:
+            done = read_profile(opened, where.spec.name)
             if done:
-                tell(f"{len(done)} measurements of {where.spec.name} are in the journal already")
-            with where.opened(first_seed + 1000 * len(done), tell) as testbed:
-                for measurement in profiled(plan, testbed, where.spec, done):
+                notify(f"the journal already has {len(done)} measurements of {where.spec.name}")
+            with where.open(first_seed + 1000 * len(done), notify) as testbed:
+                for measurement in run_profile(plan, testbed, where.spec, done):
                     notes.save(measurement)
                     done.append(measurement)
-                    tell(_told(measurement))
+                    notify(_progress_line(measurement))
     finally:
-        kept_in.close()
+        opened.close()
     out.print(_table(job, plan, done))
     hours = sum(m.slot_seconds for m in done) / 3600
     out.print(f"{len(done)} measurements, {sum(m.seconds for m in done) / 60:.0f} minutes, {hours:.1f} slot hours")
     if json_file is not None:
         write_json(json_file, {"profile": _rows(plan, done), "measurements": done})
     if done and done[-1].problem is not None:
-        raise InvalidValue(f"the profile ended early, {done[-1].trial.name}: {done[-1].problem}")
+        raise InvalidValue(f"the profile ended early at {done[-1].trial.name}: {done[-1].problem}")
 
 
-def _told(measurement: Measurement) -> str:
+def _progress_line(measurement: Measurement) -> str:
     from rheostat.model.profile import point_of
 
     point = point_of(measurement)
     if point is None:
         return f"{measurement.trial.name}: {measurement.problem or 'measured nothing'}"
     latency = "no latency" if point.latency_s is None else f"latency {point.latency_s:.2f} s"
-    return f"{measurement.trial.name}: {point.throughput_per_s:,.0f}/s done, {latency}"
+    return f"{measurement.trial.name}: {point.throughput_per_s:,.0f}/s processed, {latency}"
 
 
 def _rows(plan: Profiling, done: Sequence[Measurement]) -> list[dict[str, float | None]]:
-    """Return per scale-out what it can do: None where no rate was too much for it."""
-    from rheostat.model.profile import limits_found, point_of
+    """Return the maximum throughput of every scale-out: None where no rate was too high for it."""
+    from rheostat.model.profile import find_limits, point_of
 
     points = tuple(point for measurement in done if (point := point_of(measurement)) is not None)
-    found = {limit.scale_out: limit.throughput_per_s for limit in limits_found(points)}
+    maximum = {limit.scale_out: limit.throughput_per_s for limit in find_limits(points)}
     cost = {
         size: sum(m.slot_seconds for m in done if max(m.trial.allocation.tasks.values()) == size)
         for size in plan.scale_outs()
     }
-    return [{"scale_out": n, "most_per_s": found.get(n), "slot_seconds": spent} for n, spent in cost.items()]
+    return [{"scale_out": n, "most_per_s": maximum.get(n), "slot_seconds": spent} for n, spent in cost.items()]
 
 
 def _table(job: str, plan: Profiling, done: Sequence[Measurement]) -> Table:
@@ -119,6 +119,6 @@ def _table(job: str, plan: Profiling, done: Sequence[Measurement]) -> Table:
 
     table = Table("scale-out", "T_max, records/s", "slot-seconds", title=f"Profile of {job}", title_justify="left")
     for row in _rows(plan, done):
-        most = "more than was tried" if row["most_per_s"] is None else f"{row['most_per_s']:,.0f}"
+        most = "above the highest rate tried" if row["most_per_s"] is None else f"{row['most_per_s']:,.0f}"
         table.add_row(f"{row['scale_out']:g}", most, f"{row['slot_seconds']:,.0f}")
     return table

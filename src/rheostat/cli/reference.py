@@ -1,8 +1,8 @@
-"""Writes docs/configuration.md from the code: every key with its type, its default and its sentence.
+"""Writes docs/configuration.md from the code: every key with its type, default and description.
 
     python -m rheostat.cli.reference docs/configuration.md
 
-The sentences are the string literals under the fields, so there is one place to change them.
+The descriptions are the string literals under the fields, so each has one place.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from rheostat.api.options import Options
+from rheostat.config.run_file import RunFile
+from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.engine.simulated.curves import Curve
 from rheostat.engine.simulated.microbatch.discipline import MicroBatch
 from rheostat.engine.simulated.plant import (
@@ -37,13 +40,14 @@ from rheostat.job.graph import Edge
 from rheostat.job.guards import FrozenPeriod, Guards
 from rheostat.job.slo import SLO, Bounds, Budget
 from rheostat.lab.experiment.config import Config
-from rheostat.lab.experiment.descriptions import CLAIRVOYANT, CURVES, JOB, OPERATOR
+from rheostat.lab.experiment.descriptions import CURVES, JOB, OPERATOR, ORACLE
 from rheostat.lab.experiment.oracle import Oracle
 from rheostat.lab.jobs import JOBS
 from rheostat.policy.dragster.throughput import EdgeFunction
 from rheostat.policy.registry import POLICIES, policy_class
+from rheostat.ports import Testbed
 
-WORDS: Mapping[Any, str] = {
+TYPE_NAMES: Mapping[Any, str] = {
     str: "text",
     float: "number",
     int: "whole number",
@@ -51,26 +55,31 @@ WORDS: Mapping[Any, str] = {
     NoneType: "none",
     Any: "anything",
     Curve: "[curve](#curves)",
+    OffsetCounter: "[OffsetCounter](spark.md#what-it-measures)",
+    Testbed: "testbed",
 }
-JOB_SENTENCES = {
-    "name": "What it is called, in the journal and in reports.",
-    "sources": "Source -> records/s when the load's level is 1. A source that is no operator only reads.",
+JOB_DESCRIPTIONS = {
+    "name": "Name of the job in the journal and in reports.",
+    "sources": "Source -> records/s at level 1 of the load. A source that is not an operator only reads.",
     "operators": "Operator -> its [keys](#operator).",
-    "edges": "How records flow: a list of [edges](#edge).",
-    "microbatch": "Work in micro-batches, as Spark has it; neither this nor `realtime`: fluid flow, as Flink has it.",
-    "realtime": "Work as Spark's real-time mode does: all stages at once, no back pressure, batches that stretch.",
+    "edges": "List of [edges](#edge) between operators.",
+    "microbatch": "Runs in micro-batches, like Spark. Without this and `realtime`: fluid flow, like Flink.",
+    "realtime": "Runs like Spark's real-time mode: all stages at once, no back pressure, long batches.",
 }
 HEAD = """# Configuration
 
 <!-- Written by `make docs` from the code; a test fails when it is out of date. Do not edit. -->
 
-A YAML file describes a run: `rheostat simulate run.yaml`, `rheostat compare run.yaml --policy ds2,hpa`. Every key may
-be left out; options on the command line go above the file's values. Unknown keys, keys that are there twice and
+A [file of `rheostat run`](#rheostat-run) configures your own job; in Python, the arguments of `rheostat.autoscale` and
+`rheostat.start` and their [`Options`](#rheostatoptions) do. [defaults.md](defaults.md) has the reason of each default.
+A [file of `rheostat simulate` and `rheostat compare`](#a-simulated-run) describes a simulated job.
+
+Every key may be left out unless it is required. The command line overrides the file. Unknown keys, repeated keys and
 impossible values are errors that name the key. Paths are relative to the folder in which the command runs.
 
-Policies and loads also have a short form, in files and on the command line: `name:key=value:key=value`. Values are
-written as in YAML; a list of numbers is `1+5+10`, a list of one `5+`. A policy may be a Python file with one policy
-class: `./steady.py:option=1`. Infinity is written `Infinity`. Examples are in `examples/`.
+Policies and loads also have a short form, in files, in Python and on the command line: `name:key=value:key=value`.
+Values are written as in YAML; a list of numbers is `1+5+10`, a list of one `5+`. A policy may be a Python file with one
+policy class: `./steady.py:option=1`. Infinity is written `Infinity`. Examples are in `examples/`.
 """
 
 
@@ -81,7 +90,8 @@ def page() -> str:
 
 def _lines() -> Iterator[str]:
     yield HEAD
-    yield from _section("A run", Config, Config.__doc__ or "")
+    yield from _section("`rheostat run`", RunFile, f"{_about(RunFile)} [run.md](run.md) has an example.")
+    yield from _section("`rheostat.Options`", Options)
     yield from _section("SLO", SLO)
     yield from _section("Budget", Budget, level=3)
     yield from _section("Bounds", Bounds, level=3)
@@ -89,21 +99,28 @@ def _lines() -> Iterator[str]:
     periods = "Also as text: `22:00-06:00` (every day, UTC) or `2026-12-24T00:00/2026-12-27T00:00` (once, UTC)."
     yield from _section("FrozenPeriod", FrozenPeriod, f"{_about(FrozenPeriod)} {periods}", level=3)
     yield from _section("Foresight", Foresight)
-    about = "A job of your own, where `job` is a mapping; otherwise it names a [built-in one](#built-in-jobs)."
-    yield from _section("Job", JOB, about, told={**sentences(Plant), **JOB_SENTENCES})
-    yield from _section("Edge", Edge, level=3)
-    about = "An operator. Besides these, `curve` is its [capacity curve](#curves); without one it never limits."
-    yield from _section("Operator", OPERATOR, about, level=3, told=sentences(PlantOperator))
-    yield from _curves()
-    for block in (Interference, Memory, LatencyLaw, Restart, Failure, Metrics, MicroBatch, RealTime):
-        yield from _section(block.__name__, block, level=3)
     yield "## Policies\n"
     for name in POLICIES:
         yield from _section(f"`{name}`", policy_class(name), level=3)
     yield from _section("EdgeFunction", EdgeFunction, level=3)
-    told = sentences(Oracle)
-    told = {**told, "horizon_s": f"{told['horizon_s']} Left out, the interval and one mean restart."}
-    yield from _section("`oracle`", CLAIRVOYANT, _about(Oracle), level=3, told=told)
+    meanings = descriptions(Oracle)
+    meanings = {**meanings, "horizon_s": f"{meanings['horizon_s']} Left out, the interval and one mean restart."}
+    yield from _section("`oracle`", ORACLE, _about(Oracle), level=3, meanings=meanings)
+    yield from _simulated()
+
+
+def _simulated() -> Iterator[str]:
+    yield from _section(
+        "A simulated run", Config, f"{_about(Config)} `rheostat simulate` and `rheostat compare` read it."
+    )
+    about = "A job of your own, where `job` is a mapping; otherwise it names a [built-in one](#built-in-jobs)."
+    yield from _section("Job", JOB, about, meanings={**descriptions(Plant), **JOB_DESCRIPTIONS})
+    yield from _section("Edge", Edge, level=3)
+    about = "An operator. Besides these, `curve` is its [capacity curve](#curves); without one it never limits."
+    yield from _section("Operator", OPERATOR, about, level=3, meanings=descriptions(PlantOperator))
+    yield from _curves()
+    for block in (Interference, Memory, LatencyLaw, Restart, Failure, Metrics, MicroBatch, RealTime):
+        yield from _section(block.__name__, block, level=3)
     yield "## Loads\n"
     for name, shape in LOADS.items():
         yield from _section(f"`{name}`", shape, level=3)
@@ -115,11 +132,11 @@ def _section(
     cls: Any,
     about: str = "",
     level: int = 2,
-    told: Mapping[str, str] | None = None,
+    meanings: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
     yield f"{'#' * level} {title}\n"
     yield f"{about or _about(cls)}\n"
-    rows = list(_rows(cls, told if told is not None else sentences(cls)))
+    rows = list(_rows(cls, meanings if meanings is not None else descriptions(cls)))
     if not rows:
         yield "It has no options.\n"
         return
@@ -131,7 +148,7 @@ def _section(
 
 def _curves() -> Iterator[str]:
     yield "### Curves\n"
-    yield "Capacity, in records/s of the whole operator, by tasks. `kind` chooses one:\n"
+    yield "Capacity in records/s of the whole operator, by tasks. `kind` is one of:\n"
     yield "| kind | what | keys |\n|---|---|---|"
     for kind, cls in CURVES.items():
         about = "Amdahl's law: `usl` without kappa." if kind == "amdahl" else _about(cls)
@@ -149,22 +166,22 @@ def _jobs() -> Iterator[str]:
         yield f"| `{name}` | {', '.join(plant.graph.operators)} | {units} | {plant.origin} |"
 
 
-def _rows(cls: Any, told: Mapping[str, str]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield key, type, default and sentence of every field."""
+def _rows(cls: Any, meanings: Mapping[str, str]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield key, type, default and description of every field."""
     hints = get_type_hints(cls)
     if is_dataclass(cls):
-        # A base's keyword-only fields come first in a dataclass; a reader looks for the class's own ones.
+        # A base's keyword-only fields come first in a dataclass; the class's own fields matter more.
         ordered = sorted(fields(cls), key=lambda f: f.kw_only is True)
-        given = [(f.name, f.default, f.default_factory) for f in ordered]
+        keys = [(f.name, f.default, f.default_factory) for f in ordered]
     else:
-        given = [(name, f.default, f.default_factory or MISSING) for name, f in cls.model_fields.items()]
-    for name, default, factory in given:
-        yield name, written(hints[name]), _default(default, factory), told.get(name) or _about_block(hints[name])
+        keys = [(name, f.default, f.default_factory or MISSING) for name, f in cls.model_fields.items()]
+    for name, default, factory in keys:
+        yield name, type_text(hints[name]), _default(default, factory), meanings.get(name) or _about_block(hints[name])
 
 
-def sentences(cls: type) -> dict[str, str]:
+def descriptions(cls: type) -> dict[str, str]:
     """Return the string literals under the fields of a class and of its bases."""
-    found: dict[str, str] = {}
+    literals: dict[str, str] = {}
     for each in reversed(cls.__mro__):
         if not each.__module__.startswith("rheostat."):
             continue
@@ -177,25 +194,25 @@ def sentences(cls: type) -> dict[str, str]:
                 and isinstance(literal, ast.Expr)
                 and isinstance(literal.value, ast.Constant)
             ):
-                found[field.target.id] = " ".join(str(literal.value.value).split()).replace("|", "\\|")
-    return found
+                literals[field.target.id] = " ".join(str(literal.value.value).split()).replace("|", "\\|")
+    return literals
 
 
-def written(kind: Any) -> str:
-    """Say a type in the words of a file."""
+def type_text(kind: Any) -> str:
+    """Return a type as the page names it."""
     origin, arguments = get_origin(kind), get_args(kind)
-    if kind in WORDS:
-        return WORDS[kind]
+    if kind in TYPE_NAMES:
+        return TYPE_NAMES[kind]
     if origin in (Union, UnionType):
-        return " or ".join(written(each) for each in arguments)
+        return " or ".join(type_text(each) for each in arguments)
     if origin is Literal:
         return " or ".join(f"`{each}`" for each in arguments)
     if origin is list or (origin is tuple and arguments[-1] is Ellipsis):
-        return f"list of {written(arguments[0])}"
+        return f"list of {type_text(arguments[0])}"
     if origin is tuple:
-        return f"[{', '.join(written(each) for each in arguments)}]"
+        return f"[{', '.join(type_text(each) for each in arguments)}]"
     if origin is not None and issubclass(origin, Mapping):
-        return f"mapping of {written(arguments[0])} to {written(arguments[1])}"
+        return f"mapping of {type_text(arguments[0])} to {type_text(arguments[1])}"
     return f"[{kind.__name__}](#{kind.__name__.lower()})"
 
 
@@ -204,8 +221,8 @@ def _default(default: Any, factory: Any) -> str:
         return "required" if factory is MISSING else _default(factory(), MISSING)
     if is_dataclass(default):
         changed = {f.name: getattr(default, f.name) for f in fields(default) if getattr(default, f.name) != f.default}
-        said = ", ".join(f"{name} {value}" for name, value in changed.items() if value != {})
-        return said or "its defaults"
+        text = ", ".join(f"{name} {value}" for name, value in changed.items() if value != {})
+        return text or "its defaults"
     if default is None or isinstance(default, bool):
         return {None: "none", True: "true", False: "false"}[default]
     if isinstance(default, Mapping | list | tuple):
@@ -216,7 +233,7 @@ def _default(default: Any, factory: Any) -> str:
 
 
 def _about_block(kind: Any) -> str:
-    """Return the sentence of a block's own class: good enough for the key that holds it."""
+    """Return the docstring of a block's class, for a key without a description."""
     blocks = [each for each in (kind, *get_args(kind)) if is_dataclass(each)]
     return _about(blocks[0]) if blocks and isinstance(blocks[0], type) else ""
 
@@ -226,7 +243,7 @@ def _about(cls: type) -> str:
 
 
 def main() -> None:
-    """Write the page to the path that is given."""
+    """Write the page to the path on the command line."""
     if len(sys.argv) != 2:
         sys.exit("usage: python -m rheostat.cli.reference FILE.md")
     Path(sys.argv[1]).write_text(page(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`rheostat report`: a journal as a page to look at."""
+"""`rheostat report`: a journal as an HTML page."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rheostat.cli.replay import JobInJournal, JournalArgument
 def report(
     journal: JournalArgument,
     job: JobInJournal = None,
-    out: Annotated[str, typer.Option(metavar="FILE.html", help="Where the page goes; - is stdout.")] = "report.html",
+    out: Annotated[str, typer.Option(metavar="FILE.html", help="File of the page; - is stdout.")] = "report.html",
 ) -> None:
-    """Write a page about a journaled job."""
+    """Write an HTML page about a journaled job."""
     from rheostat.cli.display.output import STDOUT, check_writable, write_text
     from rheostat.cli.journals import journaled_jobs, old_journal
     from rheostat.errors import InvalidValue
@@ -25,7 +25,7 @@ def report(
     try:
         names = journaled_jobs(opened, job)
         if len(names) > 1:
-            raise InvalidValue(f"the journal holds several jobs, choose one with --job: {', '.join(names)}")
+            raise InvalidValue(f"the journal has several jobs: choose one with --job ({', '.join(names)})")
         page = journal_page(opened, names[0])
     finally:
         opened.close()

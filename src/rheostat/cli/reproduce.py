@@ -1,4 +1,4 @@
-"""`rheostat reproduce`: a paper's comparison on the simulator, its numbers beside ours."""
+"""`rheostat reproduce`: a paper's comparison on the simulator, with the paper's numbers beside ours."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from rheostat.lab.papers.table import Cell
 
 WIDE = 8
-"""A table of more columns stands on its side."""
+"""Most columns of a table; a wider one is transposed."""
 
 
 def reproduce(
     name: Annotated[
         str, typer.Argument(metavar="SUITE", help="conttune, dragster, autrascale, streambed, phoebe, or all.")
     ],
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer permutations: seconds instead of minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds: seconds instead of minutes.")] = False,
     json_file: options.JsonFile = None,
     html_file: options.HtmlFile = None,
     verbose: options.Verbose = False,
@@ -39,19 +39,19 @@ def reproduce(
     check_writable(json=json_file, html=html_file)
     names = list(SUITES) if name == "all" else [name]
     if html_file is not None and len(names) > 1:
-        raise InvalidValue(f"--html {html_file!r} holds one suite: name one of {', '.join(names)} instead of all")
+        raise InvalidValue(f"--html {html_file!r} needs one suite, not all: name one of {', '.join(names)}")
     suites = [suite(each) for each in names]
     out = console(json_file)
     rows = []
     for each in suites:
         with out.status(each.name) as status:
 
-            def tell(what: str, share: float, name: str = each.name) -> None:
+            def notify(what: str, share: float, name: str = each.name) -> None:
                 status.update(f"{name}: {share:.0%} done")
                 if not out.is_terminal:
                     out.print(f"{name}: {share:.0%}, {what}", style="dim", markup=False)
 
-            result = each.reproduce("quick" if quick else "full", tell)
+            result = each.reproduce("quick" if quick else "full", notify)
         show(result, out)
         rows += result.rows()
         if html_file is not None:
@@ -63,7 +63,7 @@ def reproduce(
 
 
 def show(result: Result, out: Console) -> None:
-    """Print a suite: its tables, its conclusions, and what differs."""
+    """Print a suite: its tables, its conclusions, and its differences from the paper."""
     from rich.markup import escape
 
     out.print(f"[bold]{escape(result.title)}[/]\n")
@@ -71,7 +71,7 @@ def show(result: Result, out: Console) -> None:
         unit = f" ({cells[0].unit})" if cells[0].unit else ""
         out.print(f"{name if name.startswith('Figure') else f'Table {name}'}{unit}", style="italic", markup=False)
         out.print(_table(cells))
-    out.print("Ours, and the paper's below it; * a parameter was fitted to this row.\n", style="dim", markup=False)
+    out.print("Our number, and the paper's below it; * a parameter is fitted to this row.\n", style="dim", markup=False)
     for note in result.notes:
         out.print(f"- {note}", style="dim", markup=False)
     out.print("\n[bold]Conclusions[/]")
@@ -81,7 +81,7 @@ def show(result: Result, out: Console) -> None:
         out.print(
             f"{holds}  {escape(check.table)}: {escape(check.sentence)} [dim]({escape(check.numbers)}){escape(why)}[/]"
         )
-    out.print("\n[bold]Exceptions, and why[/]")
+    out.print("\n[bold]Differences from the paper, and their causes[/]")
     for finding in result.findings:
         out.print(f"{finding.table}: {finding.what}: {finding.cause}", markup=False)
 
@@ -105,7 +105,7 @@ def _table(cells: Sequence[Cell]) -> Table:
 
 
 def _text(cell: Cell) -> str:
-    """Return our number, and the paper's on a line below."""
+    """Return our number, with the paper's on the line below."""
     theirs = "" if cell.paper is None else f"\n[dim]{_number(cell.paper)}[/]"
     return f"{_number(cell.ours)}{'*' if cell.fitted else ''}{theirs}"
 

@@ -86,7 +86,7 @@ def run(
     from rheostat.cli.display import logs
     from rheostat.cli.display.live import change_line, live_view
     from rheostat.cli.display.output import check_writable, console, write_text
-    from rheostat.cli.user_function import imported
+    from rheostat.cli.user_function import import_function
     from rheostat.config.run_file import read_run
     from rheostat.errors import EngineError, RheostatWarning
     from rheostat.journal import open_journal
@@ -116,7 +116,7 @@ def run(
         "seconds": seconds,
     }
     file = read_run(target, _overrides(given, numbers, settings or [], option or [], conf or []))
-    pipeline = _define(imported(file.pipeline), file.pipeline_options)
+    pipeline = _define(import_function(file.pipeline), file.pipeline_options)
     resolve_policy(file.policy)
     try:
         from py4j.protocol import Py4JError
@@ -257,7 +257,7 @@ def _session(file: RunFile) -> SparkSession:
     """Start a session with these settings; under spark-submit, with those that it was given."""
     import os
 
-    from rheostat.engine.spark.session.session import session, started
+    from rheostat.engine.spark.session.session import session, start_session
     from rheostat.engine.spark.session.settings import NEEDED, RECOMMENDED
     from rheostat.errors import InvalidValue
 
@@ -269,12 +269,19 @@ def _session(file: RunFile) -> SparkSession:
         # For development; a cluster has the connector of its own Spark version in spark.jars.packages.
         own |= {"spark.jars": ",".join(map(str, connector_jars()))} if is_cached() else {}
     if _in_one_process(file):
-        return started({"spark.app.name": name, "spark.master": str(file.master), **own}, embedded=False)
+        return start_session({"spark.app.name": name, "spark.master": str(file.master), **own})
     sizes = {"cores": file.cores, "memory_mb": file.memory_mb}
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         given = {key: value for key, value in sizes.items() if value is not None}
-        executors = (file.min_executors, file.max_executors or MAX_EXECUTORS)
-        return session(name, file.master or "local-cluster", executors, conf=own, **given)
+        most = file.max_executors or MAX_EXECUTORS
+        return session(
+            name,
+            file.master or "local-cluster",
+            min_executors=file.min_executors,
+            max_executors=most,
+            conf=own,
+            **given,
+        )
     if twice := [key for key, value in {"master": file.master, **sizes}.items() if value is not None]:
         raise InvalidValue(f"{twice[0]} is set by spark-submit here: leave it out")
     from pyspark import SparkConf
@@ -282,7 +289,7 @@ def _session(file: RunFile) -> SparkSession:
     defaults = {key: value for key, (value, _) in RECOMMENDED.items()}
     defaults |= {setting.key: setting.value for setting in NEEDED if setting.value is not None}
     submitted = dict(SparkConf().getAll())
-    return started({**{k: v for k, v in defaults.items() if k not in submitted}, **own}, embedded=False)
+    return start_session({**{k: v for k, v in defaults.items() if k not in submitted}, **own})
 
 
 def _define(target: Any, arguments: Any) -> Any:

@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from rheostat import __version__
-from rheostat.control.cycle import Mind, State, Thought, advance, think
+from rheostat.control.cycle import Mind, State, Thought, advance, learn, think
 from rheostat.control.deadline import Deadline
 from rheostat.control.memory import remember, snapshot
 from rheostat.control.recovery import doubt
 from rheostat.errors import JournalError, LeaseRefused, PolicyError, RheostatError
-from rheostat.forecast.loads import choice_is_due, choose_again, foresee
+from rheostat.forecast.loads import backtest_is_due, forecast_load, run_backtest
 from rheostat.forecast.registry import check_candidates
 from rheostat.job.decision import Decision, Measurement, Outcome, Reason, Trial
 from rheostat.job.forecast import Forecast, Foresight
@@ -162,7 +162,7 @@ class Controller(Generic[K]):
             return
         try:
             self._write(snapshot(self.state, self.knowledge, self.clock.now()))
-        except JournalError as error:
+        except (JournalError, PolicyError) as error:
             log.warning("%s: the last snapshot could not be written: %s", self.mind.spec.name, error)
         self.journal.release(self._lease)
         self._lease = None
@@ -222,9 +222,15 @@ class Controller(Generic[K]):
             held = Decision.hold(Reason.UNJOURNALED, f"the journal cannot be written: {error}")
             return Step(self.state.step, window, held, problem=str(error))
         step_ms = (time.perf_counter() - begun) * 1e3
-        self._log(thought)
+        self._log_change(thought)
         problem = self._apply(thought.intent) if thought.intent else None
-        measurements = self._try(thought.decision)
+        failure = thought.failure
+        try:
+            measurements = self._try(thought.decision)
+        except PolicyError as error:
+            measurements, failure = (), error
+        if failure is not None:
+            self._count_failure(number, failure)
         self._choose(window.at_s)
         self._retain(number, window.at_s)
         return Step(
@@ -237,19 +243,21 @@ class Controller(Generic[K]):
             problem,
             decision_ms,
             step_ms,
-            thought.failure,
+            failure,
         )
 
-    def _log(self, thought: Thought[K]) -> None:
-        """Log a change in one line with its reason, and a policy's exception with its traceback at debug level."""
-        job, intent, decision = self.mind.spec.name, thought.intent, thought.decision
-        if thought.failure is not None:
-            self.policy_failures += 1
-            log.warning("%s: step %d: %s", job, thought.state.step - 1, thought.failure)
-            log.debug("%s: the exception of the policy", job, exc_info=thought.failure.__cause__)
+    def _log_change(self, thought: Thought[K]) -> None:
+        """Log a change in one line with its reason."""
+        intent, decision = thought.intent, thought.decision
         if intent is not None:
             why = f"undoes {intent.undoes}" if intent.undoes else f"{decision.reason}: {decision.sentence}"
-            log.info("%s: %s -> %s (%s)", job, intent.previous, intent.target, why)
+            log.info("%s: %s -> %s (%s)", self.mind.spec.name, intent.previous, intent.target, why)
+
+    def _count_failure(self, number: int, failure: PolicyError) -> None:
+        """Count and log a policy's exception; its traceback is logged at debug level."""
+        self.policy_failures += 1
+        log.warning("%s: step %d: %s", self.mind.spec.name, number, failure)
+        log.debug("%s: the exception of the policy", self.mind.spec.name, exc_info=failure.__cause__)
 
     def _observe(self) -> Observation:
         """Look at the job; whatever goes wrong becomes a blind window that says so."""
@@ -275,7 +283,9 @@ class Controller(Generic[K]):
             return None
         quantiles = tuple(sorted({*QUANTILES, doubt(self.mind.slo.recovery_quantile)}))
         try:
-            return foresee(self.state.loads.seen(window), self.state.choice, self.foresight, quantiles, window.at_s)
+            return forecast_load(
+                self.state.loads.with_window(window), self.state.choice, self.foresight, quantiles, window.at_s
+            )
         except Exception as error:  # noqa: BLE001 - as with engines: the job goes on without it
             log.warning("%s: no forecast: %s: %s", self.mind.spec.name, type(error).__name__, error)
             return None
@@ -283,10 +293,10 @@ class Controller(Generic[K]):
     def _choose(self, now_s: float) -> None:
         """Compare forecasters on the load so far, from time to time; after the step, because it takes its time."""
         loads, choice = self.state.loads, self.state.choice
-        if self.foresight is None or loads is None or not choice_is_due(loads, choice, self.foresight, now_s):
+        if self.foresight is None or loads is None or not backtest_is_due(loads, choice, self.foresight, now_s):
             return
         try:
-            self._write(choose_again(loads, self.foresight, now_s))
+            self._write(run_backtest(loads, self.foresight, now_s))
         except LeaseRefused:
             raise
         except Exception as error:  # noqa: BLE001 - the choice before stays, or the last value
@@ -349,7 +359,7 @@ class Controller(Generic[K]):
         with self._folding:
             self._append(self.state.step, [record])
             self.state = advance(self.state, record)
-            self.knowledge = self.mind.policy.learn(self.knowledge, record)
+            self.knowledge = learn(self.mind.policy, self.knowledge, record)
 
     def _run_record(self, mind: Mind[K]) -> Run:
         return Run(

@@ -25,7 +25,7 @@ from rheostat.job.forecast import Forecast, ForecastChoice
 from rheostat.job.frozen import FrozenMap, to_json
 from rheostat.job.graph import JobSpec
 from rheostat.job.guards import Guards
-from rheostat.job.observation import Change, Observation, Status, checked
+from rheostat.job.observation import Change, Observation, Status, mark_problem
 from rheostat.job.record import Ending, Intent, IntentEnd, Record, Run
 from rheostat.job.slo import SLO, Limits
 from rheostat.ports import Policy, Situation
@@ -94,7 +94,7 @@ def advance(state: State, record: Record) -> State:
         case Forecast():
             return replace(state, forecast=record)
         case Observation() if record.running is not None:
-            loads = state.loads.seen(record) if state.loads is not None else None
+            loads = state.loads.with_window(record) if state.loads is not None else None
             return replace(state, last_end_s=max(state.last_end_s, record.end_s), loads=loads)
         case Decision():
             asked = record.asked or record.target or state.asked
@@ -155,7 +155,7 @@ def inspect(state: State, spec: JobSpec, window: Observation) -> Observation:
     try:
         if window.running is not None and window.problem is None and window.end_s <= state.last_end_s:
             return replace(window, problem=f"stale: this window ended at {window.end_s:g} s and was seen before")
-        return checked(window, spec)
+        return mark_problem(window, spec)
     except Exception as error:  # noqa: BLE001 - a window may hold anything
         return Observation.blind(window.at_s, f"the window cannot be read: {type(error).__name__}: {error}")
 
@@ -296,6 +296,14 @@ class Thought(Generic[K]):
     """The policy's exception, where `decide` or `learn` raised one: the decision is then to hold."""
 
 
+def learn(policy: Policy[K], knowledge: K, record: Record) -> K:
+    """Fold one record into the policy's knowledge; raises PolicyError where the policy raises."""
+    try:
+        return policy.learn(knowledge, record)
+    except Exception as error:
+        raise PolicyError(f"{policy.name} could not learn: {type(error).__name__}: {error}") from error
+
+
 def think(
     mind: Mind[K], state: State, knowledge: K, window: Observation, forecast: Forecast | None = None
 ) -> Thought[K]:
@@ -309,10 +317,9 @@ def think(
         records.append(record)
         state = advance(state, record)
         try:
-            knowledge = mind.policy.learn(knowledge, record)
-        except Exception as error:  # noqa: BLE001 - as in decide: a policy's bug must not stop the loop
-            failure = PolicyError(f"{mind.policy.name} could not learn: {type(error).__name__}: {error}")
-            failure.__cause__ = error
+            knowledge = learn(mind.policy, knowledge, record)
+        except PolicyError as error:  # as in decide: a policy's bug must not stop the loop
+            failure = error
 
     if forecast:
         fold(forecast)

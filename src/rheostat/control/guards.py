@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from rheostat.control.stability import Stability
+from rheostat.control.stability import HOUR_S, Stability
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, GuardNote, Reason
 from rheostat.job.fit import clip
@@ -132,7 +132,8 @@ def stay_low(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
 
 def change_rate(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     """Bound the changes per hour; only growth in an emergency exceeds it."""
-    most, made = scene.guards.max_changes_per_hour, scene.stability.changes_within_hour(scene.window.at_s)
+    most = scene.guards.max_changes_per_hour
+    made = sum(scene.window.at_s - change_s < HOUR_S for change_s in scene.stability.changes_s)
     if most is None or made < most or target == scene.running:
         return target, ""
     emergency = bool(scene.window.overloaded or scene.window.overdue_s > 0 or _broken_objective(scene))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from rheostat.control.cycle import Mind, State, advance, identity
+from rheostat.control.cycle import Mind, State, advance, identity, learn
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.record import Snapshot
 from rheostat.ports import Journal
@@ -30,5 +30,5 @@ def remember(journal: Journal, mind: Mind[K]) -> tuple[State, K]:
                 knowledge = from_json(type(knowledge), latest.record.knowledge)
     for entry in journal.read(job, after):
         state = advance(state, entry.record)
-        knowledge = policy.learn(knowledge, entry.record)
+        knowledge = learn(policy, knowledge, entry.record)
     return state, knowledge

@@ -76,7 +76,7 @@ def _learn_downtime(known: Recoveries, window: Observation, spec: JobSpec) -> Do
     lost_s = _lost_s(known, window, spec)
     interval_s = spec.checkpoint_interval_s or CHECKPOINT_S
     downtime_s = reported_s if lost_s is None else max(reported_s, lost_s - interval_s)
-    learned = known.downtimes.learned(downtime_s, state_of(window))
+    learned = known.downtimes.with_restart(downtime_s, state_of(window))
     return replace(learned, seen_s=resumed_s)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rheostat.control.cycle import Mind, State, advance, identity, think
-from rheostat.errors import InvalidValue
-from rheostat.job.decision import Decision, Outcome
+from rheostat.control.cycle import Mind, State, advance, identity, learn, think
+from rheostat.errors import InvalidValue, PolicyError
+from rheostat.job.decision import Decision, Outcome, Reason
 from rheostat.job.frozen import from_json
 from rheostat.job.observation import Observation
 from rheostat.job.record import Intent, IntentEnd, Record, Run, Snapshot
@@ -28,12 +28,25 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """A step in which the policy raised."""
+
+    step: int
+    why: str
+    """The policy and the first line of its exception."""
+
+
+@dataclass(frozen=True, slots=True)
 class Replayed:
     """What replaying one job came to."""
 
     job: str
     steps: int
     differences: tuple[Difference, ...]
+    recorded_failures: tuple[Failure, ...] = ()
+    """Steps in which the policy failed when they were journaled."""
+    failures: tuple[Failure, ...] = ()
+    """Steps in which the policy fails now."""
 
 
 def replay(journal: Journal, job: str, make_policy: Callable[[Run], Policy[Any]]) -> Replayed:
@@ -46,6 +59,8 @@ def replay(journal: Journal, job: str, make_policy: Callable[[Run], Policy[Any]]
     mind = _mind(first.record, make_policy)
     state, knowledge = State(), mind.policy.initial()
     steps, differences = 0, []
+    recorded_failures: list[Failure] = []
+    failures: dict[int, Failure] = {}
     for batch in _batches(journal, job):
         head = batch[0]
         if isinstance(head.record, Observation):
@@ -53,6 +68,13 @@ def replay(journal: Journal, job: str, make_policy: Callable[[Run], Policy[Any]]
             recorded = tuple(e.record for e in batch if isinstance(e.record, THOUGHT))
             came = tuple(r for r in again.records if isinstance(r, THOUGHT))
             steps += 1
+            recorded_failures += [
+                Failure(head.step, _first_line(record.sentence))
+                for record in recorded
+                if isinstance(record, Decision) and record.reason is Reason.NO_POLICY
+            ]
+            if again.failure is not None:
+                failures[head.step] = Failure(head.step, _first_line(again.failure))
             if came != recorded:
                 differences.append(Difference(head.step, recorded, came))
         elif isinstance(head.record, Run):
@@ -67,8 +89,11 @@ def replay(journal: Journal, job: str, make_policy: Callable[[Run], Policy[Any]]
                 knowledge = from_json(type(knowledge), head.record.knowledge)
         for entry in batch:
             state = advance(state, entry.record)
-            knowledge = mind.policy.learn(knowledge, entry.record)
-    return Replayed(job, steps, tuple(differences))
+            try:
+                knowledge = learn(mind.policy, knowledge, entry.record)
+            except PolicyError as error:  # the loop goes on without this record, as the live one did
+                failures.setdefault(entry.step, Failure(entry.step, _first_line(error)))
+    return Replayed(job, steps, tuple(differences), tuple(recorded_failures), tuple(failures.values()))
 
 
 def _learn_before(policy: Policy[Any], journal: Journal, job: str, before: int) -> Any:
@@ -76,8 +101,12 @@ def _learn_before(policy: Policy[Any], journal: Journal, job: str, before: int) 
     for entry in journal.read(job):
         if entry.number >= before:
             break
-        knowledge = policy.learn(knowledge, entry.record)
+        knowledge = learn(policy, knowledge, entry.record)
     return knowledge
+
+
+def _first_line(text: object) -> str:
+    return next(iter(str(text).splitlines()), "")
 
 
 def _mind(run: Run, make_policy: Callable[[Run], Policy[Any]]) -> Mind[Any]:

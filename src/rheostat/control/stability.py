@@ -42,10 +42,6 @@ class Stability:
     def __post_init__(self) -> None:
         put(self, low=FrozenMap(self.low))
 
-    def changes_within_hour(self, at_s: float) -> int:
-        """Count the changes of the hour before a moment."""
-        return sum(at_s - change_s < HOUR_S for change_s in self.changes_s)
-
 
 def fold(stability: Stability, record: Record) -> Stability:
     """Fold one record in."""

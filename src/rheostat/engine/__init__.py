@@ -1,9 +1,9 @@
-"""Running jobs behind the Engine port. `spark` and `simulated` do not know each other; both stand on `batches`.
+"""Running jobs behind the Engine port. `spark` and `simulated` never import each other; both import `batches`.
 
 | folder | what |
 |---|---|
-| `batches/` | from reports of batches and stages to windows (pure) |
+| `batches/` | turns reports of batches and stages into windows (pure) |
 | `spark/` | Spark Structured Streaming, micro-batch and real-time mode |
 | `simulated/` | simulated jobs |
-| `testbed/` | what measures a job before it is deployed |
+| `testbed/` | measures a job before it is deployed |
 """

@@ -1,8 +1,8 @@
-"""Drift: the last value, going on in the direction of the last steps, ever more slowly.
+"""Drift: the last value, continued in the direction of the last steps with a damped slope.
 
-The slope is the median of all slopes between two of the last steps (Theil and Sen): one odd step does not turn it.
-The trend is damped, because the load of a job neither rises nor falls for ever. Its quantiles are those of the last
-value, moved along.
+The slope is the median of all slopes between two of the last steps (Theil and Sen), so a single odd step has no effect.
+The trend is damped, because no load rises or falls for ever. The quantiles are those of the last value, shifted by the
+trend.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from numpy.typing import NDArray
 
 from rheostat.errors import InvalidValue
 from rheostat.forecast.last_value import LastValue
-from rheostat.forecast.series import check_question, known_rates, without_gaps
+from rheostat.forecast.series import check_rates, check_request, fill_gaps
 
 RECENT = 10
-"""Steps whose direction counts."""
+"""Newest steps that determine the slope."""
 DAMPING = 0.9
-"""What is left of the slope after every step."""
+"""Share of the slope that remains after every step."""
 
 
 class Drift:
-    """Predicts the last value, moved along a damped trend."""
+    """Predicts the last value, shifted along a damped trend."""
 
     def __init__(self) -> None:
         self._last = LastValue()
         self._slope = 0.0
 
     def fit(self, values: Sequence[float]) -> None:
-        """Remember the series and its last direction."""
-        series = known_rates(values)
+        """Store the series and its recent slope."""
+        series = check_rates(values)
         self._last.fit(values)
-        recent = without_gaps(series)[-RECENT:] if (~np.isnan(series)).any() else np.empty(0)
+        recent = fill_gaps(series)[-RECENT:] if (~np.isnan(series)).any() else np.empty(0)
         if recent.size < 3:
             raise InvalidValue(f"a drift needs at least 3 steps, not {recent.size}")
         i, j = np.triu_indices(recent.size, 1)
@@ -41,7 +41,7 @@ class Drift:
 
     def predict(self, steps: int, quantiles: Sequence[float]) -> NDArray[np.float64]:
         """Return steps x quantiles."""
-        check_question(steps, quantiles)
-        moved = self._slope * np.cumsum(DAMPING ** np.arange(1.0, steps + 1.0))
-        predicted: NDArray[np.float64] = np.maximum(self._last.predict(steps, quantiles) + moved[:, None], 0.0)
+        check_request(steps, quantiles)
+        shift = self._slope * np.cumsum(DAMPING ** np.arange(1.0, steps + 1.0))
+        predicted: NDArray[np.float64] = np.maximum(self._last.predict(steps, quantiles) + shift[:, None], 0.0)
         return predicted

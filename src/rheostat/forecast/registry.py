@@ -16,14 +16,14 @@ from rheostat.job.forecast import LAST_VALUE
 from rheostat.ports import Forecaster
 
 OWN = ("drift", "autoregression", "profile")
-"""Tried unless told otherwise: each takes about a millisecond."""
+"""Default candidates: each takes about a millisecond."""
 STATISTICAL = ("holt-winters", "ces", "arima")
-"""Through statsforecast, tried where they are named."""
+"""From statsforecast; tried only if they are named."""
 NAMES = (LAST_VALUE, *OWN, "trend", *STATISTICAL)
 
 
 def check_candidates(names: Iterable[str]) -> None:
-    """Refuse what is no forecaster, or needs a package that is not here, before anything runs."""
+    """Refuse unknown forecasters, and those whose package is not installed, before anything runs."""
     for name in names:
         if name not in NAMES:
             raise InvalidValue(f"unknown forecaster {name!r}, {nearest(name, NAMES)}")
@@ -32,7 +32,7 @@ def check_candidates(names: Iterable[str]) -> None:
 
 
 def make_forecaster(name: str, period: int | None = None) -> Forecaster:
-    """Return a fresh forecaster; `period` is for the profile."""
+    """Return a new forecaster; `period` applies to the profile."""
     if name == LAST_VALUE:
         return LastValue()
     if name == "trend":

@@ -1,7 +1,7 @@
-"""Holt-Winters, AutoCES and AutoARIMA, as the package statsforecast has them.
+"""Holt-Winters, AutoCES and AutoARIMA from the package statsforecast.
 
-Slow against the models of our own (a fit takes tens to hundreds of milliseconds, the first import seconds), so they are
-tried only where they are named, never see more than `MOST` steps, and AutoARIMA never looks for a season here.
+They are slow compared with our own models (a fit takes tens to hundreds of milliseconds, the first import seconds). So
+they are tried only if they are named, fit at most `MOST` steps, and AutoARIMA runs without a season.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from numpy.typing import NDArray
 
 from rheostat.errors import InvalidValue, RheostatError
 from rheostat.forecast.profile import find_period
-from rheostat.forecast.series import check_question, known_rates, without_gaps
+from rheostat.forecast.series import check_rates, check_request, fill_gaps
 
 Floats = NDArray[np.float64]
 
 MOST = 400
-"""Newest steps that a fit sees."""
+"""Newest steps in a fit."""
 LEAST = 24
+"""Fewest steps in a fit."""
 LONGEST_SEASON = 96
-"""Holt-Winters with a longer season takes seconds: it then goes without."""
+"""Longest season of Holt-Winters, in steps; a longer one takes seconds, so the model then runs without a season."""
 LEVEL = 90
-"""The interval that gives the spread."""
+"""Percentage of the interval that gives the spread."""
 
 
 class Statistical:
-    """One model of statsforecast behind the Forecaster port."""
+    """One model of statsforecast as a Forecaster."""
 
     def __init__(self, make: Callable[[Any, int], Any]) -> None:
         self._make = make
@@ -41,38 +42,38 @@ class Statistical:
 
     def fit(self, values: Sequence[float]) -> None:
         """Fit on the newest steps."""
-        series = known_rates(values)
+        series = check_rates(values)
         if int((~np.isnan(series)).sum()) < LEAST:
-            raise InvalidValue(f"a statistical model needs at least {LEAST} known steps")
-        full = without_gaps(series)[-MOST:]
+            raise InvalidValue(f"a statistical model needs at least {LEAST} steps with a rate")
+        full = fill_gaps(series)[-MOST:]
         self._constant = float(full[-1]) if np.ptp(full) <= 1e-12 * full.max() else None
         if self._constant is not None:
             return
         period = find_period(full)
         season = period if period is not None and 2 * period <= full.size and period <= LONGEST_SEASON else 1
-        # Very large and very small rates are all the same to a model that sees them in units of their mean.
+        # In units of the mean, very large and very small rates look the same to the model.
         self._scale = float(full.mean())
         self._model = self._make(_models(), season)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             try:
                 self._model.fit(full / self._scale)
-            except Exception as error:  # a fit that fails is a model that does not suit this series
+            except Exception as error:  # the model does not suit this series
                 self._model = None
                 raise InvalidValue(f"the model could not be fitted: {type(error).__name__}: {error}") from error
 
     def predict(self, steps: int, quantiles: Sequence[float]) -> Floats:
-        """Return steps x quantiles: the middle, and a normal spread of the width that the model gives."""
-        check_question(steps, quantiles)
+        """Return steps x quantiles: the model's mean, and a normal spread with the width of its interval."""
+        check_request(steps, quantiles)
         if self._constant is not None:
             return np.full((steps, len(quantiles)), self._constant)
         if self._model is None:
-            raise InvalidValue("there is nothing to forecast from: fit it first")
+            raise InvalidValue("there is nothing to forecast from: call fit first")
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            told = self._model.predict(steps, level=[LEVEL])
-        middle = np.asarray(told["mean"], dtype=float)
-        width = np.asarray(told[f"hi-{LEVEL}"], dtype=float) - middle
+            forecast = self._model.predict(steps, level=[LEVEL])
+        middle = np.asarray(forecast["mean"], dtype=float)
+        width = np.asarray(forecast[f"hi-{LEVEL}"], dtype=float) - middle
         sd = np.maximum(width, 0.0) / NormalDist().inv_cdf(0.5 + LEVEL / 200)
         z = np.array([NormalDist().inv_cdf(q) for q in quantiles])
         predicted = (middle[:, None] + sd[:, None] * z[None, :]) * self._scale
@@ -83,7 +84,7 @@ class Statistical:
 
 
 def holt_winters() -> Statistical:
-    """Exponential smoothing with a trend, and a season where one is short enough."""
+    """Exponential smoothing with a trend, and with a season if it is short enough."""
 
     def make(models: Any, season: int) -> Any:
         if season > 1:

@@ -1,8 +1,8 @@
-"""The local trend: a line through the newest values goes on, ever flatter.
+"""The local trend: a line through the newest values, continued with a damped slope.
 
-What a load does in the next minutes is mostly what it does now. Level and slope are those of a least-squares line
-through the last values; the slope is damped, so that no trend goes on for ever. Both are fixed weights of these values,
-so that the same forecast from every earlier moment is one convolution: its errors there give the quantiles.
+The load of the next minutes mostly continues the present one. Level and slope are those of a least-squares line through
+the last values; the slope is damped, so that no trend continues for ever. Both are fixed weights of these values, so
+the same forecast from every earlier origin is one convolution, and its errors give the quantiles.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import numpy as np
 
 from rheostat.errors import InvalidValue
 from rheostat.forecast.last_value import LastValue, Values
-from rheostat.forecast.series import check_question, known_rates, without_gaps
+from rheostat.forecast.series import check_rates, check_request, fill_gaps
 
 LEAST = 4
-"""Values without which there is no line; with fewer it is the last value."""
+"""Fewest values of a line; with fewer the last value is used."""
 ORIGINS = 240
-"""Earlier moments from which it is tried, to know its errors."""
+"""Earlier origins from which the forecast's errors are computed."""
 ENOUGH = 16
-"""Errors that are needed to take their quantiles."""
+"""Errors from which on their quantiles are used."""
 
 
 class Trend:
-    """Predicts that the present slope goes on for a while."""
+    """Predicts that the present slope continues, damped."""
 
     def __init__(self, length: int = 24, damping: float = 0.99) -> None:
         if length < LEAST:
@@ -36,14 +36,14 @@ class Trend:
         self._values: Values = np.empty(0)
 
     def fit(self, values: Sequence[float]) -> None:
-        """Remember the series; a gap is bridged by a straight line."""
+        """Store the series; gaps are interpolated linearly."""
         self._last.fit(values)
-        series = known_rates(values)
-        self._values = series[:0] if np.isnan(series).all() else without_gaps(series)
+        series = check_rates(values)
+        self._values = series[:0] if np.isnan(series).all() else fill_gaps(series)
 
     def predict(self, steps: int, quantiles: Sequence[float]) -> Values:
-        """Return steps x quantiles; never more than twice what was ever seen."""
-        check_question(steps, quantiles)
+        """Return steps x quantiles; at most twice the highest past rate."""
+        check_request(steps, quantiles)
         series = self._values
         length = min(self.length, series.size)
         if length < LEAST:
@@ -57,12 +57,12 @@ class Trend:
             return np.clip(np.repeat(middle[:, None], len(quantiles), axis=1), 0.0, most)
         spread = np.zeros((steps, len(quantiles)))
         past = series[-(ORIGINS + length) :]
-        # np.convolve turns its weights around.
+        # np.convolve reverses its weights.
         levels, slopes = (np.convolve(past, weights[::-1], "valid") for weights in (level, slope))
         for h in range(1, steps + 1):
-            came = past[length - 1 + h :]
-            if came.size >= ENOUGH:
-                errors = came - (levels[: came.size] + slopes[: came.size] * grown[h - 1])
+            actual = past[length - 1 + h :]
+            if actual.size >= ENOUGH:
+                errors = actual - (levels[: actual.size] + slopes[: actual.size] * grown[h - 1])
                 spread[h - 1] = np.quantile(errors, quantiles) - np.median(errors)
             elif h == 1:
                 plain = self._last.predict(steps, quantiles)
@@ -75,7 +75,7 @@ class Trend:
 
 
 def line_weights(length: int) -> tuple[Values, Values]:
-    """Return the weights that make the end and the slope of a least-squares line out of so many values."""
+    """Return the weights of `length` values that give the end and the slope of their least-squares line."""
     place = np.arange(length, dtype=float) - (length - 1)
     middle = place.mean()
     slope = (place - middle) / ((place - middle) ** 2).sum()

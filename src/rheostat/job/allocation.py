@@ -1,4 +1,4 @@
-"""Allocation: how many tasks every tunable operator has, and how much memory where that is a choice."""
+"""Allocation: the tasks of every tunable operator, and the memory where that is a choice."""
 
 from __future__ import annotations
 

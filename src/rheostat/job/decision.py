@@ -1,4 +1,4 @@
-"""Decisions, what they expect, what came of them, and the trials they ask for."""
+"""Decisions, their expectations and outcomes, and the trials that they request."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What a decision expects once it is in force, as long as the load stays at most `load_per_s`."""
+    """What a decision expects once it is applied, as long as the load is at most `load_per_s`."""
 
     load_per_s: float | None = None
     throughput_per_s: Interval | None = None
@@ -98,7 +98,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A stretch of a trial at one rate per source; only observed phases enter the measurement."""
+    """A part of a trial with one constant rate per source; only observed phases enter the measurement."""
 
     seconds: float
     rates_per_s: Mapping[str, float]
@@ -113,7 +113,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A question to a testbed: what does this allocation do in these phases?"""
+    """A request to a testbed: run this allocation through these phases."""
 
     name: str
     allocation: Allocation
@@ -125,13 +125,13 @@ class Trial:
 
     @property
     def seconds(self) -> float:
-        """How long the trial runs."""
+        """Total run time of the trial."""
         return sum(phase.seconds for phase in self.phases)
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A testbed's answer. `observation` covers the observed phases; `problem` says why there is none."""
+    """A testbed's answer to a trial. `observation` covers the observed phases; `problem` says why there is none."""
 
     trial: Trial
     observation: Observation | None
@@ -142,7 +142,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class GuardNote:
-    """A guard stopped or cut a decision: which one, what it asked for, and why it did not get it."""
+    """A guard that stopped or reduced a decision, and its reason."""
 
     guard: str
     why: str
@@ -150,7 +150,7 @@ class GuardNote:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What should run, why, and what is expected of it. `target` None means hold."""
+    """The allocation to run, the reason, and the expected result. `target` None means hold."""
 
     target: Allocation | None
     reason: Reason
@@ -158,10 +158,10 @@ class Decision:
     evidence: Mapping[str, float] = field(default_factory=FrozenMap)
     expects: Expectation = Expectation()
     memo: Mapping[str, Any] = field(default_factory=FrozenMap)
-    """What the policy wants to be handed back in the next step: JSON values, kept small."""
+    """JSON values that the policy receives again in the next step; they should stay small."""
     trials: tuple[Trial, ...] = ()
     asked: Allocation | None = None
-    """What the policy asked for, where a guard made it something else."""
+    """The allocation that the policy requested, where a guard changed it."""
     guards: tuple[GuardNote, ...] = ()
 
     def __post_init__(self) -> None:
@@ -176,12 +176,12 @@ class Decision:
 
     @staticmethod
     def hold(reason: Reason, sentence: str, **rest: Any) -> Decision:
-        """Return the decision to leave everything as it is."""
+        """Return the decision to change nothing."""
         return Decision(None, reason, sentence, **rest)
 
 
 class Verdict(StrEnum):
-    """What judge says about an applied decision."""
+    """Whether an applied decision had the expected result."""
 
     KEPT = "kept"
     MISSED = "missed"
@@ -191,10 +191,10 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of an applied decision, compared with what it expected."""
+    """The result of an applied decision, compared with its expectation."""
 
     step: int
-    """The step whose decision is judged."""
+    """Step of the judged decision."""
     verdict: Verdict
     sentence: str
     observed: Mapping[str, float] = field(default_factory=FrozenMap)

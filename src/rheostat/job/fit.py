@@ -1,6 +1,6 @@
-"""Making a suggestion fit what is allowed: whole tasks, in steps of the quantum, within bounds and slots.
+"""Round requested tasks to an allowed allocation: whole tasks, multiples of the quantum, within bounds and slots.
 
-Every policy and the guard behind it end here, so that a limit means the same to all of them.
+Every policy and the guard behind it use these functions, so a limit has the same meaning everywhere.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.slo import Limits
 
 MOST_TASKS = 1_000_000
-"""More tasks than any cluster has: what an absurd or infinite suggestion becomes where no bound stops it."""
+"""Upper end for absurd or infinite suggestions where no bound applies: more tasks than any cluster has."""
 
 
 def round_up(count: float) -> int:
-    """Round up to whole tasks; binary fractions do not make 2.0000000001 a 3."""
+    """Round up to whole tasks; a binary fraction such as 2.0000000001 counts as 2."""
     return math.ceil(min(count, MOST_TASKS) * (1 - 1e-9))
 
 
@@ -26,15 +26,15 @@ def fit_tasks(limits: Limits, operator: str, wanted: float) -> int:
     steps = -(-max(round_up(wanted), bounds.min) // quantum)
     if bounds.max is not None:
         steps = min(steps, bounds.max // quantum)
-    # Where no multiple lies between the bounds, the bounds win.
+    # Where no multiple of the quantum lies between the bounds, the bounds take precedence.
     return bounds.clip(steps * quantum)
 
 
 def fit_suggestions(limits: Limits, wanted: Mapping[str, float]) -> dict[str, int]:
-    """Return the tasks that come closest to these suggestions.
+    """Return the allowed tasks nearest to these suggestions.
 
-    When the job may not have so many slots, every operator gets the largest common share of its suggestion that
-    fits: cutting all by the same ratio keeps them in balance. Too few slots are filled up the same way.
+    If their sum exceeds the allowed slots, every operator gets the same share of its suggestion, the largest that
+    fits: this keeps the operators in balance. A sum below the minimum is filled up the same way.
     """
     suggestions = {name: max(suggestion, limits.operators[name].min) for name, suggestion in wanted.items()}
 
@@ -57,10 +57,10 @@ def fit_suggestions(limits: Limits, wanted: Mapping[str, float]) -> dict[str, in
 
 
 def clip(target: Allocation, limits: Limits) -> tuple[Allocation, str]:
-    """Return the nearest allocation that the limits allow, and why it is another ("" when it is not)."""
+    """Return the nearest allocation within the limits, and the reason where it differs from the target (else "")."""
     tasks = fit_suggestions(limits, target.tasks)
     cut = [f"{name} {count} -> {tasks[name]}" for name, count in target.tasks.items() if tasks[name] != count]
     if not cut:
         return target, ""
     top = "" if limits.slots.max is None else f" (at most {limits.slots.max} slots)"
-    return target.with_tasks(tasks), f"the limits allow {', '.join(cut)}{top}"
+    return target.with_tasks(tasks), f"the limits change {', '.join(cut)}{top}"

@@ -1,4 +1,4 @@
-"""What the journal knows about the load to come: which forecaster was chosen, and what it said."""
+"""The load to come, as records: the selected forecaster and its forecasts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ LAST_VALUE = "last value"
 
 @dataclass(frozen=True, slots=True)
 class Foresight:
-    """Whether and how far the loop looks ahead. It does so only where an objective or a policy needs it."""
+    """Whether and how far the loop forecasts the load. It does so only if an objective or a policy needs it."""
 
     horizon_s: float = 600.0
-    """How far ahead, in seconds."""
+    """Seconds ahead that the forecast covers."""
     candidates: tuple[str, ...] = ("drift", "autoregression", "profile")
-    """Forecasters that may replace the last value: those of our own, and `holt-winters`, `ces`, `arima`."""
+    """Forecasters that may replace the last value: the built-in ones, and `holt-winters`, `ces`, `arima`."""
     choose_every_s: float = 3600.0
     """Seconds between two back-tests on the job's own history."""
 
@@ -30,19 +30,19 @@ class Foresight:
 
 @dataclass(frozen=True, slots=True)
 class ForecastChoice:
-    """A back-test of forecasters on the job's own history, made outside the control step, and what it came to."""
+    """The result of a back-test of forecasters on the job's own history, made outside the control step."""
 
     at_s: float
     model: str = LAST_VALUE
     period: int | None = None
-    """Steps of a season, where the model has one."""
-    why: str = "nothing was compared yet"
+    """Steps per season, for a seasonal model."""
+    why: str = "no forecasters were compared yet"
     errors: Mapping[str, float] = field(default_factory=FrozenMap)
-    """Model -> its mean absolute error as a share of the last value's, where it could be tried."""
+    """Model -> its mean absolute error over the last value's, for the models that could be fitted."""
     origins: int = 0
-    """Moments of the past from which the future was forecast."""
+    """Past moments from which the back-test forecasts."""
     notes: tuple[str, ...] = ()
-    """What was wrong with the history."""
+    """Defects of the history."""
 
     def __post_init__(self) -> None:
         put(self, errors=FrozenMap(self.errors))
@@ -55,12 +55,12 @@ class Forecast:
     at_s: float
     step_s: float
     quantiles: tuple[float, ...]
-    """Rising."""
+    """In rising order."""
     rates_per_s: tuple[tuple[float, ...], ...]
-    """For every step one rate per quantile."""
+    """One row per step, with one rate per quantile."""
     model: str = LAST_VALUE
     notes: tuple[str, ...] = ()
-    """What is doubtful about it: an explosion that was bounded, a model that refused, gaps."""
+    """Doubts about the forecast: a bounded explosion, a model that refused, gaps."""
 
     def __post_init__(self) -> None:
         check_number("step_s of a forecast", self.step_s, least=1e-9)

@@ -1,4 +1,4 @@
-"""The job as a graph of named operators, and what an engine says about it."""
+"""The job as a graph of named operators, and the engine's description of it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Edge:
     """Records flow from one operator to the next; selectivity = records delivered per record in."""
 
     upstream: str
-    """The operator that sends."""
+    """The sending operator."""
     downstream: str
-    """The operator that receives."""
+    """The receiving operator."""
     selectivity: float = 1.0
-    """Records delivered per record that the upstream took in."""
+    """Records delivered per record that the upstream operator reads."""
 
     def __post_init__(self) -> None:
         check_number(f"selectivity of {self.upstream}->{self.downstream}", self.selectivity)

@@ -31,7 +31,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SourceReading:
-    """One source: the rate at which records arrive outside, what waits there, and how old it is."""
+    """One source: its input rate, its backlog in records, and the age of the oldest waiting record."""
 
     name: str
     rate_per_s: float | None
@@ -51,24 +51,24 @@ class OperatorReading:
     true_rate_per_s: float | None = None
     cpu_share: float | None = None
     blocking_share: float | None = None
-    """Share of the window in which it held up its upstreams: back pressure, seen at its root."""
+    """Share of the window in which this operator blocked its upstreams: back pressure, attributed to its origin."""
     pending: float | None = None
-    """Records waiting inside the job in front of it."""
+    """Records queued inside the job in front of this operator."""
     state_bytes: float | None = None
     memory_bytes: float | None = None
     spilled_bytes: float | None = None
     gc_share: float | None = None
-    """Share of its run time that went into garbage collection."""
+    """Share of the operator's run time spent in garbage collection."""
 
     @property
     def capacity_per_s(self) -> float | None:
-        """Records/s of the whole operator at its present tasks (the papers' PA)."""
+        """Records/s of the whole operator with its current tasks (the papers' PA)."""
         return None if self.true_rate_per_s is None else self.true_rate_per_s * self.tasks
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeReading:
-    """Records that went along one edge, per second."""
+    """Records per second that passed along one edge."""
 
     upstream: str
     downstream: str
@@ -77,7 +77,7 @@ class EdgeReading:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Quantiles over the window: through the job (processing time), and since the event (event time)."""
+    """Quantiles over the window: processing time (through the job) and event time (since the event)."""
 
     p50_s: float
     p95_s: float
@@ -89,25 +89,25 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class BatchTime:
-    """How long a micro-batch takes, as recent batches show it: fixed_s + slot_s_per_record * records / slots."""
+    """Duration of a micro-batch, fitted to recent batches: fixed_s + slot_s_per_record * records / slots."""
 
     fixed_s: float
-    """What it takes whatever is in it: planning, commits, starting tasks."""
+    """Time that does not depend on the records: planning, commits, task start."""
     slot_s_per_record: float
     error: float
-    """Typical distance of a batch from this line, as a share of its time."""
+    """Typical deviation of a batch from this line, as a share of its duration."""
     batches: int
     least_per_slot: float
     most_per_slot: float
-    """Records per slot of the batches that it was fitted to: beyond them it is a guess."""
+    """Range of records per slot in the fitted batches; outside of it the line is extrapolated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One window of one job. When `problem` is set the window must not be learned from."""
+    """One window of one job. A window with a `problem` is not used for learning."""
 
     at_s: float
-    """When it was looked at."""
+    """Moment of the observation."""
     start_s: float
     end_s: float
     running: Allocation | None
@@ -118,21 +118,21 @@ class Observation:
     operators: tuple[OperatorReading, ...] = ()
     edges: tuple[EdgeReading, ...] = ()
     overloaded: tuple[str, ...] = ()
-    """Operators with the engine's symptom of overload."""
+    """Operators that show the engine's symptom of overload."""
     overdue_s: float = 0.0
-    """Seconds that a running batch is past its time."""
+    """Seconds by which a running batch exceeds its expected duration."""
     catching_up: bool = False
-    """Whether more waits than usual, since a change or a peak."""
+    """Whether the backlog is above its usual level after a change or a peak."""
     latency: Latency | None = None
     uptime_s: float = 0.0
     downtime_s: float | None = None
-    """Seconds without output in the last change or failure, as far as the engine saw it."""
+    """Seconds without output in the last change or failure, as far as the engine measured it."""
     bottlenecks: tuple[str, ...] = ()
-    """What slows the job down and is not a matter of size: named, and no reason to grow."""
+    """Causes of slowness that more executors do not cure; they are reported and never a reason to grow."""
     batch_time: BatchTime | None = None
-    """Where the job works in micro-batches that differ enough to tell."""
+    """Set for micro-batch jobs whose recent batches differ enough in size to fit the line."""
     change_costs_s: Mapping[str, float] = field(default_factory=FrozenMap)
-    """Operator -> seconds without output to be expected when its tasks are changed, where a change costs any."""
+    """Operator -> expected seconds without output when its tasks change; operators that change for free are absent."""
     problem: str | None = None
 
     def __post_init__(self) -> None:
@@ -140,7 +140,7 @@ class Observation:
 
     @property
     def usable(self) -> bool:
-        """Whether the window may be learned from."""
+        """Whether the window may be used for learning."""
         return self.problem is None
 
     @property
@@ -165,7 +165,7 @@ class Observation:
         return max((lag for lag in lags if lag is not None), default=None)
 
     def operator(self, name: str) -> OperatorReading:
-        """Return one operator's reading; an operator that was not seen has an empty one."""
+        """Return one operator's reading; an operator without a reading gets an empty one."""
         for reading in self.operators:
             if reading.name == name:
                 return reading
@@ -173,7 +173,7 @@ class Observation:
 
     @staticmethod
     def blind(at_s: float, problem: str) -> Observation:
-        """Return the observation of a window in which nothing could be seen."""
+        """Return the observation of a window without any measurement."""
         return Observation(at_s, at_s, at_s, None, None, problem=problem)
 
 
@@ -181,19 +181,19 @@ _NUMBERS: dict[type, tuple[str, ...]] = {
     part: tuple(f.name for f in fields(part) if f.type not in ("str", str))
     for part in (SourceReading, OperatorReading, EdgeReading, Latency, BatchTime)
 }
-"""What must be a finite number of at least zero, where it is measured; looked up once, not in every window."""
+"""Fields that must be finite and at least zero where measured; collected once, not in every window."""
 
 
 def total(values: Iterator[float | None]) -> float | None:
-    """Add up; None when there is nothing to add or a part is missing."""
-    known = list(values)
-    return sum(v for v in known if v is not None) if known and None not in known else None
+    """Return the sum; None if there are no values or one of them is missing."""
+    parts = list(values)
+    return sum(v for v in parts if v is not None) if parts and None not in parts else None
 
 
-def checked(observation: Observation, spec: JobSpec) -> Observation:
-    """Return the observation with `problem` set when it is incomplete or absurd; else as it is.
+def mark_problem(observation: Observation, spec: JobSpec) -> Observation:
+    """Return the observation with `problem` set if it is incomplete or absurd, else unchanged.
 
-    An engine can be late, partial or lying; a policy must never take such numbers for measurements.
+    An engine's readings can be late, partial or wrong; a policy must never treat such numbers as measurements.
     """
     if observation.problem is not None:
         return observation

@@ -1,4 +1,4 @@
-"""Capacity planning in words: what an allocation was found to sustain, and the plan that follows from it."""
+"""Capacity planning as records: the measured sustainable rate of an allocation, and the plan that follows from it."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ class Estimate:
     at_s: float
     allocation: Allocation
     rate_per_s: Interval | None
-    """Records/s at all sources, with a 90 % interval; None where nothing was sustained or nothing was seen."""
+    """Records/s at all sources, with a 90 % interval; None if no rate was sustained or measured."""
     seconds: float = 0.0
     slot_seconds: float = 0.0
     observation: Observation | None = None
     """Useful time and true rates of every operator near that rate."""
     expected_per_s: float | None = None
-    """What the configuration optimizer promised of this allocation."""
+    """The rate that the configuration optimizer predicted for this allocation."""
     limited_by: Literal["job", "injector"] = "job"
-    """Whether the rate is the job's, or only the most that could be injected."""
+    """Whether the rate is the job's limit or only the injector's."""
     rates_tried: int = 0
     why: str = ""
-    """Why it was measured."""
+    """Why this allocation was measured."""
     problem: str | None = None
-    """What went wrong: it is recorded, and nothing is learned from it."""
+    """Why the measurement failed. It is recorded, and not used for learning."""
 
     @property
     def slots(self) -> int:
@@ -46,43 +46,43 @@ class Estimate:
 
     @property
     def usable(self) -> bool:
-        """Whether the job's own rate is known."""
+        """Whether the job's own limit was measured."""
         return self.problem is None and self.rate_per_s is not None and self.limited_by == "job"
 
     @property
     def middle_per_s(self) -> float:
-        """The rate itself; only of a usable estimate."""
+        """The middle of the rate's interval; only for a usable estimate."""
         assert self.rate_per_s is not None
         return self.rate_per_s.middle
 
 
 @dataclass(frozen=True, slots=True)
 class NextMeasurement:
-    """The measurement that would narrow the plan most, and by how much."""
+    """The measurement that would narrow the plan's interval most, and by how much."""
 
     slots: int
     memory_mb: int | None
     width_now: float
-    """Upper over lower end of the 90 % interval of the rate at the planned size, as it is."""
+    """Upper over lower end of the present 90 % interval of the rate at the planned size."""
     width_then: float
-    """The same with this measurement, as far as can be foreseen."""
+    """The predicted ratio after this measurement."""
     inside: bool
-    """Whether it fits into the testbed."""
+    """Whether the testbed is large enough for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the request takes with one memory profile."""
+    """The slots that the requested rate needs with one memory profile."""
 
     memory_mb: int | None
     slots: Interval
-    """Upper end infinite: perhaps no number of slots is enough."""
+    """The upper end is infinite where perhaps no number of slots is enough."""
     cost_per_hour: float | None = None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The answer: slots, memory and tasks per operator for a rate, how sure that is, and what it would cost."""
+    """The answer: slots, memory and tasks per operator for a rate, with its uncertainty and its cost."""
 
     at_s: float
     job: str
@@ -92,24 +92,24 @@ class Plan:
     slots: Interval
     """Slots for rate x (1 + headroom), with a 90 % interval."""
     capacity_per_s: Interval
-    """What the planned size is expected to sustain."""
+    """Expected sustainable rate of the planned size."""
     choices: tuple[Choice, ...]
-    """The same for every memory profile that was asked for."""
+    """The slots for every memory profile of the request."""
     cost_per_hour: float | None
     measured_slots: int
-    """The largest size that was measured."""
+    """Largest measured size, in slots."""
     reach: float
-    """Planned slots over measured ones: how far the plan extrapolates."""
+    """Planned slots over the largest measured ones: how far the plan extrapolates."""
     warnings: tuple[str, ...]
     weights: Mapping[str, float]
-    """Model -> its share in the answer."""
+    """Model -> its weight in the answer."""
     next_measurement: NextMeasurement | None
     measurements: int
     minutes: float
-    """What the measurements took on the testbed."""
+    """Testbed time of all measurements."""
     slot_hours: float
     verified: Mapping[str, str] = field(default_factory=FrozenMap)
-    """Share of the rate -> sustained or not, where it was tried."""
+    """Share of the rate -> sustained or not, for the shares that were tested."""
 
     def __post_init__(self) -> None:
         check_number("rate_per_s of a plan", self.rate_per_s, least=1e-12)

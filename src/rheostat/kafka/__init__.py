@@ -1,9 +1,9 @@
-"""A Kafka to develop and to test against: broker, load in, results out. Of the product only `cli` imports it.
+"""A Kafka broker for development and tests, a load into it and results out of it. Only `cli` and `lab` import it.
 
 | file | what |
 |---|---|
 | `jars.py`, `broker.py` | the jars, fetched once; a broker that ends with its process |
-| `client.py` | what a cluster is asked directly: topics, ends |
+| `client.py` | clients of a cluster: topics, partitions, end offsets |
 | `load.py` | an open-loop load into a topic |
-| `output.py` | what came out of a topic, and when |
+| `output.py` | the records of an output topic, with their times |
 """

@@ -1,4 +1,4 @@
-"""What is asked of a Kafka cluster directly, not through Spark: is it there, has it this topic, where does it end?"""
+"""Clients of a Kafka cluster beside Spark: whether it answers, whether it has a topic, where that topic ends."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
 ANSWER_WITHIN_S = 10.0
+"""Seconds for a cluster to answer."""
 QUIET: Mapping[str, str | int] = {"log_level": 2}
-"""Kafka's client would write a line to stderr for each connection that is refused while a broker restarts."""
+"""Setting that silences the client, which else logs every refused connection while a broker restarts."""
 
 
 def admin(bootstrap: str) -> AdminClient:
-    """Return a client that asks and creates."""
+    """Return a client that lists and creates topics."""
     try:
         from confluent_kafka.admin import AdminClient
     except ImportError as error:
@@ -26,7 +27,7 @@ def admin(bootstrap: str) -> AdminClient:
 
 
 def producer(bootstrap: str, settings: Mapping[str, str | int | bool]) -> Producer:
-    """Return a client that writes."""
+    """Return a client that writes records."""
     try:
         from confluent_kafka import Producer
     except ImportError as error:
@@ -35,7 +36,7 @@ def producer(bootstrap: str, settings: Mapping[str, str | int | bool]) -> Produc
 
 
 def consumer(bootstrap: str) -> Consumer:
-    """Return a client that reads what it is assigned to; it takes part in no group and commits nothing."""
+    """Return a client that reads the partitions assigned to it; it joins no group and commits nothing."""
     try:
         from confluent_kafka import Consumer
     except ImportError as error:
@@ -45,21 +46,21 @@ def consumer(bootstrap: str) -> Consumer:
 
 
 def partitions(bootstrap: str, topic: str, timeout_s: float = ANSWER_WITHIN_S) -> int:
-    """Return how many partitions a topic has; say so where the cluster does not answer or has no such topic."""
+    """Return the number of partitions of a topic; raises if the cluster does not answer or has no such topic."""
     client = admin(bootstrap)
     from confluent_kafka import KafkaException
 
     try:
-        found = client.list_topics(timeout=timeout_s).topics
+        topics = client.list_topics(timeout=timeout_s).topics
     except KafkaException as error:
         raise EngineError(f"Kafka at {bootstrap} does not answer ({reason(error)}): is the broker up?") from error
-    if topic not in found:
+    if topic not in topics:
         raise EngineError(f"Kafka at {bootstrap} has no topic {topic!r}: create it, or correct its name")
-    return len(found[topic].partitions)
+    return len(topics[topic].partitions)
 
 
 def end_offsets(bootstrap: str, topic: str) -> dict[int, int]:
-    """Return, for each partition of a topic, the offset that its next record will have."""
+    """Return partition -> the offset of its next record."""
     parts = partitions(bootstrap, topic)
     from confluent_kafka import KafkaException, TopicPartition
 
@@ -69,16 +70,18 @@ def end_offsets(bootstrap: str, topic: str) -> dict[int, int]:
             part: client.get_watermark_offsets(TopicPartition(topic, part), ANSWER_WITHIN_S) for part in range(parts)
         }
     except KafkaException as error:
-        raise EngineError(f"Kafka at {bootstrap} does not say where {topic!r} ends ({reason(error)})") from error
+        raise EngineError(
+            f"Kafka at {bootstrap} does not return the end offsets of {topic!r} ({reason(error)}): is the broker up?"
+        ) from error
     finally:
         client.close()
     return {part: end[1] for part, end in ends.items()}
 
 
 def reason(error: KafkaException) -> str:
-    """Return what Kafka said, in its words."""
+    """Return Kafka's own message."""
     return str(error.args[0].str())
 
 
 def _not_installed(error: ImportError) -> EngineError:
-    return EngineError(f"{error}: Kafka's client is not installed; pip install 'rheostat[kafka]'")
+    return EngineError(f"Kafka's client is not installed ({error}): pip install 'rheostat[kafka]'")

@@ -1,12 +1,12 @@
-"""What reproduces and measures. Of the product only its own commands in `cli` import it, lazily.
+"""Comparisons, benches, reproductions of papers and the demo. Only their commands in `cli` import it, lazily.
 
 | file or folder | what |
 |---|---|
 | `experiment/` | one Trial, Run, Score, Comparison and page for simulated, micro-batch and real-time runs |
-| `papers/` | `rheostat reproduce`: the papers' tables beside ours |
+| `papers/` | `rheostat reproduce`: the papers' numbers beside ours |
 | `bench/` | `rheostat bench` |
 | `demo/` | `rheostat demo` |
 | `jobs/`, `workload/` | the papers' simulated jobs; their pipelines in PySpark |
 | `testbeds.py` | testbeds by engine, for `plan` and `profile` |
-| `data.py` | where the papers' measured data are |
+| `data.py` | the folder of the papers' measured data |
 """

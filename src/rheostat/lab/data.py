@@ -1,4 +1,4 @@
-"""Where the papers' measured data are."""
+"""The folder of the papers' measured data."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from rheostat.errors import InvalidValue
 
 def data_folder() -> Path:
     """Return the folder with the papers' measured data: $RHEOSTAT_DATA, or `shared/data` beside the project."""
-    told = os.environ.get("RHEOSTAT_DATA")
-    places = [Path(told)] if told else [Path.cwd().parent, Path(__file__).resolve().parents[4]]
+    named = os.environ.get("RHEOSTAT_DATA")
+    places = [Path(named)] if named else [Path.cwd().parent, Path(__file__).resolve().parents[4]]
     for place in places:
-        folder = place if told else place / "shared" / "data"
+        folder = place if named else place / "shared" / "data"
         if folder.is_dir():
             return folder
-    raise InvalidValue(
-        "the papers' measured data are not here: this bench reads them in place from `../shared/data`, "
-        "or from the folder that $RHEOSTAT_DATA names"
-    )
+    where = f"$RHEOSTAT_DATA is {named!r}, which is not a folder" if named else "there is no ../shared/data"
+    raise InvalidValue(f"no measured data of the papers: {where}; set $RHEOSTAT_DATA to their folder")

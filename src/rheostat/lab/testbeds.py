@@ -1,4 +1,4 @@
-"""Testbeds by the engine's name: the one place where planning learns what it measures on."""
+"""Testbeds by engine, for `plan` and `profile`."""
 
 from __future__ import annotations
 
@@ -13,49 +13,51 @@ from rheostat.planner.rig import Feed
 from rheostat.ports import Testbed
 
 ENGINES = ("simulated", "spark")
+"""Values of --engine."""
 ON_SPARK = Phases(warm_up_s=15.0, cool_down_s=0.0, ramp_up_s=0.0, observe_s=30.0, sustained=0.97)
-"""Every question is a query of its own on a warm cluster; batches of a second blur a window of thirty by 3 %."""
+"""Phases of a measurement on Spark. Each measurement is its own query on a warm cluster; one-second batches blur a
+window of thirty seconds by 3 %."""
 LARGEST = 12
-"""Executors that a testbed on Spark can have: the embedded one's are processes of this machine."""
+"""Most executors of a testbed on Spark: those of the embedded cluster are processes of this machine."""
 PACE_PER_S = 400.0
-"""What a slot of a paced pipeline does."""
+"""Records/s of one slot of a paced pipeline."""
 UNPACED = "-cpu"
-"""Behind the name of a pipeline that is to run as fast as it can."""
+"""Suffix of a pipeline's name that makes it run unpaced."""
 
 
-Tell = Callable[[str], None]
-"""Told what is going on."""
+Notify = Callable[[str], None]
+"""Takes a progress message."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a job can be measured, and what there is to know before."""
+    """A testbed for a job, and the defaults of measurements on it."""
 
     spec: JobSpec
     feed: Feed
-    opened: Callable[[int, Tell], AbstractContextManager[Testbed]]
-    """Opens the testbed, given a seed for whatever is random there."""
+    open: Callable[[int, Notify], AbstractContextManager[Testbed]]
+    """Opens the testbed with a seed."""
     memory_mb: int | None = None
-    """The profile that is used unless another one is asked for."""
+    """Default memory of a slot."""
     phases: Phases = Phases()
     verify_s: tuple[float, float] = (120.0, 600.0)
-    """Warm-up and observation when a plan is verified."""
+    """Seconds of warm-up and observation when a plan is verified."""
     profile_s: tuple[float, float] = (300.0, 120.0)
-    """How long a profiled deployment settles, and is looked at; the paper's."""
+    """Seconds of warm-up and observation of a profiled deployment; Phoebe's."""
     profiled_slots: int = 24
-    """The largest deployment that is profiled; the paper's."""
+    """Slots of the largest profiled deployment; Phoebe's."""
     max_slots: int = 48
-    """Slots that are measured unless told otherwise; the paper's testbed has 48."""
+    """Default slots of the testbed; StreamBed's has 48."""
 
 
 def place(engine: str, job: str, master: str | None = None) -> Place:
-    """Return the testbed of an engine for a job; on Spark a cluster of this machine unless a master is named."""
+    """Return an engine's testbed for a job; on Spark it is the embedded cluster unless `master` names another."""
     if engine not in ENGINES:
         raise InvalidValue(f"unknown engine {engine!r}, {nearest(engine, ENGINES)}")
     if engine == "spark":
         return _on_spark(job, master)
     if master is not None:
-        raise InvalidValue(f"--master {master} goes with --engine spark, not with {engine}")
+        raise InvalidValue(f"--master {master} needs --engine spark, not {engine}")
     return _simulated(job)
 
 
@@ -71,17 +73,17 @@ def _simulated(job: str) -> Place:
 
 def _on_spark(job: str, master: str | None) -> Place:
     from rheostat.engine.spark.session.settings import check_master
-    from rheostat.engine.testbed.spark import MEMORY_MB, SparkTestbed, described
-    from rheostat.lab.workload.injection import injected
+    from rheostat.engine.testbed.spark import MEMORY_MB, SparkTestbed, describe_job
+    from rheostat.lab.workload.injection import pipeline_starter
 
     if master is not None and (problem := check_master(master)):
         raise InvalidValue(problem)
     pipeline = job.removesuffix(UNPACED)
-    inject = injected(pipeline, slot_per_s=None if pipeline != job else PACE_PER_S)
+    inject = pipeline_starter(pipeline, slot_per_s=None if pipeline != job else PACE_PER_S)
     conf = {"spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "UTC"}
-    spec = described(job, LARGEST)
+    spec = describe_job(job, LARGEST)
 
-    def opened(_: int, tell: Tell) -> AbstractContextManager[Testbed]:
-        return closing(SparkTestbed(job, inject, LARGEST, master=master or "local-cluster", conf=conf, tell=tell))
+    def open_testbed(_: int, notify: Notify) -> AbstractContextManager[Testbed]:
+        return closing(SparkTestbed(job, inject, LARGEST, master=master or "local-cluster", conf=conf, notify=notify))
 
-    return Place(spec, Feed.of(spec.graph.sources), opened, MEMORY_MB, ON_SPARK, (45.0, 45.0), (15.0, 30.0), 4, 4)
+    return Place(spec, Feed.of(spec.graph.sources), open_testbed, MEMORY_MB, ON_SPARK, (45.0, 45.0), (15.0, 30.0), 4, 4)

@@ -1,4 +1,4 @@
-"""What every capacity model starts from and answers with: samples of an operator, and a curve over its tasks."""
+"""Input and output of every capacity model: samples of an operator, and a curve over its tasks."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One measured capacity: records/s of the whole operator, at so many tasks."""
+    """One measured capacity: records/s of the whole operator with `tasks` tasks."""
 
     tasks: int
     capacity_per_s: float
     number: int = 0
-    """Its place in the order of all samples; a sample's age is counted in samples."""
+    """Its position in the order of all samples; a sample's age is counted in samples."""
 
     def __post_init__(self) -> None:
         check_number("tasks of a sample", self.tasks, least=1)
@@ -31,7 +31,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class CapacityCurve:
-    """Capacities at 1, 2, 3 ... tasks: what is expected, how sure that is, and how far away the nearest sample is."""
+    """Capacities at 1, 2, 3 ... tasks: the expected value, its uncertainty, and the distance to the nearest sample."""
 
     capacity_per_s: Floats
     sd_per_s: Floats
@@ -41,7 +41,7 @@ class CapacityCurve:
 
 
 class CapacityModel(Protocol):
-    """A model that has seen its samples."""
+    """A fitted model."""
 
     def curve(self, most: int) -> CapacityCurve:
         """Return the capacities at 1 to `most` tasks."""
@@ -50,8 +50,8 @@ class CapacityModel(Protocol):
 def columns(samples: Sequence[Sample]) -> tuple[Floats, Floats, Floats]:
     """Return tasks, capacities and ages (0 is the newest) as arrays, oldest first.
 
-    Sums depend on their order by a rounding error, and a choice between two models that are equally good on that: in
-    this order the same samples always give the same model.
+    The rounding error of a sum depends on its order, and the choice between two equally good models depends on the
+    rounding error. This order makes the same samples always give the same model.
     """
     if not samples:
         raise InvalidValue("a capacity model needs at least one sample")
@@ -62,6 +62,6 @@ def columns(samples: Sequence[Sample]) -> tuple[Floats, Floats, Floats]:
 
 
 def distances(tasks: Floats, most: int) -> Floats:
-    """Return how many tasks 1 to `most` are away from the nearest of these sizes."""
+    """Return the distance, in tasks, of 1 to `most` tasks to the nearest of these sizes."""
     nearest: Floats = np.abs(np.arange(1.0, most + 1.0)[:, None] - tasks[None, :]).min(axis=1)
     return nearest

@@ -1,17 +1,17 @@
 """ContTune's Gaussian process, as published: zero mean, RBF kernel, over (tasks, capacity).
 
-Lian et al., VLDB 2023, Eq 3. Its published code averages repeated observations of one size ("mean reversion"), knows no
-noise, and learns length scale and signal deviation by maximum likelihood within bounds.
+Lian et al., VLDB 2023, Eq 3. Its published code averages repeated observations of one size ("mean reversion"), has no
+noise term, and learns length scale and signal deviation by maximum likelihood within bounds.
 
 | paper | here |
 |---|---|
 | K, k, y | `kernel` with unit variance; capacities divided by the largest of them |
 | σ_f | the most likely one for a length scale, sqrt(yᵀK⁻¹y / n), but at most the largest capacity |
-| length scale | the most likely one of `LENGTHS`; one sample says nothing about it, then `LENGTH_0` |
+| length scale | the most likely one of `LENGTHS`; with a single sample `LENGTH_0` |
 
-Ours: the bounds. The code's own let the length scale collapse to 0 and the matrix become singular on ordinary
-samples, and without one on σ_f the tiny jitter of the diagonal would be used as noise. The mean is zero, so the curve
-falls towards zero beyond the largest size that was seen, and it need not rise with p.
+Ours: the bounds. With the code's own, ordinary samples let the length scale collapse to 0 and make the matrix singular;
+without a bound on σ_f the tiny jitter of the diagonal would act as noise. The mean is zero, so the curve falls towards
+zero beyond the largest observed size, and it need not rise with p.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ import numpy as np
 from rheostat.model.capacity import CapacityCurve, Floats, Sample, columns, distances
 
 LENGTH_0 = 4.37
-"""Tasks; where the published code starts."""
+"""Tasks; the initial value of the published code."""
 LENGTHS = LENGTH_0 * 2.0 ** np.array([0.0, -0.25, 0.25, -0.5, 0.5, -0.75, 0.75, -1.0, 1.0, 1.25, 1.5, 1.75, 2.0])
-"""The nearest to the start first; the code finds 2.4 for its own example."""
+"""The nearest to the initial value first; the published code finds 2.4 for its own example."""
 JITTER = 1e-8
+"""Added to the diagonal of K, so that it can be inverted."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class GaussianProcess:
         fit = np.maximum(solved @ y, 1e-12)
         variance = np.minimum(fit / n, 1.0)
         likely = -0.5 * (fit / variance + n * np.log(variance) + np.linalg.slogdet(kernels)[1])
-        best = int(np.argmax(likely > likely.max() - 1e-9))  # of equals the one nearest to the start
+        best = int(np.argmax(likely > likely.max() - 1e-9))  # among equals the nearest to the initial value
         inverse = np.linalg.inv(kernels[best])
         return GaussianProcess(sizes, solved[best], inverse, float(LENGTHS[best]), float(variance[best] ** 0.5), unit)
 

@@ -1,4 +1,4 @@
-"""H^t: what every operator was seen to do, folded from the journal, so that it outlives a tuning and a restart."""
+"""H^t: the measured capacities of every operator, folded from the journal, so they survive a tuning and a restart."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from rheostat.job.plan import Estimate
 from rheostat.job.record import Record, Run
 from rheostat.model.capacity import Sample
 
-KEPT_PER_SIZE = 5
-"""Newest observations of one size that are kept; ContTune's published example averages five."""
-KEPT_SIZES = 24
-"""Sizes of one operator that are kept, those seen last: a decision's cost must not grow with the job's age."""
+MAX_SAMPLES_PER_SIZE = 5
+"""Newest samples of one size that are retained; ContTune's published example averages five."""
+MAX_SIZES = 24
+"""Last observed sizes of one operator that are retained, so that the cost of a decision does not grow with the job's
+age."""
 
 
 @dataclass(frozen=True)
@@ -23,37 +24,38 @@ class History:
 
     operators: Mapping[str, tuple[Sample, ...]] = field(default_factory=FrozenMap)
     most_tasks: Mapping[str, int] = field(default_factory=FrozenMap)
-    """The largest size that each operator was seen at."""
-    seen: int = 0
+    """Largest observed size of each operator."""
+    windows: int = 0
+    """Windows folded so far."""
 
     def __post_init__(self) -> None:
         put(self, operators=FrozenMap(self.operators), most_tasks=FrozenMap(self.most_tasks))
 
     def samples(self, operator: str) -> tuple[Sample, ...]:
-        """Return one operator's samples; an operator that was never seen has none."""
+        """Return one operator's samples; an operator without any has none."""
         return self.operators.get(operator, ())
 
 
 def fold(history: History, record: Record) -> History:
-    """Fold one record in: a window adds a sample per operator, another graph takes away what it no longer has."""
+    """Return the history after one more record: a window adds samples, a new graph removes operators that left it."""
     match record:
         case Run():
             names = record.spec.tunable_names
             return History(
-                {name: kept for name, kept in history.operators.items() if name in names},
+                {name: samples for name, samples in history.operators.items() if name in names},
                 {name: most for name, most in history.most_tasks.items() if name in names},
-                history.seen,
+                history.windows,
             )
-        case Observation() if teaches(record):
-            return _learned(history, record)
-        case Estimate() if record.usable and record.observation is not None and teaches(record.observation):
-            # What planning measured before the first start is where a controller begins.
-            return _learned(history, record.observation)
+        case Observation() if can_learn_from(record):
+            return _add_window(history, record)
+        case Estimate() if record.usable and record.observation is not None and can_learn_from(record.observation):
+            # A controller starts with the capacities that planning measured before the first start.
+            return _add_window(history, record.observation)
     return history
 
 
-def teaches(window: Observation) -> bool:
-    """Whether capacities may be learned from a window: not from one with a problem, a failure or a change in it."""
+def can_learn_from(window: Observation) -> bool:
+    """Whether a window shows capacities: it has no problem, and no failure or change happened in it."""
     return (
         window.usable
         and window.running is not None
@@ -62,25 +64,26 @@ def teaches(window: Observation) -> bool:
     )
 
 
-def _learned(history: History, window: Observation) -> History:
+def _add_window(history: History, window: Observation) -> History:
     assert window.running is not None
-    operators, most, seen = dict(history.operators), dict(history.most_tasks), history.seen + 1
+    operators, most, number = dict(history.operators), dict(history.most_tasks), history.windows + 1
     for name, tasks in window.running.tasks.items():
         reading = window.operator(name)
         if reading.true_rate_per_s and reading.tasks == tasks:
-            operators[name] = _kept((*history.samples(name), Sample(tasks, reading.true_rate_per_s * tasks, seen)))
+            sample = Sample(tasks, reading.true_rate_per_s * tasks, number)
+            operators[name] = _drop_oldest((*history.samples(name), sample))
             most[name] = max(most.get(name, 0), tasks)
-    return History(operators, most, seen)
+    return History(operators, most, number)
 
 
-def _kept(samples: tuple[Sample, ...]) -> tuple[Sample, ...]:
-    """Return what is kept after the last sample was added: at most one sample, or one size, has to go."""
+def _drop_oldest(samples: tuple[Sample, ...]) -> tuple[Sample, ...]:
+    """Drop the oldest sample of a size, or the oldest size, if the newest sample exceeds a maximum."""
     size = samples[-1].tasks
     same = [sample for sample in samples if sample.tasks == size]
-    if len(same) > KEPT_PER_SIZE:
+    if len(same) > MAX_SAMPLES_PER_SIZE:
         return tuple(sample for sample in samples if sample is not same[0])
     newest = {sample.tasks: sample.number for sample in samples}
-    if len(newest) > KEPT_SIZES:
+    if len(newest) > MAX_SIZES:
         forgotten = min(newest, key=lambda tasks: newest[tasks])
         return tuple(sample for sample in samples if sample.tasks != forgotten)
     return samples

@@ -11,9 +11,9 @@ Zhang, Zheng, Zheng, Zhu, Li, Guo: "Bayesian-Driven Automated Scaling in Stream 
 | σ², noise | the most likely of `NOISES` |
 | EI(x), ξ (Eq 6) | `expected_improvement` |
 
-Ours, where the paper is silent: the mean of the process is that of the samples, not zero, because around zero every
-size that was never seen looks bad and the search mostly never ends; one length scale for all operators, the most likely
-of a few; rows that are there twice are averaged.
+Ours, where the paper is silent: the mean of the process is that of the samples, because with a zero mean every
+unobserved size looks bad and most searches never end; one length scale for all operators, the most likely of a few;
+repeated rows are averaged.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from rheostat.errors import InvalidValue
 from rheostat.model.capacity import Floats
 
 LENGTHS = 2.0 ** np.arange(-1.0, 2.6, 0.7)
-"""In log tasks: from less than a doubling to beyond every size."""
+"""Length scales in log(tasks): from less than a doubling to beyond every size."""
 NOISES = np.array([0.02, 0.1, 0.3])
-"""Share of the signal's deviation that is noise."""
+"""Noise as a share of the signal's deviation."""
 LEAST_SD, FEW, FEW_SD = 1e-4, 3, 0.1
-"""Samples that are all alike leave this much doubt; fewer than three say nothing about how much values differ."""
+"""Least signal deviation: of equal samples, and of fewer than `FEW` samples, which do not show how values differ."""
 
 
 class Surrogate(Protocol):
-    """Anything that says what it expects of an allocation, and how sure it is."""
+    """A model that predicts a value of an allocation and its uncertainty."""
 
     def predict(self, tasks: Floats) -> tuple[Floats, Floats]:
         """Return mean and standard deviation of every row."""
@@ -47,18 +47,18 @@ class JointGP:
     """The posterior of Eq 5."""
 
     rows: Floats
-    """log(tasks) of what was seen."""
+    """log(tasks) of the samples."""
     inverse: Floats
     weights: Floats
     centre: float
     length: float
     signal: float
     count: int
-    """Samples that it was made of."""
+    """Number of samples."""
 
     @staticmethod
     def fit(tasks: Floats, values: Floats) -> JointGP:
-        """Average what was seen of one allocation, then take the most likely length scale and noise."""
+        """Average the samples of each allocation, then select the most likely length scale and noise."""
         if not len(values):
             raise InvalidValue("a Gaussian process needs at least one sample")
         rows, where = np.unique(np.log(np.maximum(np.asarray(tasks, dtype=float), 1.0)), axis=0, return_inverse=True)
@@ -66,8 +66,8 @@ class JointGP:
         mean = np.bincount(where.ravel(), values) / counts
         centre, n = float(mean.mean()), len(mean)
         y = mean - centre
-        apart = _distances(rows, rows)
-        kernels = _matern(apart[None] / LENGTHS[:, None, None])[:, None]
+        distance = _distances(rows, rows)
+        kernels = _matern(distance[None] / LENGTHS[:, None, None])[:, None]
         kernels = kernels + NOISES[None, :, None, None] ** 2 * np.diag(1.0 / counts) + 1e-9 * np.eye(n)
         flat = kernels.reshape(-1, n, n)
         solved = np.linalg.solve(flat, np.broadcast_to(y[:, None], (len(flat), n, 1)))[..., 0]
@@ -86,17 +86,17 @@ class JointGP:
 
 
 def expected_improvement(mean: Floats, sd: Floats, best: float, xi: float) -> Floats:
-    """Return EI of every row (Eq 6); zero where nothing is uncertain."""
+    """Return EI of every row (Eq 6); zero where the standard deviation is zero."""
     gain = mean - best - xi  # Eq 6a
-    doubt = sd > 1e-12
-    z = np.where(doubt, gain / np.where(doubt, sd, 1.0), 0.0)  # Eq 6b
+    uncertain = sd > 1e-12
+    z = np.where(uncertain, gain / np.where(uncertain, sd, 1.0), 0.0)  # Eq 6b
     below = _normal_cdf(z)
     density = np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
-    return np.where(doubt, np.maximum(gain * below + sd * density, 0.0), 0.0)
+    return np.where(uncertain, np.maximum(gain * below + sd * density, 0.0), 0.0)
 
 
 def _normal_cdf(z: Floats) -> Floats:
-    """Return Φ(z), to seven digits (Abramowitz and Stegun 26.2.17): numpy has no erf, and scipy is not needed here."""
+    """Return Φ(z), to seven digits (Abramowitz and Stegun 26.2.17): numpy has no erf, scipy is not imported."""
     t = 1.0 / (1.0 + 0.2316419 * np.abs(z))
     series = ((((1.330274429 * t - 1.821255978) * t + 1.781477937) * t - 0.356563782) * t + 0.319381530) * t
     upper: Floats = np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi) * series
@@ -105,8 +105,8 @@ def _normal_cdf(z: Floats) -> Floats:
 
 def _distances(a: Floats, b: Floats) -> Floats:
     squares = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)[None, :] - 2.0 * a @ b.T
-    apart: Floats = np.sqrt(np.maximum(squares, 0.0))
-    return apart
+    distance: Floats = np.sqrt(np.maximum(squares, 0.0))
+    return distance
 
 
 def _matern(r: Floats) -> Floats:

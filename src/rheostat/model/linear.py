@@ -1,4 +1,4 @@
-"""The linear model that DS2 thinks in: every task does what a task was last seen to do."""
+"""DS2's linear model: every task has the rate of the newest sample."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rheostat.model.capacity import CapacityCurve, Floats, Sample, columns, dist
 
 @dataclass(frozen=True)
 class Linear:
-    """capacity(p) = rate x p, with the rate per task of the newest sample; it has no idea how sure that is."""
+    """capacity(p) = rate x p, with the rate per task of the newest sample. It carries no uncertainty."""
 
     rate_per_s: float
     sizes: Floats

@@ -1,12 +1,12 @@
-"""Phoebe's profile: deployments of several sizes under rising rates, and the most that each of them can do.
+"""Phoebe's profile: deployments of several sizes under rising rates, and the maximum throughput T_max of each.
 
 Geldenhuys, Scheinert, Kao, Thamsen: "Phoebe: QoS-aware distributed stream processing through anticipating dynamic
-workloads", ICWS 2022, section III-C. As long as all deployments keep up, their latencies lie close together. One that
-leaves this group has found its T_max and is released. With fewer than three deployments there is no majority, so each
-is held against a line through its own earlier latencies.
+workloads", ICWS 2022, section III-C. As long as all deployments keep up, their latencies lie close together. A
+deployment that leaves this group has reached its T_max and is released. With fewer than three deployments there is no
+majority, so each is compared with a line through its own earlier latencies.
 
-Ours: one that cannot take what the sources bring has found its T_max whatever its latency says, and the line through
-its own past is asked also where there are three, because all of them may be full at once.
+Ours: a deployment that cannot process the rate of the sources has reached its T_max whatever its latency. The
+comparison with a deployment's own past also applies with three or more, because all may reach T_max in the same round.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from rheostat.job.frozen import check_number
 from rheostat.model.clusters import two_groups
 
 APART = math.log(2.0)
-"""Two groups of latencies are two only when one is twice the other."""
+"""Least gap between two groups of log latencies: a factor of two."""
 DEVIATES = math.log(2.0)
-"""A latency that is twice what its own past predicts has left it."""
-KEPT_UP = 0.97
-"""A deployment that takes less than this share of its rate falls behind."""
+"""Least gap between a log latency and its prediction from the deployment's past: a factor of two."""
+KEEPS_UP = 0.97
+"""Least share of the rate that a deployment processes when it keeps up."""
 MAJORITY = 3
-"""Deployments that it takes to see who is alone."""
-SEEN_BUSY = 0.3
-"""Useful time from which on records per useful second say what a deployment could do."""
+"""Fewest deployments among which one can leave the group."""
+BUSY_SHARE = 0.3
+"""Useful time from which on records per useful second show a deployment's capacity."""
 LEAST_LATENCY_S = 1e-6
+"""Shorter latencies count as this one, since latencies enter as logarithms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Point:
     throughput_per_s: float
     latency_s: float | None = None
     useful_share: float | None = None
-    """Of its busiest operator."""
+    """Useful time of the busiest operator."""
 
     def __post_init__(self) -> None:
         check_number("scale_out of a profile", self.scale_out, least=1)
@@ -58,24 +59,24 @@ class Point:
         return None if self.latency_s is None else math.log(max(self.latency_s, LEAST_LATENCY_S))
 
     @property
-    def able_per_s(self) -> float:
-        """What it could do by its useful time, where that tells; else what it did."""
-        if self.useful_share is None or self.useful_share < SEEN_BUSY:
+    def capacity_per_s(self) -> float:
+        """Throughput over useful time if the deployment was busy enough; else the throughput."""
+        if self.useful_share is None or self.useful_share < BUSY_SHARE:
             return self.throughput_per_s
         return self.throughput_per_s / min(self.useful_share, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """T_max of one deployment, as the point that revealed it shows it."""
+    """T_max of one deployment, from the point that revealed it."""
 
     scale_out: int
     throughput_per_s: float
-    able_per_s: float
+    capacity_per_s: float
 
 
 def point_of(measurement: Measurement) -> Point | None:
-    """Return a trial's answer as a point; None where it has none."""
+    """Return a trial's result as a point; None if it has no throughput."""
     window = measurement.observation
     if measurement.problem is not None or window is None or window.running is None:
         return None
@@ -94,36 +95,36 @@ def point_of(measurement: Measurement) -> Point | None:
 
 
 @lru_cache(maxsize=64)
-def limits_found(points: tuple[Point, ...]) -> tuple[Limit, ...]:
-    """Return T_max of every deployment that has left the group of good latencies, smallest scale-out first."""
-    found: dict[int, Limit] = {}
+def find_limits(points: tuple[Point, ...]) -> tuple[Limit, ...]:
+    """Return T_max of every deployment that has reached it, smallest scale-out first."""
+    limits: dict[int, Limit] = {}
     past: dict[int, list[Point]] = {}
     for rate in sorted({point.rate_per_s for point in points}):
-        once = {p.scale_out: p for p in points if p.rate_per_s == rate and p.scale_out not in found}
-        for point in spoiled(list(once.values()), past):
-            found[point.scale_out] = Limit(point.scale_out, point.throughput_per_s, point.able_per_s)
-        for size, point in once.items():
+        at_rate = {p.scale_out: p for p in points if p.rate_per_s == rate and p.scale_out not in limits}
+        for point in find_full(list(at_rate.values()), past):
+            limits[point.scale_out] = Limit(point.scale_out, point.throughput_per_s, point.capacity_per_s)
+        for size, point in at_rate.items():
             past.setdefault(size, []).append(point)
-    return tuple(found[size] for size in sorted(found))
+    return tuple(limits[size] for size in sorted(limits))
 
 
-def spoiled(together: Sequence[Point], past: dict[int, list[Point]]) -> list[Point]:
-    """Return the deployments of one round that are full: apart from the others, from their past, or from the load."""
-    known = [point.log_latency for point in together if point.log_latency is not None]
+def find_full(at_rate: Sequence[Point], past: dict[int, list[Point]]) -> list[Point]:
+    """Return the deployments of one round that have left the group, left their own past, or do not keep up."""
+    latencies = [point.log_latency for point in at_rate if point.log_latency is not None]
     border = math.inf
-    if len(known) >= MAJORITY:
-        groups = two_groups(known)
+    if len(latencies) >= MAJORITY:
+        groups = two_groups(latencies)
         border = groups.border if groups.gap >= APART else math.inf
     return [
         point
-        for point in together
+        for point in at_rate
         if (point.log_latency is not None and point.log_latency > border)
-        or _left_its_past(point, past.get(point.scale_out, ()))
-        or point.throughput_per_s < KEPT_UP * point.rate_per_s
+        or _exceeds_past(point, past.get(point.scale_out, ()))
+        or point.throughput_per_s < KEEPS_UP * point.rate_per_s
     ]
 
 
-def _left_its_past(point: Point, past: Iterable[Point]) -> bool:
+def _exceeds_past(point: Point, past: Iterable[Point]) -> bool:
     """Whether a latency is far above the line through this deployment's earlier ones."""
     pairs = [(p.rate_per_s, p.log_latency) for p in past if p.log_latency is not None]
     if point.log_latency is None or not pairs:

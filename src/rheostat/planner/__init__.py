@@ -1,11 +1,11 @@
-"""Capacity planning from a small testbed, before the first deployment: StreamBed's way, and ours beside it.
+"""Capacity planning on a small testbed before the first deployment: StreamBed's method, and ours beside it.
 
 | file | what |
 |---|---|
-| `plan.py`, `verify.py` | from measurements to a plan; whether it holds |
-| `campaign.py`, `journaled.py` | measurements one after another; kept in the journal |
-| `capacity_estimator.py`, `sequential_estimator.py`, `rig.py` | what an allocation sustains; how a testbed is asked |
-| `resource_explorer.py`, `configuration_optimizer.py` | what is measured next; BIDS2 |
-| `extrapolation.py`, `scaling.py`, `failures.py` | the paper's models of capacity, ours, and runs that failed |
+| `plan.py`, `verification.py` | from measurements to a plan; the test whether the plan holds |
+| `campaign.py`, `notebook.py` | a sequence of measurements; their records in the journal |
+| `capacity_estimator.py`, `sequential_estimator.py`, `rig.py` | an allocation's sustainable rate; runs on a testbed |
+| `resource_explorer.py`, `configuration_optimizer.py` | the next budget to measure; BIDS2 |
+| `extrapolation.py`, `scaling.py`, `failures.py` | the paper's capacity models, ours, and failed runs |
 | `profiling.py` | Phoebe's profiling as trials |
 """

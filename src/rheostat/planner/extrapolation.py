@@ -1,11 +1,11 @@
-"""The paper's models of capacity over (memory, slots): three families, chosen by how they extrapolate (section VI).
+"""The paper's models of capacity over (memory, slots): three families, selected by extrapolation error (section VI).
 
 | paper | here |
 |---|---|
 | linear, log, sqrt (Eq 6 to 8) | `FAMILIES` |
-| LOOCV RMSE, BestModel (Eq 9) | `loocv`, `best` |
-| trained on the lower half, tested on the upper | `selected` |
-| 110 % of the requested rate, solved by increasing Π | `slots_for` |
+| LOOCV RMSE, BestModel (Eq 9) | `loocv`, `best_family` |
+| trained on the lower half, tested on the upper | `select_fit` |
+| 110 % of the requested rate, solved by increasing Π | `Fit.slots_for` |
 
 Ours is in `scaling.py`.
 """
@@ -26,6 +26,7 @@ Floats = NDArray[np.float64]
 
 FAMILIES: Mapping[str, Callable[[Floats], Floats]] = {"linear": lambda x: x, "log": np.log, "sqrt": np.sqrt}
 MOST_SLOTS = 1_000_000
+"""Upper end of the search for slots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,9 @@ class Fit:
         return float(self.a * sizes[0] + self.b * sizes[1] + self.c)
 
     def slots_for(self, rate_per_s: float, memory_mb: float, factor: float = 1.1) -> int | None:
-        """Return the fewest slots for `factor` times the rate; None when no number of slots is enough.
+        """Return the fewest slots for `factor` times the rate; None if no number of slots is enough.
 
-        All three families rise or fall with Π for ever, so what the paper finds by counting up is found by bisection.
+        All three families are monotonic in Π, so bisection replaces the paper's counting.
         """
         wanted = factor * rate_per_s * (1 - 1e-9)
         if self.rate_per_s(1, memory_mb) >= wanted:
@@ -73,7 +74,7 @@ class Points:
 
     @staticmethod
     def of(estimates: Sequence[Estimate]) -> Points:
-        """Take the usable ones; where memory is no choice it is 1 everywhere."""
+        """Take the usable estimates; where memory is not a choice it is 1 everywhere."""
         good = [e for e in estimates if e.usable]
         return Points(
             np.array([float(e.slots) for e in good]),
@@ -84,13 +85,13 @@ class Points:
     def __len__(self) -> int:
         return len(self.slots)
 
-    def only(self, chosen: NDArray[np.intp] | NDArray[np.bool_]) -> Points:
-        """Return some of them."""
-        return Points(self.slots[chosen], self.memory_mb[chosen], self.rate_per_s[chosen])
+    def only(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Points:
+        """Return the points of these rows."""
+        return Points(self.slots[rows], self.memory_mb[rows], self.rate_per_s[rows])
 
 
-def fitted(points: Points, family: str) -> Fit:
-    """Return least squares of one family; of several solutions the one with the smallest coefficients."""
+def fit_family(points: Points, family: str) -> Fit:
+    """Return the least-squares fit of one family; among several, the one with the smallest coefficients."""
     if not len(points):
         raise InvalidValue("a model needs at least one measurement")
     f = FAMILIES[family]
@@ -109,19 +110,19 @@ def loocv(points: Points, family: str) -> float:
     errors = []
     for k in range(n):
         others = np.arange(n) != k
-        fit = fitted(points.only(others), family)
+        fit = fit_family(points.only(others), family)
         errors.append(fit.rate_per_s(points.slots[k], points.memory_mb[k]) - points.rate_per_s[k])
     return math.sqrt(float(np.mean(np.square(errors))))
 
 
-def best(points: Points) -> tuple[str, float]:
+def best_family(points: Points) -> tuple[str, float]:
     """Return the family with the lowest LOOCV error, and that error (Eq 9)."""
     scores = {family: loocv(points, family) for family in FAMILIES}
     family = min(scores, key=lambda name: scores[name])
     return family, scores[family]
 
 
-def tested(points: Points) -> dict[str, float]:
+def upper_half_errors(points: Points) -> dict[str, float]:
     """Return every family's RMSE on the half with more slots, trained on the half with fewer."""
     order = np.argsort(points.slots, kind="stable")
     half = len(order) // 2
@@ -130,13 +131,13 @@ def tested(points: Points) -> dict[str, float]:
     lower, upper = points.only(order[:half]), points.only(order[half:])
     errors = {}
     for family in FAMILIES:
-        fit = fitted(lower, family)
+        fit = fit_family(lower, family)
         off = [fit.rate_per_s(s, m) - r for s, m, r in zip(upper.slots, upper.memory_mb, upper.rate_per_s, strict=True)]
         errors[family] = math.sqrt(float(np.mean(np.square(off))))
     return errors
 
 
-def selected(points: Points) -> Fit:
+def select_fit(points: Points) -> Fit:
     """Return the family that extrapolates best, fitted to all points."""
-    errors = tested(points)
-    return fitted(points, min(errors, key=lambda name: errors[name]))
+    errors = upper_half_errors(points)
+    return fit_family(points, min(errors, key=lambda name: errors[name]))

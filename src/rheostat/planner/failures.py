@@ -1,8 +1,8 @@
-"""Runs that simply failed: the estimator ended far below what the other sizes say, or had nothing to measure.
+"""Failed runs: the estimator ended far below the rate that the other sizes suggest, or measured nothing.
 
-4 to 7 of 64 of StreamBed's own runs ended at a floor. One such run among eight ruins any model. A run is judged by its
-rate relative to what its own operators' true rates allow: when that is less than half of what a robust line through the
-others says, it is doubted and repeated, and left out unless the repeat comes out alike.
+Of StreamBed's own 64 runs, 4 to 7 ended at a floor, and one such run among eight ruins any model. A run is judged by
+its rate relative to the rate that its own operators' true rates allow. If that ratio is less than half of what a robust
+line through the other runs predicts, the run is doubtful: it is repeated, and dropped unless the repeat confirms it.
 """
 
 from __future__ import annotations
@@ -20,52 +20,55 @@ from rheostat.planner.configuration_optimizer import readings
 Floats = NDArray[np.float64]
 
 HALF = math.log(2.0)
+"""Least distance of a doubtful run below the line, in logarithms: a factor of two."""
 SPREADS = 3.0
+"""Least distance of a doubtful run below the line, in scaled median deviations."""
 FEWEST = 4
+"""Fewest runs of a line."""
 TRIES = 2
-"""Runs of one budget that give nothing before it is given up."""
-ALIKE = math.log(1.35)
-"""Two runs of one budget this close to each other are no accident."""
+"""Failed runs of one budget after which it is given up."""
+CONFIRMS = math.log(1.35)
+"""Largest distance, in logarithms, of a repeat that confirms a run."""
 
 
-def doubtful(estimates: Sequence[Estimate]) -> list[Estimate]:
-    """Return usable runs far below a robust line (Theil and Sen's) through the other sizes."""
+def find_doubtful(estimates: Sequence[Estimate]) -> list[Estimate]:
+    """Return the usable runs far below a robust line (Theil and Sen) through the other sizes."""
     good = [e for e in estimates if e.usable]
     if len(good) < FEWEST:
         return []
     x = np.log([e.slots for e in good])
-    y = np.array([math.log(e.middle_per_s) - _allowed(e) for e in good])
-    found = []
+    y = np.array([math.log(e.middle_per_s) - _log_allowed(e) for e in good])
+    doubtful = []
     for k, estimate in enumerate(good):
         others = np.arange(len(good)) != k
         level, slope, spread = _line(x[others], y[others])
         if y[k] < level + slope * x[k] - max(HALF, SPREADS * spread) and not _confirmed(estimate, good):
-            found.append(estimate)
-    return found
+            doubtful.append(estimate)
+    return doubtful
 
 
-def kept(estimates: Sequence[Estimate]) -> list[Estimate]:
-    """Return what may be learned from."""
-    odd = doubtful(estimates)
-    return [e for e in estimates if e.usable and not any(e is other for other in odd)]
+def drop_doubtful(estimates: Sequence[Estimate]) -> list[Estimate]:
+    """Return the usable estimates without the doubtful ones."""
+    doubtful = find_doubtful(estimates)
+    return [e for e in estimates if e.usable and not any(e is other for other in doubtful)]
 
 
-def to_repeat(done: Sequence[Estimate]) -> tuple[Estimate, str] | None:
-    """Return a run that has to be made again, and why; None where all is well, or was tried often enough."""
+def run_to_repeat(done: Sequence[Estimate]) -> tuple[Estimate, str] | None:
+    """Return a run to repeat, and why; None if there is none, or it was repeated often enough."""
     for estimate in done:
         same = [e for e in done if e.slots == estimate.slots and e.memory_mb == estimate.memory_mb]
         failed = estimate.problem is not None and not any(e.usable for e in same)
         if failed and len(same) < TRIES:
             return estimate, f"again, because the last run failed: {estimate.problem}"
-    for estimate in doubtful(done):
+    for estimate in find_doubtful(done):
         same = [e for e in done if e.slots == estimate.slots and e.memory_mb == estimate.memory_mb]
         if len(same) < TRIES:
-            return estimate, "again, because the last run gave less than half of what other sizes say"
+            return estimate, "again, because the last run gave less than half of the rate that other sizes suggest"
     return None
 
 
-def _allowed(estimate: Estimate) -> float:
-    """Return the logarithm of what the run's own true rates allow; of its slots, where they were not measured."""
+def _log_allowed(estimate: Estimate) -> float:
+    """Return the logarithm of the rate that the run's own true rates allow; of its slots, if there are none."""
     rates, ratios = readings(estimate)
     tasks = estimate.allocation.tasks
     carried = [rates[name] * tasks[name] / ratios[name] for name in rates if ratios.get(name, 0.0) > 0]
@@ -73,9 +76,9 @@ def _allowed(estimate: Estimate) -> float:
 
 
 def _confirmed(estimate: Estimate, good: Sequence[Estimate]) -> bool:
-    """Whether another run of the same budget came out alike."""
+    """Whether another run of the same allocation gave the same rate."""
     same = [e for e in good if e is not estimate and e.allocation == estimate.allocation]
-    return any(abs(math.log(e.middle_per_s / estimate.middle_per_s)) < ALIKE for e in same)
+    return any(abs(math.log(e.middle_per_s / estimate.middle_per_s)) < CONFIRMS for e in same)
 
 
 def _line(x: Floats, y: Floats) -> tuple[float, float, float]:

@@ -1,4 +1,4 @@
-"""How an estimator asks a testbed: rates one after another of a job that keeps running, or a run for every rate."""
+"""Rigs on a testbed: a job that keeps running while its rate changes, or one run per rate."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rheostat.job.observation import EdgeReading, Observation, OperatorReading, 
 from rheostat.ports import Rig, Testbed
 
 UNLIMITED_PER_S = 1e12
-"""More than anything can inject."""
+"""A rate above that of any injector."""
 
 
 @dataclass
-class Restarted:
-    """A rig on a testbed that can only run whole trials: every question starts the job anew and warms it up first."""
+class RestartingRig:
+    """A rig on a testbed that can only run whole trials: every rate restarts the job and warms it up first."""
 
     testbed: Testbed
     allocation: Allocation
@@ -34,11 +34,11 @@ class Restarted:
         return self.testbed.measure(trial)
 
     def stop(self) -> None:
-        """Every trial ends by itself."""
+        """Do nothing: every trial ends by itself."""
 
 
-def start(testbed: Testbed, allocation: Allocation, warm_up_s: float) -> Rig:
-    """Return a running rig where the testbed has such, else one that restarts for every question."""
+def start_rig(testbed: Testbed, allocation: Allocation, warm_up_s: float) -> Rig:
+    """Return a running rig if the testbed has one, else one that restarts for every rate."""
     begin: Callable[[Allocation], Rig] | None = getattr(testbed, "start", None)
     if begin is not None:
         try:
@@ -46,28 +46,28 @@ def start(testbed: Testbed, allocation: Allocation, warm_up_s: float) -> Rig:
         except EngineError as error:
             if "trial by trial" not in str(error):
                 raise
-    return Restarted(testbed, allocation, warm_up_s)
+    return RestartingRig(testbed, allocation, warm_up_s)
 
 
 @dataclass(frozen=True)
 class Feed:
-    """How a total rate is spread over the sources."""
+    """The distribution of a total rate over the sources."""
 
     shares: Mapping[str, float]
 
     @staticmethod
     def of(sources: Sequence[str], units_per_s: Mapping[str, float] | None = None) -> Feed:
-        """Spread by what each source usually has, evenly where that is not known."""
+        """Distribute in proportion to the sources' usual rates, evenly where they are not given."""
         units = {name: (units_per_s or {}).get(name, 1.0) for name in sources}
         total = sum(units.values())
         return Feed(FrozenMap({name: unit / total for name, unit in units.items()}))
 
     def phase(self, seconds: float, rate_per_s: float, observed: bool = False) -> Phase:
-        """Return a stretch at a total rate."""
+        """Return a phase with a total rate."""
         return Phase(seconds, {name: rate_per_s * share for name, share in self.shares.items()}, observed)
 
 
-def pooled(windows: Sequence[Observation]) -> Observation:
+def pool_windows(windows: Sequence[Observation]) -> Observation:
     """Return one window that covers several: rates are means, true rates are records over useful time."""
     last = windows[-1]
     if len(windows) == 1:
@@ -77,14 +77,14 @@ def pooled(windows: Sequence[Observation]) -> Observation:
         each = [window.operator(reading.name) for window in windows]
         records = [r.records_in_per_s for r in each if r.records_in_per_s is not None]
         useful = [r.useful_share for r in each if r.useful_share is not None]
-        whole = len(records) == len(useful) == len(windows) and sum(useful) > 1e-6
+        complete = len(records) == len(useful) == len(windows) and sum(useful) > 1e-6
         operators.append(
             OperatorReading(
                 reading.name,
                 reading.tasks,
                 records_in_per_s=sum(records) / len(records) if records else None,
                 useful_share=min(sum(useful) / len(useful), 1.0) if useful else None,
-                true_rate_per_s=sum(records) / sum(useful) / reading.tasks if whole and sum(records) > 0 else None,
+                true_rate_per_s=sum(records) / sum(useful) / reading.tasks if complete and sum(records) > 0 else None,
                 blocking_share=_mean([r.blocking_share for r in each]),
                 pending=reading.pending,
                 state_bytes=reading.state_bytes,
@@ -113,5 +113,5 @@ def pooled(windows: Sequence[Observation]) -> Observation:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    present = [value for value in values if value is not None]
+    return sum(present) / len(present) if present else None

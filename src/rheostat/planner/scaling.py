@@ -1,24 +1,24 @@
-"""Our model of capacity over (memory, slots): power-law capacities per operator, and what a job loses as a whole.
+"""Our model of capacity over (memory, slots): power-law capacities per operator, and the losses of the job as a whole.
 
     log R = log η(Π) + g log2(M / M0) + log B(Π) + noise
-    B(Π)  = the most that Π slots carry when every operator's capacity is a_i p^b_i (BIDS2)
+    B(Π)  = the highest rate that Π slots carry when every operator's capacity is a_i p^b_i (BIDS2)
     η(Π)  = e0                                  "steady"
           = e0 (Π / Π0)^e1                      "power"
           = e0 / (1 + k (Π - Π_min))            "per slot"
 
-The curves a_i, b_i are learned from every operator's true rate per task, η and g from what whole runs sustained.
-Everything is a posterior, not a fit:
+The curves a_i, b_i are learned from every operator's true rate per task, η and g from the sustained rates of whole
+runs. All of them are posteriors, not point estimates:
 
 - log true rate per task = α_i + (b_i - 1) log p + noise, with b_i - 1 ~ N(-0.06, 0.06²): draws of (a_i, b_i) from a
-  conjugate regression whose noise is integrated over.
-- Every draw of the curves leaves residuals log R - log B. How probable they are under each of the three laws of η, with
-  e0, e1, g and the noise integrated out, weighs the draw and the law (importance sampling). So the runs teach the
-  curves, too, and the laws are averaged by their evidence.
-- A prediction is that mixture: its median and its 5 and 95 % quantiles. Beyond what was measured it widens by itself,
-  because exponents and laws differ there.
+  conjugate regression whose noise is integrated out.
+- Every draw of the curves leaves residuals log R - log B. Their probability under each of the three laws of η, with e0,
+  e1, g and the noise integrated out, weighs the draw and the law (importance sampling). So the runs inform the curves,
+  too, and the laws are averaged by their evidence.
+- A prediction is that mixture: its median and its 5 and 95 % quantiles. It widens beyond the measured sizes, because
+  exponents and laws differ there.
 
-Where operators' rates were not measured, the operator with most tasks is the bottleneck, and its rate per task is
-the job's; the others keep the share of tasks that they have in the largest run.
+Where operators' rates were not measured, the operator with the most tasks counts as the bottleneck, and its rate per
+task is the job's; the others keep their share of tasks in the largest run.
 """
 
 from __future__ import annotations
@@ -38,57 +38,63 @@ from rheostat.planner.configuration_optimizer import readings
 Floats = NDArray[np.float64]
 
 DRAWS = 160
+"""Draws of the curves."""
 SLOPE, SLOPE_SD = -0.06, 0.06
-"""Of log(rate per task) over log(tasks): StreamBed's fitted operators have 0 to -0.1."""
+"""Prior of the slope of log(rate per task) over log(tasks): StreamBed's fitted operators have 0 to -0.1."""
 LEVEL_SD = 3.0
+"""Prior standard deviation of the level around the samples, in logarithms: practically unbounded."""
 NOISES = np.geomspace(0.02, 0.5, 8)
+"""Candidate noises, as a share of the rate."""
 NOISE_0, NOISE_SPREAD = 0.07, 0.8
+"""Log-normal prior of the noise: about 7 %, within a factor of 2.2."""
 ETA_SD, POWER_SD, GAIN_SD = 0.25, 0.3, 0.1
+"""Prior standard deviations of log e0, e1 and g."""
 PER_SLOT = np.geomspace(0.0007, 0.05, 12)
+"""Candidate values of k."""
 LAWS = ("steady", "power", "per slot")
 LOG_ODDS = {"steady": 0.0, "power": -0.9, "per slot": -0.3}
-"""Before anything is measured: most jobs lose nothing with size, or a little with every slot."""
+"""Prior log odds of the laws: most jobs lose nothing with size, or a little with every slot."""
 QUANTILES = (0.05, 0.5, 0.95)
 SPOTS = np.array([-1.2816, -0.5244, 0.0, 0.5244, 1.2816]) * 1.056
-"""A normal as five equally likely points of the same variance: a mixture of many needs no more."""
-COUNTED = 0.999
-"""Components of the mixture beyond this share are left out."""
+"""A normal distribution as five equally likely points of the same variance; a mixture of many needs no more."""
+MIXTURE_SHARE = 0.999
+"""Share of the mixture that is computed; the least likely components are dropped."""
 
 
 @dataclass(frozen=True)
 class Runs:
-    """What was measured, as arrays: runs x operators."""
+    """The measured runs as arrays: runs x operators."""
 
     names: tuple[str, ...]
     slots: Floats
     memory: Floats
     """log2 of memory, relative to the reference."""
     rate: Floats
-    """Logarithms."""
+    """Logarithms of the sustained rates."""
     tasks: Floats
     true_rate: Floats
     """Logarithms of records/s of one task; NaN where not measured."""
     ratio: Floats
-    """Every operator's input relative to the sources', the median over runs."""
+    """Median over the runs of every operator's input relative to the sources'."""
     reference_mb: float
 
     @staticmethod
     def of(estimates: Sequence[Estimate]) -> Runs:
-        """Take the usable estimates; operators at which nothing arrives carry anything."""
+        """Take the usable estimates; an operator without input carries any rate."""
         good = [e for e in estimates if e.usable]
         if not good:
             raise InvalidValue("there is no usable measurement to learn from")
         names = tuple(good[0].allocation.tasks)
-        seen = [readings(e) for e in good]
-        true = np.array([[rates.get(n, math.nan) for n in names] for rates, _ in seen])
-        ratios = np.array([[found.get(n, math.nan) for n in names] for _, found in seen])
+        measured = [readings(e) for e in good]
+        true = np.array([[rates.get(n, math.nan) for n in names] for rates, _ in measured])
+        ratios = np.array([[ratio.get(n, math.nan) for n in names] for _, ratio in measured])
         rate = np.array([e.middle_per_s for e in good])
         tasks = np.array([[float(e.allocation.tasks[n]) for n in names] for e in good])
         if np.isnan(true).all():
             true, ratios = _from_tasks(rate, tasks)
-        known = ~np.isnan(ratios).all(axis=0)
+        present = ~np.isnan(ratios).all(axis=0)
         ratio = np.full(len(names), math.nan)
-        ratio[known] = np.nanmedian(ratios[:, known], axis=0)
+        ratio[present] = np.nanmedian(ratios[:, present], axis=0)
         memory = np.array([float(e.memory_mb or 1) for e in good])
         reference = float(np.exp(np.median(np.log(memory))))
         return Runs(
@@ -97,14 +103,14 @@ class Runs:
             np.log2(memory / reference),
             np.log(rate),
             tasks,
-            np.log(_sane(true)),
+            np.log(_drop_outliers(true)),
             ratio,
             reference,
         )
 
 
 def _from_tasks(rate: Floats, tasks: Floats) -> tuple[Floats, Floats]:
-    """Return true rates and ratios as the split over operators suggests them."""
+    """Return true rates and ratios that explain the split over the operators."""
     largest = int(np.argmax(tasks.sum(axis=1)))
     top = int(np.argmax(tasks[largest]))
     true, ratios = np.full(tasks.shape, math.nan), np.full(tasks.shape, math.nan)
@@ -116,34 +122,34 @@ def _from_tasks(rate: Floats, tasks: Floats) -> tuple[Floats, Floats]:
     return true, ratios
 
 
-def _sane(true: Floats) -> Floats:
-    """Drop true rates that come of next to no useful time: more than ten times off the operator's median."""
-    kept = true.copy()
+def _drop_outliers(true: Floats) -> Floats:
+    """Drop true rates more than ten times off the operator's median: they stem from nearly no useful time."""
+    result = true.copy()
     for k in range(true.shape[1]):
         column = true[:, k]
-        seen = column[~np.isnan(column)]
-        if len(seen):
-            middle = float(np.median(seen))
-            kept[(column > 10 * middle) | (column < 0.1 * middle), k] = math.nan
-    return kept
+        measured = column[~np.isnan(column)]
+        if len(measured):
+            middle = float(np.median(measured))
+            result[(column > 10 * middle) | (column < 0.1 * middle), k] = math.nan
+    return result
 
 
 @dataclass(frozen=True)
 class Curves:
-    """Draws of every operator's curve: source records/s that p tasks carry = exp(level) p ** exponent."""
+    """Draws of every operator's curve: p tasks carry exp(level) p ** exponent source records/s."""
 
     level: Floats
-    """Draws x operators, logarithms; infinite where an operator carries anything."""
+    """Draws x operators, logarithms; infinite for an operator that carries any rate."""
     exponent: Floats
 
     def carried(self, tasks: Floats) -> Floats:
         """Return log B of runs with given tasks: draws x runs."""
         log_tasks = np.log(tasks)
-        found: Floats = (self.level[:, None, :] + self.exponent[:, None, :] * log_tasks[None]).min(axis=2)
-        return found
+        log_rate: Floats = (self.level[:, None, :] + self.exponent[:, None, :] * log_tasks[None]).min(axis=2)
+        return log_rate
 
     def best(self, slots: Floats) -> Floats:
-        """Return log B of the best split of so many slots, without rounding to whole tasks: draws x sizes."""
+        """Return log B of the best split of these slots, without rounding to whole tasks: draws x sizes."""
         level, exponent = self.level[:, None, :], self.exponent[:, None, :]
         size = slots[None, :]
         count = level.shape[2]
@@ -162,21 +168,21 @@ def draw_curves(runs: Runs, count: int, rng: np.random.Generator) -> Curves:
     """Draw every operator's curve from its own posterior."""
     levels, exponents = [], []
     for k in range(len(runs.names)):
-        seen = ~np.isnan(runs.true_rate[:, k])
+        measured = ~np.isnan(runs.true_rate[:, k])
         ratio = runs.ratio[k]
-        if not seen.any() or math.isnan(ratio) or ratio <= 0:
+        if not measured.any() or math.isnan(ratio) or ratio <= 0:
             levels.append(np.full(count, np.inf))
             exponents.append(np.ones(count))
             continue
-        level, slope = _line(np.log(runs.tasks[seen, k]), runs.true_rate[seen, k], count, rng)
+        level, slope = _draw_lines(np.log(runs.tasks[measured, k]), runs.true_rate[measured, k], count, rng)
         levels.append(level - math.log(ratio))
         exponents.append(np.clip(1.0 + slope, 0.05, 3.0))
     level = np.stack(levels, axis=1)
     return Curves(level, np.stack(exponents, axis=1))
 
 
-def _line(x: Floats, y: Floats, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Draw level and slope of y = level + slope x, with the noise drawn from its posterior first."""
+def _draw_lines(x: Floats, y: Floats, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Draw level and slope of y = level + slope x; the noise is drawn from its posterior first."""
     centre = float(np.mean(y - SLOPE * x))
     columns = np.stack([np.ones_like(x), x], axis=1)
     prior_mean, prior = np.array([centre, SLOPE]), np.diag([1.0 / LEVEL_SD**2, 1.0 / SLOPE_SD**2])
@@ -190,13 +196,13 @@ def _line(x: Floats, y: Floats, count: int, rng: np.random.Generator) -> tuple[F
         logs.append(evidence - 0.5 * (math.log(noise / NOISE_0) / NOISE_SPREAD) ** 2)
         means.append(prior_mean + mean)
         factors.append(np.linalg.cholesky(np.linalg.inv(precision)))
-    weight = _normalised(np.array(logs))
-    chosen = rng.choice(len(NOISES), count, p=weight)
-    drawn = np.array(means)[chosen] + (np.array(factors)[chosen] @ rng.standard_normal((count, 2, 1)))[..., 0]
-    return drawn[:, 0], drawn[:, 1]
+    weight = _normalise(np.array(logs))
+    noise_draws = rng.choice(len(NOISES), count, p=weight)
+    draws = np.array(means)[noise_draws] + (np.array(factors)[noise_draws] @ rng.standard_normal((count, 2, 1)))[..., 0]
+    return draws[:, 0], draws[:, 1]
 
 
-def _normalised(logs: Floats) -> Floats:
+def _normalise(logs: Floats) -> Floats:
     weight: Floats = np.exp(logs - logs.max())
     weight /= weight.sum()
     return weight
@@ -204,14 +210,14 @@ def _normalised(logs: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Law:
-    """One law of η with one value of what is not linear in it, and one noise."""
+    """One law of η with one value of its non-linear parameter and one noise."""
 
     name: str
     per_slot: float
     noise: float
 
     def columns(self, slots: Floats, memory: Floats, first: float) -> tuple[Floats, Floats]:
-        """Return the columns of what is learned (e0, e1, g), and the fixed part of log η."""
+        """Return the columns of the learned parameters (e0, e1, g), and the fixed part of log η."""
         grows = np.log(slots / first) if self.name == "power" else np.zeros_like(slots)
         fixed = -np.log1p(self.per_slot * np.maximum(slots - first, 0.0))
         return np.stack([np.ones_like(slots), grows, memory], axis=1), fixed
@@ -219,7 +225,7 @@ class Law:
 
 @dataclass(frozen=True)
 class Scaling:
-    """The posterior: draws of curves x laws, with weights, and what each of them believes of e0, e1 and g."""
+    """The posterior: draws of curves x laws with their weights, and the posterior of e0, e1 and g under each."""
 
     runs: Runs
     curves: Curves
@@ -234,7 +240,7 @@ class Scaling:
 
     @staticmethod
     def fit(estimates: Sequence[Estimate], seed: int = 0, draws: int = DRAWS) -> Scaling:
-        """Learn from estimates."""
+        """Fit the posterior to the usable estimates."""
         runs = Runs.of(estimates)
         curves = draw_curves(runs, draws, np.random.default_rng([seed, len(runs.slots)]))
         laws = tuple(
@@ -262,11 +268,11 @@ class Scaling:
             logs.append(evidence)
             means.append(mean)
             covariances.append(covariance)
-        flat = _normalised(np.stack(logs).ravel()).reshape(len(laws), draws)
+        flat = _normalise(np.stack(logs).ravel()).reshape(len(laws), draws)
         return Scaling(runs, curves, laws, flat, np.stack(means), np.stack(covariances), first)
 
     def weights(self) -> dict[str, float]:
-        """Return how much every law of η counts."""
+        """Return the weight of every law of η."""
         return {
             name: float(sum(self.weight[k].sum() for k, law in enumerate(self.laws) if law.name == name))
             for name in LAWS
@@ -287,23 +293,23 @@ class Scaling:
         """Return the 5, 50 and 95 % quantiles of the capacity at these sizes: sizes x 3."""
         sizes = np.asarray(slots, dtype=float)
         mean, variance = self.log_rates(sizes, memory_mb)
-        found = np.empty((len(sizes), len(QUANTILES)))
-        law, drawn = self.counting()
-        weight = np.repeat(self.weight[law, drawn], len(SPOTS)) / len(SPOTS)
+        quantiles = np.empty((len(sizes), len(QUANTILES)))
+        law, draw = self.main_components()
+        weight = np.repeat(self.weight[law, draw], len(SPOTS)) / len(SPOTS)
         for j in range(len(sizes)):
-            values = (mean[law, drawn, j][:, None] + np.sqrt(variance[law, j])[:, None] * SPOTS).ravel()
+            values = (mean[law, draw, j][:, None] + np.sqrt(variance[law, j])[:, None] * SPOTS).ravel()
             order = np.argsort(values)
             total = np.cumsum(weight[order])
             places = np.searchsorted(total, np.array(QUANTILES) * total[-1]).clip(max=len(order) - 1)
-            found[j] = np.exp(values[order][places])
-        return found
+            quantiles[j] = np.exp(values[order][places])
+        return quantiles
 
-    def counting(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the components that make up nearly all of the mixture: most of them have next to no weight."""
+    def main_components(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the laws and draws that make up nearly all of the mixture: most components have almost no weight."""
         order = np.argsort(-self.weight.ravel())
-        kept = order[: int(np.searchsorted(np.cumsum(self.weight.ravel()[order]), COUNTED)) + 1]
-        law, drawn = np.divmod(kept, self.weight.shape[1])
-        return law, drawn
+        main = order[: int(np.searchsorted(np.cumsum(self.weight.ravel()[order]), MIXTURE_SHARE)) + 1]
+        law, draw = np.divmod(main, self.weight.shape[1])
+        return law, draw
 
     def rate_per_s(self, slots: float, memory_mb: float | None) -> Interval:
         """Return the capacity at one size."""
@@ -311,7 +317,7 @@ class Scaling:
         return Interval(low, middle, high)
 
     def exponents(self) -> Mapping[str, float]:
-        """Return every operator's likeliest exponent; operators that were not measured are left out."""
+        """Return every operator's expected exponent; operators without measurements are absent."""
         per_draw = self.weight.sum(axis=0)
         return {
             name: float(per_draw @ self.curves.exponent[:, k])

@@ -1,20 +1,20 @@
-"""Dhalion: symptom, diagnosis, resolution; one operator at a time, and what failed is not tried again.
+"""Dhalion: symptom, diagnosis, resolution, for one operator at a time; failed scale-downs are not repeated.
 
 Floratou, Agrawal, Graham, Rao, Ramasamy: "Dhalion: self-regulating stream processing in Heron", VLDB 2017.
 
 | paper | here |
 |---|---|
-| symptom: back pressure | `window.overloaded` (engines name the roots of it) |
+| symptom: back pressure | `window.overloaded` (engines name its origins) |
 | diagnosis: the bolt that starts it | among them the largest `blocking_share`, then the most downstream |
 | resolution: tasks x (1 + suspended / not suspended time) | tasks x 1 / (1 - `blocking_share`), at least one more |
 | symptom: no pending packets at a bolt, no back pressure | `pending` worth less than `idle_pending_s` of its input |
 | resolution: scale down by a factor | tasks x `scale_down`, at least one less, for the idlest operator only |
 | a scale-down that brings back pressure | undone at once; that size is barred |
 
-Ours, where the paper is silent: the scale-up is bounded (`max_scale_up`; a share of 1 would ask for infinity), idle
-also means less useful time than `idle_below`, and a size is barred only until the load has clearly fallen below the
-one at which it failed. Back pressure is blamed on a scale-down when the shrunk operator is its root and the load is
-still about the same; otherwise it is the load that grew, and the ordinary resolution answers it.
+Ours, where the paper is silent: the scale-up is bounded (`max_scale_up`; a share of 1 would mean infinity), an idle
+operator also has less useful time than `idle_below`, and a size is barred only until the load has clearly fallen below
+the one at which it failed. Back pressure is attributed to a scale-down if the shrunk operator is its origin and the
+load is about the same; otherwise the load has grown, and the ordinary resolution applies.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from typing import Any, ClassVar
 from rheostat.job.decision import Decision, Expectation, Reason, changes, direction
 from rheostat.job.frozen import check_number
 from rheostat.job.observation import OperatorReading
-from rheostat.policy.explain import rate, sustains
+from rheostat.policy.explanation import rate, sustains
 from rheostat.policy.fit import fit_one
 from rheostat.ports import Policy, Situation
 
 CLEARLY = 0.1
-"""Two loads that differ by less than this share are about the same."""
+"""Relative difference from which on two loads differ clearly."""
 
 
 @dataclass(frozen=True)
 class Dhalion(Policy[None]):
-    """Grows the root of back pressure; where there is none, shrinks the idlest operator."""
+    """Grows the origin of back pressure; without back pressure, shrinks the idlest operator."""
 
     name: ClassVar[str] = "dhalion"
 
     scale_up: float = 1.2
-    """Growth of the bottleneck where the engine does not measure how long it held up its upstreams."""
+    """Growth of the bottleneck if the engine does not measure how long it blocked its upstreams."""
     max_scale_up: float = 2.0
-    """Largest growth in one step, whatever the back pressure says."""
+    """Largest growth in one step."""
     scale_down: float = 0.8
     """Share of its tasks that an idle operator keeps."""
     idle_pending_s: float = 0.05
-    """Waiting records, in seconds of the operator's input, up to which nothing counts as waiting."""
+    """Pending records, in seconds of the operator's input, up to which its queue counts as empty."""
     idle_below: float | None = 0.7
-    """Useful share below which an operator is idle; none goes by waiting records alone, as the paper does."""
+    """Useful share below which an operator is idle; none: only pending records count, as in the paper."""
 
     def __post_init__(self) -> None:
         check_number("scale_up of policy 'dhalion'", self.scale_up, least=1.0)
@@ -59,7 +59,7 @@ class Dhalion(Policy[None]):
         check_number("idle_below of policy 'dhalion'", self.idle_below, most=1.0)
 
     def decide(self, situation: Situation[None]) -> Decision:
-        """Resolve back pressure if there is any, else look for something idle."""
+        """Resolve back pressure if there is any, else shrink an idle operator."""
         load_per_s = situation.window.load_per_s
         shrunk = dict(situation.memo.get("shrunk", {}))
         barred = [
@@ -77,9 +77,9 @@ class Dhalion(Policy[None]):
         order = situation.spec.graph.order
         roots = [name for name in order if name in window.overloaded and name in running.tasks]
         if not roots:
-            stuck = ", ".join(window.overloaded)
+            names = ", ".join(window.overloaded)
             why = "; ".join(f"{p.operator}: {p.why}" for p in situation.spec.pinned if p.operator in window.overloaded)
-            sentence = f"dhalion: back pressure starts at {stuck}, which cannot be scaled ({why or 'not tunable'})"
+            sentence = f"dhalion: back pressure starts at {names}, which cannot be scaled ({why or 'not tunable'})"
             return Decision.hold(Reason.UNDER_PROVISIONED, sentence, memo=memo)
         root = max(roots, key=lambda name: (window.operator(name).blocking_share or 0.0, order.index(name)))
         tasks, load_per_s = running.tasks[root], window.load_per_s
@@ -87,11 +87,11 @@ class Dhalion(Policy[None]):
         evidence = {f"{root}.tasks": float(tasks)} | ({} if share is None else {f"{root}.blocking_share": share})
 
         last = memo["shrunk"].pop(root, None)
-        if last is not None and tasks < last["from"] and _about(load_per_s, last["load_per_s"]):
+        if last is not None and tasks < last["from"] and not _clearly_above(load_per_s, last["load_per_s"]):
             failed = {"operator": root, "tasks": tasks, "load_per_s": load_per_s or 0.0}
             memo["barred"] = [e for e in memo["barred"] if e["operator"] != root or e["tasks"] > tasks] + [failed]
             target = fit_one(situation, root, last["from"])
-            sentence = f"dhalion: {root} {tasks} -> {last['from']}, because {tasks} tasks brought back pressure"
+            sentence = f"dhalion: {root} {tasks} -> {last['from']}, because {tasks} tasks caused back pressure"
             sentence += f" at {rate(load_per_s)}"
             if target != running:
                 return Decision(target, Reason.UNDO, sentence, evidence, sustains(load_per_s), memo)
@@ -100,10 +100,10 @@ class Dhalion(Policy[None]):
         factor = min(needed, self.max_scale_up)
         evidence[f"{root}.scale_up"] = factor
         target = fit_one(situation, root, max(tasks * factor, tasks + 1))
-        held = "an unknown part" if share is None else f"{share:.0%}"
-        because = f"{root} held up its upstreams for {held} of the time"
+        blocked = "an unknown part" if share is None else f"{share:.0%}"
+        because = f"{root} blocked its upstreams for {blocked} of the time"
         if target == running:
-            sentence = f"dhalion: {because}, but the limits leave it at {tasks} tasks"
+            sentence = f"dhalion: {because}, but the limits keep it at {tasks} tasks"
             return Decision.hold(Reason.UNDER_PROVISIONED, sentence, evidence=evidence, memo=memo)
         enough = share is not None and target.tasks[root] >= tasks * needed
         expects = sustains(load_per_s) if enough else Expectation(load_per_s=load_per_s)
@@ -114,7 +114,7 @@ class Dhalion(Policy[None]):
         running, window = situation.running, situation.window
         load_per_s = window.load_per_s
         idle = [name for name in situation.spec.tunable_names if self.is_idle(window.operator(name))]
-        # The idlest first; an operator whose useful time is not known comes last.
+        # The idlest first; operators without a measured useful time last.
         idle.sort(key=lambda name: 1.0 if (share := window.operator(name).useful_share) is None else share)
         for name in idle:
             tasks, quantum = running.tasks[name], situation.limits.quantum.get(name, 1)
@@ -126,15 +126,19 @@ class Dhalion(Policy[None]):
             memo["shrunk"][name] = {"from": tasks, "load_per_s": load_per_s}
             useful = window.operator(name).useful_share
             evidence = {f"{name}.tasks": float(tasks)} | ({} if useful is None else {f"{name}.useful_share": useful})
-            busy = "nothing waits" if useful is None else f"nothing waits and it works {useful:.0%} of the time"
-            sentence = f"dhalion: {changes(running, target)}, because {busy} at {name}"
+            busy = (
+                "its queue is empty"
+                if useful is None
+                else f"its queue is empty and it is busy {useful:.0%} of the time"
+            )
+            sentence = f"dhalion: {changes(running, target)}, because {name} is idle: {busy}"
             return Decision(target, direction(running, target), sentence, evidence, sustains(load_per_s), memo)
-        stay = f"{', '.join(idle)} cannot be smaller" if idle else "no operator is idle"
+        stay = f"{', '.join(idle)} cannot shrink" if idle else "no operator is idle"
         sentence = f"dhalion: no back pressure at {rate(load_per_s)}, and {stay}"
         return Decision.hold(Reason.STEADY, sentence, expects=sustains(load_per_s), memo=memo)
 
     def is_idle(self, reading: OperatorReading) -> bool:
-        """Whether nothing waits for the operator and it has time to spare; what is not measured decides nothing."""
+        """Whether the operator's queue is empty and it has spare time; a missing measurement counts for neither."""
         signs: list[bool] = []
         if reading.pending is not None and reading.records_in_per_s is not None:
             signs.append(reading.pending <= self.idle_pending_s * reading.records_in_per_s)
@@ -143,6 +147,6 @@ class Dhalion(Policy[None]):
         return bool(signs) and all(signs)
 
 
-def _about(load_per_s: float | None, before_per_s: float | None) -> bool:
-    """Whether the load has not clearly grown; an unknown load counts as the same."""
-    return load_per_s is None or before_per_s is None or load_per_s <= (1 + CLEARLY) * before_per_s
+def _clearly_above(load_per_s: float | None, before_per_s: float | None) -> bool:
+    """Whether the load has clearly grown; an unknown load counts as the same."""
+    return load_per_s is not None and before_per_s is not None and load_per_s > (1 + CLEARLY) * before_per_s

@@ -1,18 +1,18 @@
 """DRS: sizes a job by queueing theory until its expected latency meets the target.
 
-Fu, Ding, Ma, Winslett, Yang, Zhang: "DRS: Auto-scaling for real-time stream analytics", ToN 2017; the baseline of
-AuTraScale+ for the latency through the job, with observed or with true rates (TPDS 2024, section V-C).
+Fu, Ding, Ma, Winslett, Yang, Zhang: "DRS: Auto-scaling for real-time stream analytics", ToN 2017; AuTraScale+'s
+baseline for processing latency, with observed or with true rates (TPDS 2024, section V-C).
 
 | paper | here |
 |---|---|
 | λ_i, arrival rate | `demand` |
-| μ_i, service rate of a processor | `rates`: the true rate of a task, or what it was observed to process |
+| μ_i, service rate of a processor | `rates`: the true rate of a task, or its observed throughput |
 | E[T_i](k_i) of an M/M/k queue | `sojourn_s`, Erlang's C formula |
 | E[T] = Σ λ_i E[T_i] / λ_0 | `expected_s`, an open Jackson network |
-| greedy minimal allocation | `smallest_network`: the processor that saves most latency, again and again |
+| greedy minimal allocation | `smallest_network`: repeatedly the processor that saves most latency |
 
-It goes on until the latency meets the target, as in AuTraScale+'s comparison, or until it suggests what runs. An
-observed rate is that of a task that also waits, so every task seems to be full, and more and more are asked for.
+It continues until the latency meets the target, as in AuTraScale+'s comparison, or until it suggests the running size.
+The observed rate of a task includes its waiting time, so every task seems full, and the policy requests more and more.
 """
 
 from __future__ import annotations
@@ -27,44 +27,44 @@ from rheostat.job.fit import MOST_TASKS
 from rheostat.job.frozen import check_number
 from rheostat.model.experience import keeps_up
 from rheostat.policy.demand import demand
-from rheostat.policy.explain import rate, sustains
-from rheostat.policy.tuning import moved
+from rheostat.policy.explanation import rate, sustains
+from rheostat.policy.tuning import has_moved
 from rheostat.ports import Policy, Situation
 
 TRIGGER = 0.05
-"""Share by which a demand must move for the size to be looked at although the target is met."""
+"""Share by which a demand must move for the size to be computed again although the target is met."""
 LEAST_GAIN = 1e-4
-"""A further processor that saves less than this share of the target ends the search."""
+"""Saving of a further processor, as a share of the target, below which the search ends."""
 WIDE = 10_000
-"""Beyond so many servers a queue that is not full does not wait."""
+"""Servers above which a queue that is not full has no waiting time."""
 
 
 @dataclass(frozen=True)
 class DRS(Policy[None]):
-    """Gives every operator the processors with which an open queueing network meets the latency target."""
+    """Gives every operator the tasks with which an open queueing network meets the latency target."""
 
     name: ClassVar[str] = "drs"
 
     rates: Literal["true", "observed"] = "true"
-    """What a task serves: records per useful second, or the records that it was seen to process."""
+    """Service rate of a task: records per useful second, or its observed throughput."""
     processing_s: float | None = None
-    """The largest latency through the job, in seconds; left out, the SLO's max_latency_s."""
+    """Largest processing latency, in seconds; default: the SLO's max_latency_s."""
 
     def __post_init__(self) -> None:
         check_number("processing_s of policy 'drs'", self.processing_s, least=1e-6)
 
     def decide(self, situation: Situation[None]) -> Decision:
-        """Hold while the target is met; else size the network anew."""
+        """Hold while the target is met; else size the network again."""
         window, running = situation.window, situation.running
         target_s, load = self.processing_s or situation.slo.max_latency_s, window.load_per_s
         now_s = window.latency.p50_s if window.latency else None
         needed = demand(situation)
         before = situation.memo.get("demand")
-        begun = before is not None and not moved(before, needed, TRIGGER)
+        begun = before is not None and not has_moved(before, needed, TRIGGER)
         memo = {"demand": before if begun else needed}
-        # The initial size was right for another rate: it is left at least once, whatever its latency.
+        # The initial size belongs to another rate: it is computed at least once, whatever its latency.
         if begun and keeps_up(window) and target_s is not None and now_s is not None and now_s <= target_s:
-            sentence = f"drs: a record takes {1e3 * now_s:.0f} ms of {1e3 * target_s:g} allowed"
+            sentence = f"drs: processing latency is {1e3 * now_s:.0f} ms, the target {1e3 * target_s:g} ms"
             return Decision.hold(Reason.STEADY, sentence, expects=sustains(load), memo=memo)
         served = {name: self._rate(situation, name) for name in running.tasks}
         network = {n: (needed[n], mu) for n, mu in served.items() if mu and needed[n] > 0}
@@ -73,7 +73,7 @@ class DRS(Policy[None]):
         target = situation.fit(wanted)
         expected = expected_s(network, {**wanted}, load or 0.0)
         evidence = {"expected_s": expected} | {f"{name}.served_per_s": mu for name, (_, mu) in network.items()}
-        because = f"{rate(load)} arrive and the {self.rates} rates objective {1e3 * min(expected, 1e6):.3g} ms"
+        because = f"{rate(load)} arrive and the {self.rates} rates give {1e3 * min(expected, 1e6):.3g} ms"
         if target == running:
             met = keeps_up(window) and (target_s is None or now_s is None or now_s <= target_s)
             reason = Reason.STEADY if met else Reason.UNDER_PROVISIONED
@@ -89,7 +89,7 @@ class DRS(Policy[None]):
 
 
 def sojourn_s(arrive_per_s: float, serve_per_s: float, servers: int) -> float:
-    """Return the expected time in an M/M/k queue, waiting and service; infinite when it is full."""
+    """Return the expected sojourn time in an M/M/k queue, waiting and service; infinite if it is full."""
     offered = arrive_per_s / serve_per_s
     if offered >= servers:
         return math.inf
@@ -126,7 +126,7 @@ def smallest_network(
         if not best or gains[best] <= LEAST_GAIN * target_s * load_per_s:
             break
         if math.isinf(gains[best]):
-            # A full queue stays full until it has enough servers: no latency to compare before that.
+            # A full queue stays full until it has enough servers: there is no latency to compare before that.
             lam, mu = network[best]
             servers[best] = max(servers[best] + 1, min(math.floor(min(lam / mu, MOST_TASKS)) + 1, most[best]))
             if servers[best] >= most[best] and math.isinf(sojourn_s(lam, mu, servers[best])):

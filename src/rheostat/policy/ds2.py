@@ -1,7 +1,7 @@
 """DS2: the linear model, solved for the whole graph in one pass.
 
 Kalavri, Liagouris, Hoffmann, Dimitrova, Forshaw, Roscoe: "Three steps is all you need: fast, accurate, automatic
-scaling decisions for distributed streaming dataflows", OSDI 2018; its published controller settles what the paper
+scaling decisions for distributed streaming dataflows", OSDI 2018; its published controller defines what the paper
 leaves open.
 
 | paper | here |
@@ -13,8 +13,8 @@ leaves open.
 | π, optimal instances | `linear_tasks`, unrounded; rounded only for the operator itself, never downstream |
 | activation time, warm-up time | `activation_windows`, `warm_up_windows` |
 
-The paper lets the activation time combine several decisions, the controller waits that long and then takes the
-last one. Here it is the median per operator (of an even number the upper one), so that one odd window decides nothing.
+In the paper the activation time combines several decisions; the controller waits that long and then takes the last one.
+Ours: the median per operator (the upper one of an even number), so that a single odd window has no effect.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rheostat.job.fit import round_up
 from rheostat.job.frozen import check_number, check_whole
 from rheostat.job.observation import Observation
 from rheostat.policy.demand import demand, linear_tasks
-from rheostat.policy.explain import rate, sustains
+from rheostat.policy.explanation import rate, sustains
 from rheostat.ports import Policy, Situation
 
 
@@ -43,15 +43,15 @@ class DS2(Policy[None]):
     factor_option: ClassVar[str] = "scaling_factor"
 
     activation_windows: int = 1
-    """Consecutive decisions that are combined, by their median, before a change is made."""
+    """Consecutive decisions that are combined, by their median, before a change."""
     warm_up_windows: int = 0
     """Windows that are ignored after a change, besides those that overlap it."""
     target_rate_ratio: float = math.inf
-    """Once nothing needs to grow: arriving over processed rate of a source above which all operators grow by it."""
+    """Ratio of arriving to processed rate of a source above which all operators grow by it, once none needs to grow."""
     scaling_factor: float | None = None
-    """Extra tasks as a share of the optimum; left out, it is the SLO's headroom."""
+    """Extra tasks as a share of the optimum; default: the SLO's headroom."""
     ignore_single_decrease: bool = True
-    """Whether a change that only takes single tasks (single steps, where the quantum is larger) away is not made."""
+    """Whether to skip a change that only removes single tasks (single steps, where the quantum is larger)."""
 
     def __post_init__(self) -> None:
         check_whole("activation_windows of policy 'ds2'", self.activation_windows, least=1)
@@ -60,9 +60,9 @@ class DS2(Policy[None]):
         check_number("scaling_factor of policy 'ds2'", self.scaling_factor, most=10.0)
 
     def decide(self, situation: Situation[None]) -> Decision:
-        """Solve the linear model for this window, combine it with the windows before, and see if it matters."""
+        """Solve the linear model for this window, combine it with earlier windows, and skip insignificant changes."""
         running, load_per_s = situation.running, situation.window.load_per_s
-        # What was seen before a change was seen of another job.
+        # Earlier windows belong to another allocation.
         fresh = situation.memo.get("changed_at_s") != situation.changed_at_s
         before = {} if fresh else situation.memo
         windows = before.get("windows", 0) + 1
@@ -73,15 +73,15 @@ class DS2(Policy[None]):
 
         optimal = optimal_tasks(situation)
         wanted, ratio = self.recommend(situation, optimal)
-        alike = [tasks for tasks in before.get("seen", ()) if tasks.keys() == wanted.keys()]
-        memo["seen"] = seen = [*alike, wanted][-self.activation_windows :]
+        same = [tasks for tasks in before.get("seen", ()) if tasks.keys() == wanted.keys()]
+        memo["seen"] = recent = [*same, wanted][-self.activation_windows :]
         evidence = {f"{name}.optimal_tasks": tasks for name, tasks in optimal.items()}
         evidence["source_rate_ratio"] = ratio
-        if len(seen) < self.activation_windows:
-            sentence = f"ds2: {len(seen)} of {self.activation_windows} windows seen before a change may be made"
+        if len(recent) < self.activation_windows:
+            sentence = f"ds2: {len(recent)} of {self.activation_windows} windows before a change"
             return Decision.hold(Reason.WAITING, sentence, evidence=evidence, memo=memo)
 
-        median = {name: median_high(tasks[name] for tasks in seen) for name in wanted}
+        median = {name: median_high(tasks[name] for tasks in recent) for name in wanted}
         target = situation.fit(median)
         because = _because(load_per_s, optimal, target, median)
         if target == running or (self.ignore_single_decrease and not self._matters(situation, target)):
@@ -98,14 +98,14 @@ class DS2(Policy[None]):
         """Return this window's whole tasks, and the largest ratio of arriving to processed rate of a source."""
         running = situation.running
         room = 1 + situation.headroom(self.scaling_factor)
-        # An operator that processed nothing keeps its tasks: there is nothing to multiply.
+        # An operator that processed nothing keeps its tasks: its true rate is unknown.
         wanted = {
             name: round_up(optimal[name] * room) if name in optimal else running.tasks[name] for name in running.tasks
         }
-        ratio = max((_behind(situation.window, source) for source in situation.spec.graph.sources), default=0.0)
+        ratio = max((_rate_ratio(situation.window, source) for source in situation.spec.graph.sources), default=0.0)
         converged = all(wanted[name] <= count for name, count in running.tasks.items())
         if converged and ratio > self.target_rate_ratio:
-            # The model is content and the source is not: what it does not see is met with the same ratio everywhere.
+            # The model needs no growth, but a source falls behind: the same ratio everywhere covers unmodelled costs.
             wanted = {name: round_up(count * ratio) for name, count in wanted.items()}
         return wanted, ratio
 
@@ -119,7 +119,7 @@ class DS2(Policy[None]):
 
 
 def optimal_tasks(situation: Situation[Any]) -> dict[str, float]:
-    """Return the unrounded optimum of every tunable operator whose true rate, or whose lack of demand, is known."""
+    """Return the unrounded optimum of every tunable operator with a known true rate or without demand."""
     optimal: dict[str, float] = {}
     demand_per_s = demand(situation)
     for name in situation.spec.tunable_names:
@@ -129,8 +129,8 @@ def optimal_tasks(situation: Situation[Any]) -> dict[str, float]:
     return optimal
 
 
-def _behind(window: Observation, source: str) -> float:
-    """Return arriving over processed rate of a source; 0 when it processed nothing, which says nothing."""
+def _rate_ratio(window: Observation, source: str) -> float:
+    """Return the ratio of arriving to processed rate of a source; 0 if it processed nothing."""
     arriving = next((reading.rate_per_s for reading in window.sources if reading.name == source), None)
     processed = window.operator(source).records_in_per_s
     return arriving / processed if arriving and processed else 0.0
@@ -141,13 +141,13 @@ def _because(
 ) -> str:
     needs = ", ".join(f"{name} {tasks:.3g}" for name, tasks in optimal.items())
     text = f"{rate(load_per_s)} arrive and need {needs or 'an unknown number of'} tasks"
-    if silent := [name for name in wanted if name not in optimal]:
-        text += f"; {', '.join(silent)} processed nothing and stays"
+    if idle := [name for name in wanted if name not in optimal]:
+        text += f"; {', '.join(idle)} processed nothing and keeps its tasks"
     if any(target.tasks[name] < count for name, count in wanted.items()):
         text += "; the limits allow no more"
     return text
 
 
 def _served(allocation: Allocation, optimal: Mapping[str, float]) -> float:
-    """Return the share of the demand that the scarcest operator can serve; above 1 there is room."""
+    """Return the share of the demand that the scarcest operator can serve; above 1 there is spare capacity."""
     return min((allocation.tasks[name] / tasks for name, tasks in optimal.items() if tasks), default=1.0)

@@ -6,14 +6,14 @@ Kubernetes documentation, "Horizontal Pod Autoscaling" (autoscaling/v2), with it
 |---|---|
 | desiredReplicas = ceil(currentReplicas x current / desired metric) | tasks x `cpu_share` / `target_cpu`, rounded up |
 | tolerance 0.1 | `tolerance`: a ratio within 1 +- 0.1 changes nothing |
-| scaleDown.stabilizationWindowSeconds 300 | `stabilise_down_s`: the largest recommendation of that time counts |
+| scaleDown.stabilizationWindowSeconds 300 | `stabilise_down_s`: the largest recommendation in that time applies |
 | scaleUp: 100 % or 4 pods per 15 s, whichever is more | `max_scale_up_ratio`, `max_scale_up_tasks`, per decision |
 | scaleDown: 100 % per 15 s | no bound |
-| pods without metrics never turn the direction | an operator without a metric keeps its tasks |
+| pods without metrics never reverse the direction | an operator without a metric keeps its tasks |
 
-Ours: where no operator has a `cpu_share`, `useful_share` stands in. HPA is asked even in windows that are unusable
-for learning, as Kubernetes has no such notion; from those it may grow but never shrink, because what is missing there
-(a task that is starting, a lost report) makes an operator look idle.
+Ours: where no operator has a `cpu_share`, `useful_share` replaces it. HPA also decides in windows that are unusable for
+learning, because Kubernetes does not have this distinction; there it may grow but never shrink, because missing reports
+(of a task that starts, say) make an operator look idle.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from rheostat.job.decision import Decision, Expectation, Reason, changes, direct
 from rheostat.job.fit import round_up
 from rheostat.job.frozen import check_number, check_whole
 from rheostat.job.observation import Observation, Status
-from rheostat.policy.explain import sustains
+from rheostat.policy.explanation import sustains
 from rheostat.ports import Policy, Situation
 
 KUBERNETES_TARGET = 0.8
-"""Kubernetes sets a target of 80 % CPU where a user gives none."""
+"""Kubernetes' default target: 80 % of the CPU."""
 
 
 @dataclass(frozen=True)
 class HPA(Policy[None]):
-    """Keeps every operator's CPU near a target: grows at once, shrinks to the most it needed in five minutes."""
+    """Keeps every operator's CPU near a target: grows at once, shrinks to the maximum of the last five minutes."""
 
     name: ClassVar[str] = "hpa"
     reads_partial_windows: ClassVar[bool] = True
     factor_option: ClassVar[str] = "target_cpu"
 
     target_cpu: float | None = None
-    """Share of its CPU that a task should use; left out, 1 / (1 + the SLO's headroom), or 0.8 without one."""
+    """Share of its CPU that a task should use; default: 1 / (1 + the SLO's headroom), or 0.8 without a headroom."""
     tolerance: float = 0.1
     """Distance of the ratio from 1 up to which nothing changes."""
     stabilise_down_s: float = 300.0
-    """Seconds over which the largest recommendation counts before an operator shrinks."""
+    """Seconds over which the largest recommendation applies before an operator shrinks."""
     max_scale_up_ratio: float = 2.0
-    """Largest growth in one decision as a ratio; the larger of both limits counts."""
+    """Largest growth in one decision as a ratio; the larger of both limits applies."""
     max_scale_up_tasks: int = 4
-    """Largest growth in one decision in tasks; the larger of both limits counts."""
+    """Largest growth in one decision in tasks; the larger of both limits applies."""
 
     def __post_init__(self) -> None:
         check_number("target_cpu of policy 'hpa'", self.target_cpu, least=0.01, most=1.0)
@@ -62,33 +62,33 @@ class HPA(Policy[None]):
         check_whole("max_scale_up_tasks of policy 'hpa'", self.max_scale_up_tasks, least=0)
 
     def decide(self, situation: Situation[None]) -> Decision:
-        """Recommend tasks per operator from its CPU, and shrink only as far as the last minutes allow."""
+        """Recommend tasks per operator from its CPU, and shrink only to the maximum of the last minutes."""
         window, running = situation.window, situation.window.running
         memo = situation.memo
         if window.status is Status.DOWN:
-            return Decision.hold(Reason.DOWN, "hpa: the job is down, its CPU says nothing", memo=memo)
+            return Decision.hold(Reason.DOWN, "hpa: the job is down, so its CPU is meaningless", memo=memo)
         if running is None or set(running.tasks) != set(situation.spec.tunable_names):
             return Decision.hold(Reason.UNUSABLE, "hpa: the running allocation is not known", memo=memo)
         metric, values = _metric(window, running)
         if not values:
-            return Decision.hold(Reason.UNUSABLE, "hpa: no operator has a CPU or useful share", memo=memo)
+            return Decision.hold(Reason.UNUSABLE, "hpa: no operator reports a CPU or useful share", memo=memo)
 
         target_share = self.target(situation)
         recommended: dict[str, int] = {}
         history: dict[str, list[tuple[float, int]]] = {}
         for name, tasks in running.tasks.items():
             now = self.recommend(tasks, values.get(name), target_share, may_shrink=window.usable)
-            # As Kubernetes does on its first look: what runs counts as recommended, so a restart never shrinks.
+            # As in Kubernetes, the running size counts as the first recommendation, so a restart never shrinks the job.
             before = memo.get("recommended", {}).get(name, ((window.at_s, tasks),))
             recent = [(at_s, count) for at_s, count in before if at_s > window.at_s - self.stabilise_down_s]
-            history[name] = _needed([*recent, (window.at_s, now)])
+            history[name] = _drop_dominated([*recent, (window.at_s, now)])
             recommended[name] = now if now > tasks else min(tasks, max(count for _, count in history[name]))
 
         target = situation.fit(recommended)
         enough = all(target.tasks[name] >= count for name, count in recommended.items())
         evidence = {f"{name}.{metric}": value for name, value in values.items()} | {"target_cpu": target_share}
         missing = [name for name in running.tasks if name not in values]
-        notes = f"; no {metric} of {', '.join(missing)}, which stay" if missing else ""
+        notes = f"; {', '.join(missing)} reports no {metric} and keeps its tasks" if missing else ""
         notes += "" if enough else "; the limits allow no more"
         notes += "" if window.usable else f"; partial window ({window.problem}), nothing shrinks"
         shares = ", ".join(f"{name} {value:.0%}" for name, value in values.items())
@@ -102,18 +102,18 @@ class HPA(Policy[None]):
         return Decision(target, direction(running, target), sentence, evidence, expects, after)
 
     def target(self, situation: Situation[None]) -> float:
-        """Return the CPU share to aim at; a headroom of 25 % and a target of 80 % are the same suggestion."""
+        """Return the target CPU share; a headroom of 25 % and a target of 80 % mean the same."""
         if self.target_cpu is not None:
             return self.target_cpu
         headroom = situation.slo.headroom
         return KUBERNETES_TARGET if headroom is None else 1 / (1 + headroom)
 
     def recommend(self, tasks: int, share: float | None, target_share: float, may_shrink: bool = True) -> int:
-        """Return the tasks that would bring the share to its target, as far as one decision may go."""
+        """Return the tasks that bring the share to its target, within the limits of one decision."""
         if share is None:
             return tasks
         ratio = share / target_share
-        # The small term keeps 0.72 / 0.8 within a tenth of 1, whatever binary fractions make of it.
+        # The small term makes 0.72 / 0.8 count as a tenth off 1 in spite of binary fractions.
         if abs(ratio - 1) <= self.tolerance + 1e-9 or (ratio < 1 and not may_shrink):
             return tasks
         most = max(math.floor(tasks * self.max_scale_up_ratio), tasks + self.max_scale_up_tasks)
@@ -121,19 +121,19 @@ class HPA(Policy[None]):
 
 
 def _metric(window: Observation, running: Allocation) -> tuple[str, dict[str, float]]:
-    """Return CPU shares where any operator has one, else useful shares: the two are never mixed."""
+    """Return CPU shares if any operator has one, else useful shares: the two are never mixed."""
     for metric in ("cpu_share", "useful_share"):
         shares: Mapping[str, float | None] = {name: getattr(window.operator(name), metric) for name in running.tasks}
-        known = {n: v for n, v in shares.items() if v is not None and math.isfinite(v) and v >= 0}
-        if known:
-            return metric, known
+        measured = {n: v for n, v in shares.items() if v is not None and math.isfinite(v) and v >= 0}
+        if measured:
+            return metric, measured
     return "cpu_share", {}
 
 
-def _needed(history: list[tuple[float, int]]) -> list[tuple[float, int]]:
-    """Drop recommendations that a later, larger one outlasts: the maximum stays, the memo stays small."""
-    kept: list[tuple[float, int]] = []
+def _drop_dominated(history: list[tuple[float, int]]) -> list[tuple[float, int]]:
+    """Drop recommendations with a later, larger one: the maximum is the same, and the memo stays small."""
+    result: list[tuple[float, int]] = []
     for at_s, count in reversed(history):
-        if not kept or count > kept[-1][1]:
-            kept.append((at_s, count))
-    return kept[::-1]
+        if not result or count > result[-1][1]:
+            result.append((at_s, count))
+    return result[::-1]

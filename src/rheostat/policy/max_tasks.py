@@ -1,4 +1,4 @@
-"""Max: AuTraScale+'s first baseline for event-time latency (section V-A): a backlog gets all that is allowed."""
+"""Max: AuTraScale+'s first baseline for event-time latency (section V-A): a backlog gets the largest allocation."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rheostat.policy.catch_up import At, CatchUp, Need
 
 @dataclass(frozen=True)
 class MaxTasks(CatchUp):
-    """Works off a backlog with the most tasks that every operator may have, then returns."""
+    """Clears a backlog with the most tasks that every operator may have, then returns."""
 
     name: ClassVar[str] = "max"
-    rule: ClassVar[str] = "all tasks that are allowed"
+    rule: ClassVar[str] = "the most tasks that the limits allow"
 
     def larger(self, situation: At, need: Need) -> Allocation:
-        """Return the largest allocation; an operator without a bound is left as it is."""
+        """Return the largest allocation; an operator without a bound keeps its tasks."""
         limits = situation.limits
         bounds = {name: each.max or limits.slots.max for name, each in limits.operators.items()}
         return situation.fit({n: min(most, MOST_TASKS) for n, most in bounds.items() if most is not None})

@@ -1,7 +1,7 @@
 """Proportion: AuTraScale+'s second baseline for event-time latency (section V-A).
 
 "Adjusts the parallelism based on the ratio of current throughput to target throughput": every operator gets V_t / v_t
-times its tasks, once. Going on until the target is reached would be Exponent with another factor.
+times its tasks, once. Repeating it until the target is reached would be Exponent with another factor.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from rheostat.policy.catch_up import At, CatchUp, Need
 
 @dataclass(frozen=True)
 class Proportion(CatchUp):
-    """Works off a backlog with as many times the tasks as the throughput must grow, then returns."""
+    """Clears a backlog with tasks in proportion to the needed throughput, then returns."""
 
     name: ClassVar[str] = "proportion"
     rule: ClassVar[str] = "tasks in proportion to the throughput"
 
     def larger(self, situation: At, need: Need) -> Allocation:
-        """Return tasks times target over present throughput."""
+        """Return the tasks times target over present throughput."""
         now = situation.window.throughput_per_s or need.load_per_s
         ratio = max(need.target_per_s / now, 1.0)
         return situation.fit({name: count * ratio for name, count in situation.running.tasks.items()})

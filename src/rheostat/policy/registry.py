@@ -1,4 +1,4 @@
-"""Policies by name: the built-in ones, and any file that holds a policy of your own."""
+"""Policies by name: the built-in ones, and any Python file with a policy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ POLICIES: Mapping[str, str] = {
     "anticipate": "rheostat.policy.phoebe.anticipate:Anticipate",
     "trigger-interval": "rheostat.policy.trigger_interval:TriggerInterval",
 }
-"""Name -> module:class, imported only when asked for. The oracle is made where the truth is known."""
+"""Name -> module:class, imported on demand. The oracle needs the true curves, so the lab makes it."""
 
 
 def policy_class(name: str) -> type[Policy[Any]]:
@@ -42,12 +42,12 @@ def policy_class(name: str) -> type[Policy[Any]]:
     if name not in POLICIES:
         raise InvalidValue(f"unknown policy {name!r}, {nearest(name, [*POLICIES, 'oracle'])}")
     module, _, cls = POLICIES[name].partition(":")
-    found: type[Policy[Any]] = getattr(importlib.import_module(module), cls)
-    return found
+    policy: type[Policy[Any]] = getattr(importlib.import_module(module), cls)
+    return policy
 
 
 def make_policy(name: str, options: Mapping[str, Any] | None = None) -> Policy[Any]:
-    """Make a policy with options; an unknown option or an impossible value is an error that names it."""
+    """Make a policy with options; an unknown option or an impossible value raises InvalidValue with its name."""
     from rheostat.config import build
 
     return build(policy_class(name), options or {}, where=f"policy {name}")
@@ -64,33 +64,33 @@ def resolve_policy(policy: str | Mapping[str, Any] | Policy[Any]) -> Policy[Any]
 
 def _from_file(path: Path) -> type[Policy[Any]]:
     if not path.is_file():
-        raise InvalidValue(f"there is no policy file {str(path)!r}")
-    # The whole path, so that two files of one name in different folders do not mix.
+        raise InvalidValue(f"the policy file {str(path)!r} does not exist")
+    # The whole path, so that two files with the same name in different folders do not mix.
     spec = importlib.util.spec_from_file_location(f"rheostat_user:{path.resolve()}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses and pydantic look for a class's module there when its annotations are text.
+    # Dataclasses and pydantic look up a class's module there when its annotations are strings.
     sys.modules[module.__name__] = module
     try:
         spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[module.__name__]
         raise InvalidValue(f"policy file {str(path)!r} cannot be imported: {type(error).__name__}: {error}") from error
-    found = [
+    classes = [
         member
         for _, member in inspect.getmembers(module, inspect.isclass)
         if issubclass(member, Policy) and member.__module__ == module.__name__ and member.name
     ]
-    if len(found) != 1:
+    if len(classes) != 1:
         raise InvalidValue(
-            f"policy file {str(path)!r} must hold exactly one policy class with a name, not {len(found)}"
+            f"policy file {str(path)!r} must define exactly one policy class with a name, not {len(classes)}"
         )
-    return found[0]
+    return classes[0]
 
 
 def own_factor(policies: Sequence[Named]) -> str:
-    """Return the first policy that sets its own over-provisioning factor, in the short form; "" where none does."""
+    """Return the first policy that sets its own over-provisioning factor, in the short form; "" if none does."""
     from rheostat.policy.registry import make_policy
 
     for name, options in policies:

@@ -1,4 +1,4 @@
-"""Static: the size that a person chose, applied once and then kept. The baseline of every comparison."""
+"""Static: a fixed size, applied once. The baseline of every comparison."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rheostat.ports import Policy, Situation
 
 @dataclass(frozen=True)
 class Static(Policy[None]):
-    """Keeps the given tasks, whatever the load does; operators that are not named keep what they run with."""
+    """Keeps the configured tasks at any load; operators that are not named keep their running tasks."""
 
     name: ClassVar[str] = "static"
 
     tasks: Mapping[str, int] | None = None
-    """Tasks per operator; left out, the job stays as it was found."""
+    """Tasks per operator; default: the running allocation."""
 
     def __post_init__(self) -> None:
         if self.tasks is not None:
@@ -31,24 +31,24 @@ class Static(Policy[None]):
             put(self, tasks=FrozenMap(self.tasks))
 
     def decide(self, situation: Situation[None]) -> Decision:
-        """Ask for the chosen tasks until they run."""
-        chosen = self.tasks or {}
+        """Request the configured tasks until they run."""
+        configured = self.tasks or {}
         tunable = situation.spec.tunable_names
-        for operator in chosen:
+        for operator in configured:
             if operator not in tunable:
                 raise InvalidValue(
                     f"option tasks of policy 'static' names {operator!r}, which cannot be tuned, "
                     f"{nearest(operator, tunable)}"
                 )
         expects = Expectation(load_per_s=situation.window.load_per_s)
-        if not chosen:
-            return Decision.hold(Reason.STEADY, f"static: keeps what runs, {situation.running}", expects=expects)
-        target = situation.fit(chosen)
-        cut = [f"{name} {count}" for name, count in chosen.items() if target.tasks[name] != count]
+        if not configured:
+            return Decision.hold(Reason.STEADY, f"static: keeps {situation.running}", expects=expects)
+        target = situation.fit(configured)
+        cut = [f"{name} {count}" for name, count in configured.items() if target.tasks[name] != count]
         note = f"; the limits do not allow {', '.join(cut)}" if cut else ""
-        evidence = {f"{name}.chosen_tasks": float(count) for name, count in chosen.items()}
+        evidence = {f"{name}.chosen_tasks": float(count) for name, count in configured.items()}
         if target == situation.running:
-            sentence = f"static: {target} is what was chosen{note}"
+            sentence = f"static: {target} runs as configured{note}"
             return Decision.hold(Reason.STEADY, sentence, evidence=evidence, expects=expects)
-        sentence = f"static: {changes(situation.running, target)}, as chosen{note}"
+        sentence = f"static: {changes(situation.running, target)}, as configured{note}"
         return Decision(target, direction(situation.running, target), sentence, evidence, expects)

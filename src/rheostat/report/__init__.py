@@ -1,11 +1,12 @@
-"""Pages for people: one HTML file each, with its plots, that works offline and can be printed or mailed.
+"""Pages for people: one HTML file each, with its charts, that works offline and can be printed or mailed.
 
-plotly and jinja2 are only loaded when a page is made.
+jinja2 (extra `report`) is loaded when a page is written.
 
 | file | what |
 |---|---|
-| `journal_page.py`, `figures.py`, `history.py` | what happened to one job: page, pictures, series |
+| `journal_page.py`, `figures.py`, `history.py` | the journal of one job: page, figures, series |
 | `plan_page.py` | a capacity plan |
-| `html.py`, `drawing.py` | cells, tables and templates; plots |
-| `series.py`, `words.py` | long series made short; numbers as text |
+| `html.py` | cells, tables and templates |
+| `chart/` | charts as SVG |
+| `series.py`, `words.py` | long series reduced to what a page can show; numbers as text |
 """

@@ -1,6 +1,6 @@
-"""One job's journal, read once into columns of numbers and the few records that a page tells in words.
+"""One job's journal, read once into columns of numbers and the few records that a page puts into words.
 
-A journal may hold hundreds of thousands of windows, so only numbers are kept of most of them.
+A journal may hold hundreds of thousands of windows: of most of them only the numbers stay in memory.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ OPERATOR_COLUMNS = ("tasks", "useful_share", "true_rate_per_s")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A decision that asked for a change, with what ran before it and what came of it."""
+class Proposal:
+    """A decision that asked for a change, with the allocation before it and its outcome."""
 
     step: int
     at_s: float
@@ -41,12 +41,12 @@ class Told:
 
     @property
     def wanted(self) -> Allocation | None:
-        """What the policy asked for."""
+        """The allocation that the policy asked for."""
         return self.decision.asked or self.decision.target
 
     @property
     def fate(self) -> str:
-        """What the guards left of it."""
+        """What the guards did with it: applied, cut or stopped."""
         if self.decision.target is None:
             return "stopped"
         return "applied" if self.decision.asked in (None, self.decision.target) else "cut"
@@ -54,7 +54,7 @@ class Told:
 
 @dataclass(slots=True)
 class Reconfiguration:
-    """A change of the running job: the intent, its sub-steps, and its end when it has one."""
+    """A change of the running job: the intent, its sub-steps, and its end if it has one."""
 
     intent: Intent
     steps: list[str] = field(default_factory=list)
@@ -63,18 +63,18 @@ class Reconfiguration:
 
 @dataclass
 class History:
-    """Everything that a page tells about one job."""
+    """Everything that a page shows about one job."""
 
     job: str
     runs: list[Run] = field(default_factory=list)
-    told: list[Told] = field(default_factory=list)
+    proposals: list[Proposal] = field(default_factory=list)
     changes: dict[str, Reconfiguration] = field(default_factory=dict)
     reasons: Counter[str] = field(default_factory=Counter)
     problems: Counter[str] = field(default_factory=Counter)
     verdicts: Counter[Verdict] = field(default_factory=Counter)
     measurements: int = 0
     breaks: list[float] = field(default_factory=list)
-    """Moments at which a controller started anew: nobody looked before them."""
+    """Moments between the last window of one controller and the first of the next: no controller ran then."""
     jobwide: dict[str, array[float]] = field(default_factory=lambda: {name: array("d") for name in JOB_COLUMNS})
     operators: dict[str, dict[str, array[float]]] = field(default_factory=dict)
 
@@ -87,16 +87,16 @@ class History:
         return self.reasons.total()
 
     def column(self, name: str) -> Floats:
-        """Return one number per window; NaN where it was not measured."""
+        """Return one number per window; NaN where there is no measurement."""
         return np.frombuffer(self.jobwide[name]) if len(self) else np.empty(0)
 
     def operator_column(self, operator: str, name: str) -> Floats:
-        """Return one operator's number per window; NaN where it was not measured."""
+        """Return one operator's number per window; NaN where there is no measurement."""
         return np.frombuffer(self.operators[operator][name]) if len(self) else np.empty(0)
 
     @property
     def period_s(self) -> tuple[float, float] | None:
-        """The first and the last moment that is told about."""
+        """The first and the last moment of the records."""
         moments = [run.at_s for run in self.runs]
         moments += [c.intent.at_s for c in self.changes.values()]
         moments += [c.end.at_s for c in self.changes.values() if c.end]
@@ -106,43 +106,43 @@ class History:
 
     @property
     def slot_seconds(self) -> float | None:
-        """Slots seen running, times how long; None when no window tells."""
+        """Slots running, times the seconds they ran; None when no window has them."""
         held = self.column("slots") * self.column("stands_for_s")
         return None if np.isnan(held).all() else float(np.nansum(held))
 
     @property
     def worst_lag_s(self) -> float | None:
-        """The largest lag that a window showed."""
+        """The largest lag of all windows."""
         lag = self.column("lag_s")
         return None if np.isnan(lag).all() else float(np.nanmax(lag))
 
     def seconds_over(self) -> tuple[float, float] | None:
-        """Return seconds over the SLO, and seconds of which it cannot be told; None when nothing is promised."""
+        """Return seconds over the SLO, and seconds without a measurement; None without a limit on latency or lag."""
         over = np.zeros(len(self), dtype=bool)
-        told = np.ones(len(self), dtype=bool)
-        promised = False
-        for seen, most in (("event_p99_s", "max_latency_s"), ("lag_s", "max_lag_s")):
-            value, limit = self.column(seen), self.column(most)
-            asked = ~np.isnan(limit)
-            promised |= bool(asked.any())
-            over |= asked & (value > limit)  # NaN is not above anything
-            told &= ~asked | ~np.isnan(value)
-        if not promised:
+        measured = np.ones(len(self), dtype=bool)
+        limited = False
+        for column, most in (("event_p99_s", "max_latency_s"), ("lag_s", "max_lag_s")):
+            value, limit = self.column(column), self.column(most)
+            applies = ~np.isnan(limit)
+            limited |= bool(applies.any())
+            over |= applies & (value > limit)  # NaN is not above anything
+            measured &= ~applies | ~np.isnan(value)
+        if not limited:
             return None
         stands_for_s = self.column("stands_for_s")
-        return float(stands_for_s[over].sum()), float(stands_for_s[~told & ~over].sum())
+        return float(stands_for_s[over].sum()), float(stands_for_s[~measured & ~over].sum())
 
 
 def read_history(journal: Journal, job: str) -> History:
-    """Read all records of one job; an unknown job is an error that names the known ones."""
+    """Read all records of one job; the error about an unknown job names the jobs of the journal."""
     history = History(job)
     slo, last_s, last_end_s = SLO(), None, -math.inf
     fresh = True
     window: Observation | None = None
     judged: dict[int, Outcome] = {}
-    seen = False
+    records = 0
     for entry in journal.read(job):
-        seen = True
+        records += 1
         match entry.record:
             case Run() as run:
                 history.runs.append(run)
@@ -160,7 +160,7 @@ def read_history(journal: Journal, job: str) -> History:
                 if decision.target is not None or decision.asked is not None:
                     at_s = math.nan if window is None else window.at_s
                     before = None if window is None else window.running
-                    history.told.append(Told(entry.step, at_s, decision, before))
+                    history.proposals.append(Proposal(entry.step, at_s, decision, before))
             case Intent() as intent:
                 history.changes[intent.id] = Reconfiguration(intent)
             case IntentStep() as step if step.intent in history.changes:
@@ -172,21 +172,21 @@ def read_history(journal: Journal, job: str) -> History:
                 history.verdicts[outcome.verdict] += 1
             case Measurement():
                 history.measurements += 1
-    if not seen:
-        known = journal.jobs()
-        hint = nearest(job, known) if known else "it is empty"
+    if not records:
+        jobs = journal.jobs()
+        hint = nearest(job, jobs) if jobs else "it is empty"
         raise InvalidValue(f"the journal has no job {job!r}, {hint}")
-    # A decision without a window before it (the records before were deleted) has no place in time.
-    history.told = [
-        Told(t.step, t.at_s, t.decision, t.before, judged.get(t.step) if t.decision.target else None)
-        for t in history.told
-        if not math.isnan(t.at_s)
+    # A decision without a window before it (retention deleted the window) has no place in time.
+    history.proposals = [
+        Proposal(p.step, p.at_s, p.decision, p.before, judged.get(p.step) if p.decision.target else None)
+        for p in history.proposals
+        if not math.isnan(p.at_s)
     ]
     return history
 
 
 def _append(history: History, window: Observation, slo: SLO, stands_for_s: float, stale: bool) -> None:
-    """Add one window to the columns. A window that is shown again tells nothing new, so its readings are gaps."""
+    """Add one window to the columns. A repeated window holds nothing new: its readings are gaps."""
     shown = None if stale else window
     latency = shown.latency if shown else None
     values = {
@@ -214,7 +214,7 @@ def _append(history: History, window: Observation, slo: SLO, stands_for_s: float
 
 
 def _append_operators(history: History, window: Observation, stale: bool) -> None:
-    """Add one row per operator that is tuned or, without being pinned, was read."""
+    """Add one row per operator that has tasks, or has a reading and is not pinned."""
     pinned = {p.operator for p in history.runs[-1].spec.pinned} if history.runs else set()
     tasks = window.running.tasks if window.running else {}
     readings = {} if stale else {r.name: r for r in window.operators if r.name not in pinned}
@@ -231,5 +231,5 @@ def _append_operators(history: History, window: Observation, stale: bool) -> Non
 
 
 def _number(value: float | None) -> float:
-    """Return NaN, a gap, for what was not measured and for what no plot can show."""
+    """Return NaN, a gap, for a value that is missing or infinite."""
     return math.nan if value is None or not math.isfinite(value) else float(value)

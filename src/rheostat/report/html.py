@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rheostat import __version__
-from rheostat.report.drawing import Figure
+from rheostat.errors import RheostatError
+from rheostat.report.chart.figure import Figure
+from rheostat.report.chart.svg import render_svg, script, style
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
     from markupsafe import Markup
 
 
@@ -37,16 +39,18 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A figure with a sentence about it."""
+    """A figure with a name of its own on the page, and a sentence about it."""
 
     name: str
     figure: Figure
     note: str = ""
 
     @property
-    def json(self) -> Markup:
-        """The figure as JSON that cannot end the script element around it."""
-        return _script_safe(self.figure)
+    def svg(self) -> Markup:
+        """The figure as markup, in which every text is escaped."""
+        from markupsafe import Markup
+
+        return Markup(render_svg(self.figure, self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,38 +64,30 @@ class Fact:
 
 def render(template: str, **facts: Any) -> str:
     """Fill one of the templates; the page needs nothing from elsewhere."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    environment = _environment()
     from markupsafe import Markup
-    from plotly.offline import get_plotlyjs
 
-    environment = Environment(
+    # Only this script may run, and nothing may be fetched, whatever else should get into the page.
+    digest = base64.b64encode(hashlib.sha256(script().encode()).digest()).decode()
+    policy = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; img-src data: blob:"
+    return environment.get_template(template).render(
+        script=Markup(script()),
+        chart_style=Markup(style()),
+        content_policy=f"{policy}; script-src 'sha256-{digest}'",
+        version=__version__,
+        **facts,
+    )
+
+
+def _environment() -> Environment:
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError as error:
+        raise RheostatError(f"{error}: a page needs it; pip install 'rheostat[report]'") from error
+    return Environment(
         loader=PackageLoader("rheostat.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    scripts = [get_plotlyjs(), environment.get_template("plots.js.j2").render()]
-    # Only these two scripts may run, and nothing may be fetched, whatever else should get into the page.
-    allowed = " ".join(_digest(script) for script in scripts)
-    policy = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; img-src data: blob:"
-    return environment.get_template(template).render(
-        scripts=[Markup(script) for script in scripts],
-        content_policy=f"{policy}; script-src {allowed}",
-        version=__version__,
-        **facts,
-    )
-
-
-def _digest(script: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-
-
-def _script_safe(value: Any) -> Markup:
-    from markupsafe import Markup
-
-    # ASCII, and without the characters that HTML could read.
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)

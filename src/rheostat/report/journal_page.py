@@ -1,4 +1,4 @@
-"""Pages: facts and figures put into a template. Templates escape everything; only our own scripts are let through."""
+"""The page of one job's journal: headline numbers, settings, figures, and every decision and change in a table."""
 
 from __future__ import annotations
 
@@ -8,51 +8,52 @@ from itertools import pairwise
 from rheostat.job.record import Run
 from rheostat.ports import Journal
 from rheostat.report import words
-from rheostat.report.drawing import TimeAxis
-from rheostat.report.history import History, Reconfiguration, Told, read_history
+from rheostat.report.chart.time_axis import TimeAxis
+from rheostat.report.history import History, Proposal, Reconfiguration, read_history
 from rheostat.report.html import Cell, Fact, Plot, Table, render
 from rheostat.report.words import NONE
 
 MAX_ROWS = 1000
-"""Rows of one table; the newest are shown, and how many are not."""
+"""Rows of one table: the newest records."""
 
 
 def journal_page(journal: Journal, job: str) -> str:
     """Return one HTML document about one job of a journal; an unknown job is an InvalidValue."""
-    history = read_history(journal, job)
+    return history_page(read_history(journal, job))
+
+
+def history_page(history: History) -> str:
+    """Return one HTML document about a job whose journal is read."""
     plots: list[Plot] = []
     operators: list[Plot] = []
     if len(history) and history.period_s:
         from rheostat.report.figures import MAX_MARKERS, job_figure, operators_figure
 
         time = TimeAxis(*history.period_s)
-        told = len(history.told)
-        note = f"{MAX_MARKERS} of {told} decisions have a marker." if told > MAX_MARKERS else ""
+        count = len(history.proposals)
+        note = f"{MAX_MARKERS} of {count} decisions have a marker." if count > MAX_MARKERS else ""
         plots.append(Plot("job", job_figure(history, time), note))
         if (figure := operators_figure(history, time)) is not None:
             operators.append(Plot("operators", figure))
     return render(
         "journal.html.j2",
-        title=f"{job}: what Rheostat did",
-        job=job,
+        title=f"{history.job}: what Rheostat did",
+        job=history.job,
         runs=_run_sections(history),
         starts=len(history.runs),
         facts=_facts(history),
         empty=not len(history),
         plots=plots,
         operators=operators,
-        decisions=_decisions(history.told),
+        decisions=_decisions(history.proposals),
         changes=_changes(list(history.changes.values())),
-        reasons=_counts(("why", "steps"), history.reasons),
-        problems=_counts(("what was wrong", "windows"), history.problems),
+        reasons=_counts(("reason", "steps"), history.reasons),
+        problems=_counts(("problem", "windows"), history.problems),
     )
 
 
-# -- the journal's parts ---------------------------------------------------------------------------------------
-
-
 def _run_sections(history: History) -> dict[str, dict[str, str]]:
-    """Tell under what the job runs: the newest run, and what it was under before where that was something else."""
+    """Return the settings of the newest run, and those before it where they differ."""
     if not history.runs:
         return {}
     run = history.runs[-1]
@@ -66,7 +67,7 @@ def _run_sections(history: History) -> dict[str, dict[str, str]]:
     }
     sections = {
         "Policy": {"name": run.policy, **words.settings(run.options), "seed": str(run.seed)},
-        "SLO": words.settings(run.slo) or {"objectives": "nothing"},
+        "SLO": words.settings(run.slo) or {"limits": "none"},
         "Guards": words.settings(run.guards),
         "Engine": {**words.settings(run.settings), **{k: v for k, v in job.items() if v != NONE}},
         "Operators": {**bounds, **pinned},
@@ -77,12 +78,12 @@ def _run_sections(history: History) -> dict[str, dict[str, str]]:
 
 
 def _earlier(runs: Sequence[Run]) -> dict[str, str]:
-    """Tell each policy, with its options, that ran before the present one."""
-    told: dict[str, str] = {}
+    """Return each policy with its options that ran before the present one."""
+    earlier: dict[str, str] = {}
     for run, after in pairwise(runs):
         if (run.policy, run.options, run.slo) != (after.policy, after.options, after.slo):
-            told[f"until {words.moment(after.at_s)}"] = f"{run.policy} {words.value(run.options)}".replace(NONE, "")
-    return told
+            earlier[f"until {words.moment(after.at_s)}"] = f"{run.policy} {words.value(run.options)}".replace(NONE, "")
+    return earlier
 
 
 def _quantum(quantum: int) -> str:
@@ -105,7 +106,7 @@ def _facts(history: History) -> list[Fact]:
     facts.append(
         Fact(f"{kept} of {judged}" if judged else NONE, "expectations kept", words.value(verdicts) if verdicts else "")
     )
-    facts.append(Fact(words.number(history.slot_seconds), "slot-seconds", "slots seen, times how long"))
+    facts.append(Fact(words.number(history.slot_seconds), "slot-seconds", "slots running, times seconds"))
     facts.append(_objective_fact(history))
     facts.append(Fact(words.seconds(history.worst_lag_s), "worst lag"))
     downtimes = [c.end.downtime_s for c in history.changes.values() if c.end and c.end.downtime_s is not None]
@@ -121,33 +122,35 @@ def _facts(history: History) -> list[Fact]:
 def _objective_fact(history: History) -> Fact:
     over = history.seconds_over()
     if over is None:
-        return Fact(NONE, "over the SLO", "nothing is promised about latency or lag")
-    seconds, untold = over
-    note = f"cannot be told of {words.seconds(untold)}" if untold else "told by every window"
+        return Fact(NONE, "over the SLO", "the SLO limits neither latency nor lag")
+    seconds, unmeasured = over
+    note = f"not measured for {words.seconds(unmeasured)}" if unmeasured else "measured in every window"
     return Fact(words.seconds(seconds), "over the SLO", note)
 
 
-def _decisions(told: Sequence[Told]) -> Table:
-    heads = ("when", "step", "reason", "what it said", "asked → got", "guards", "expected", "verdict")
-    return Table(heads, [_decision_row(t) for t in told[-MAX_ROWS:]], _left_out(len(told)))
+def _decisions(proposals: Sequence[Proposal]) -> Table:
+    heads = ("when", "step", "reason", "explanation", "requested → granted", "guards", "expected", "verdict")
+    return Table(heads, [_decision_row(p) for p in proposals[-MAX_ROWS:]], _omission(len(proposals)))
 
 
-def _decision_row(told: Told) -> list[Cell]:
-    decision, outcome = told.decision, told.outcome
-    asked = words.change(told.before, told.wanted)
-    got = {"applied": "", "cut": f"got {words.change(told.before, decision.target)}", "stopped": "got nothing"}[
-        told.fate
-    ]
+def _decision_row(proposal: Proposal) -> list[Cell]:
+    decision, outcome = proposal.decision, proposal.outcome
+    requested = words.change(proposal.before, proposal.wanted)
+    granted = {
+        "applied": "",
+        "cut": f"granted {words.change(proposal.before, decision.target)}",
+        "stopped": "granted nothing",
+    }[proposal.fate]
     verdict = (
         Cell(NONE) if outcome is None else Cell(outcome.verdict.value, _verdict_look(outcome.verdict), outcome.sentence)
     )
     return [
-        Cell(words.moment(told.at_s), "time"),
-        Cell(str(told.step), "number"),
+        Cell(words.moment(proposal.at_s), "time"),
+        Cell(str(proposal.step), "number"),
         Cell(decision.reason.value, "word"),
         Cell(decision.sentence, "sentence"),
-        Cell(asked if not got else f"asked {asked}", "asked", got),
-        Cell("; ".join(f"{note.guard}: {note.why}" for note in decision.guards) or NONE, told.fate),
+        Cell(requested if not granted else f"requested {requested}", "asked", granted),
+        Cell("; ".join(f"{note.guard}: {note.why}" for note in decision.guards) or NONE, proposal.fate),
         Cell(words.expectation(decision.expects)),
         verdict,
     ]
@@ -159,7 +162,7 @@ def _verdict_look(verdict: str) -> str:
 
 def _changes(changes: Sequence[Reconfiguration]) -> Table:
     heads = ("when", "intent", "change", "sub-steps", "ending", "took", "downtime")
-    return Table(heads, [_change_row(c) for c in changes[-MAX_ROWS:]], _left_out(len(changes)))
+    return Table(heads, [_change_row(c) for c in changes[-MAX_ROWS:]], _omission(len(changes)))
 
 
 def _change_row(change: Reconfiguration) -> list[Cell]:
@@ -180,17 +183,11 @@ def _change_row(change: Reconfiguration) -> list[Cell]:
     ]
 
 
-def _left_out(count: int) -> str:
-    return f"The newest {MAX_ROWS} of {count}; older ones are in the journal." if count > MAX_ROWS else ""
+def _omission(count: int) -> str:
+    return f"The newest {MAX_ROWS} of {count}; the journal holds the others." if count > MAX_ROWS else ""
 
 
 def _counts(heads: tuple[str, str], counts: Mapping[str, int]) -> Table:
     ordered = sorted(counts.items(), key=lambda item: -item[1])
     rows = [[Cell(name), Cell(str(count), "number")] for name, count in ordered[:20]]
-    return Table(heads, rows, "" if len(ordered) <= 20 else f"{len(ordered) - 20} rarer ones are left out.")
-
-
-# -- the comparison's parts ------------------------------------------------------------------------------------
-
-
-# -- the document ----------------------------------------------------------------------------------------------
+    return Table(heads, rows, "" if len(ordered) <= 20 else f"{len(ordered) - 20} rarer ones are not shown.")

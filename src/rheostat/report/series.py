@@ -1,4 +1,4 @@
-"""Series fit to be drawn: thin enough for a page, with their extremes and their gaps. NaN is a gap."""
+"""Series reduced to what a page can show; extremes and gaps survive. NaN is a gap."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 MAX_POINTS = 2000
-"""Points of one drawn line: more than a screen has pixels for."""
+"""Points of one drawn line: least, greatest and a gap for each pixel column that a screen has room for."""
 MAX_SPANS = 600
-"""Shaded periods of one kind."""
+"""Shaded periods of one kind; more become shares of a bucket."""
 
 
 def thin(x: Floats, y: Floats, most: int = MAX_POINTS) -> tuple[Floats, Floats]:
@@ -45,15 +45,15 @@ def corners(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return x[keep], y[keep]
 
 
-def torn(x: Floats, columns: dict[str, Floats], breaks: Floats) -> tuple[Floats, dict[str, Floats]]:
-    """Put a gap into every column at the moments where nobody looked."""
+def insert_gaps(x: Floats, columns: dict[str, Floats], breaks: Floats) -> tuple[Floats, dict[str, Floats]]:
+    """Put a gap into every column at the moments before which no controller ran."""
     if not len(breaks):
         return x, columns
     at = np.searchsorted(x, breaks)
     return np.insert(x, at, breaks), {name: np.insert(y, at, np.nan) for name, y in columns.items()}
 
 
-def stretches(starts: Floats, ends: Floats) -> list[tuple[float, float]]:
+def join_spans(starts: Floats, ends: Floats) -> list[tuple[float, float]]:
     """Join spans of time that touch."""
     joined: list[tuple[float, float]] = []
     for start, end in sorted(zip(starts.tolist(), ends.tolist(), strict=True)):
@@ -64,15 +64,15 @@ def stretches(starts: Floats, ends: Floats) -> list[tuple[float, float]]:
     return joined
 
 
-def shades(
+def shade_spans(
     starts: Floats, ends: Floats, first: float, last: float, most: int = MAX_SPANS
 ) -> list[tuple[float, list[tuple[float, float]]]]:
-    """Return spans to be shaded, darkest first, each list with its share of the full shade.
+    """Return the spans to shade, darkest first, each list with its share of the full shade.
 
-    More spans than can be seen become buckets, shaded by quarters of how much of them is covered: a tenth of all
-    windows must not look like all of them.
+    More spans than a page can show become buckets. A bucket is shaded in quarters, by the share that spans cover: a
+    tenth of all windows must not look like all of them.
     """
-    spans = stretches(starts, ends)
+    spans = join_spans(starts, ends)
     if len(spans) <= most or last <= first:
         return [(1.0, spans)] if spans else []
     edges = np.linspace(first, last, most + 1)
@@ -84,5 +84,5 @@ def shades(
     for level in (4, 3, 2, 1):
         where = quarters == level
         if where.any():
-            shaded.append((level / 4, stretches(edges[:-1][where], edges[1:][where])))
+            shaded.append((level / 4, join_spans(edges[:-1][where], edges[1:][where])))
     return shaded

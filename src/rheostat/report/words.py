@@ -1,4 +1,4 @@
-"""Numbers, times and settings written for people."""
+"""Numbers, times and settings as text for people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rheostat.job.guards import DAY_S, FrozenPeriod
 from rheostat.job.slo import Bounds
 
 NONE = "\u2013"
-"""Written where there is no value; zero is a value."""
+"""Stands where there is no value; zero is a value."""
 EPOCH_FROM_S = 1e9
 """Clocks past this moment (September 2001) count seconds since 1970; simulated ones start at zero."""
 
@@ -42,7 +42,7 @@ def seconds(value: float | None) -> str:
     if value is None or math.isnan(value):
         return NONE
     if math.isinf(value):
-        return "for ever"
+        return "forever"
     if 0 < value < 0.9995:
         return f"{value * 1e3:.3g} ms"
     if value < 120:
@@ -70,32 +70,32 @@ def moment(at_s: float) -> str:
 
 
 def change(before: Allocation | None, after: Allocation | None) -> str:
-    """Write what differs, as `split 2 → 3, count 4 → 2`; all of it where there is nothing to compare with."""
+    """Write what differs, as `split 2 → 3, count 4 → 2`; the whole allocation where none ran before."""
     if after is None:
         return NONE
     if before is None:
         return str(after)
-    told = [
+    changed = [
         f"{name} {before.tasks.get(name, NONE)} → {tasks}"
         for name, tasks in after.tasks.items()
         if before.tasks.get(name) != tasks
     ]
     if before.memory_mb != after.memory_mb:
-        told.append(f"memory {before.memory_mb or NONE} → {after.memory_mb or NONE} MB")
-    return ", ".join(told) or "no change"
+        changed.append(f"memory {before.memory_mb or NONE} → {after.memory_mb or NONE} MB")
+    return ", ".join(changed) or "no change"
 
 
 def expectation(expects: Expectation) -> str:
-    """Write what a decision expects."""
+    """Write the intervals that a decision expects."""
     parts = [
         ("throughput", expects.throughput_per_s, rate),
         ("latency", expects.latency_s, seconds),
         ("recovery", expects.recovery_s, seconds),
     ]
-    told = [f"{name} {_interval(interval, write)}" for name, interval, write in parts if interval is not None]
+    intervals = [f"{name} {_interval(interval, write)}" for name, interval, write in parts if interval is not None]
     if expects.load_per_s is not None:
-        told.append(f"while load ≤ {rate(expects.load_per_s)}")
-    return ", ".join(told) or NONE
+        intervals.append(f"while load ≤ {rate(expects.load_per_s)}")
+    return ", ".join(intervals) or NONE
 
 
 def _interval(interval: Interval, write: Any) -> str:
@@ -133,7 +133,7 @@ def value(item: Any) -> str:
 
 
 def settings(item: Any) -> dict[str, str]:
-    """Return the fields of a dataclass, or the items of a mapping, that say something."""
+    """Return the fields of a dataclass, or the items of a mapping, that have a value."""
     pairs = item.items() if isinstance(item, Mapping) else ((f.name, getattr(item, f.name)) for f in fields(item))
-    said = {str(name): value(inner) for name, inner in pairs if inner is not None and inner != Bounds()}
-    return {name: text for name, text in said.items() if text != NONE}
+    written = {str(name): value(inner) for name, inner in pairs if inner is not None and inner != Bounds()}
+    return {name: text for name, text in written.items() if text != NONE}

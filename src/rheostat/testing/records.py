@@ -1,4 +1,4 @@
-"""One example of every kind of record, with everything that is hard to keep: infinity, odd numbers, odd names."""
+"""Examples of every kind of record, with values that are hard to store: infinity, thirds, other scripts."""
 
 from __future__ import annotations
 
@@ -136,4 +136,4 @@ EXAMPLES: tuple[Record, ...] = (
         verified={"100%": "sustained"},
     ),
 )
-"""At least one of every kind, with what is hard to store: infinity, nesting, other scripts, quotes, thirds."""
+"""At least one record of every kind, with infinity, nesting, other scripts, quotes and thirds."""

@@ -1,13 +1,13 @@
-"""What is not a matter of size is named, and nothing else is. No Spark needed."""
+"""Causes that more executors do not cure are named, and nothing else is. No Spark needed."""
 
 from dataclasses import replace
 
 import pytest
 
-from rheostat.engine.batches.bottleneck import bottlenecks, gc_share, unused
+from rheostat.engine.batches.bottleneck import bottlenecks, describe_unused_slots, gc_share
 from rheostat.engine.batches.progress import Batch, SourceProgress
 from rheostat.engine.batches.stage import Stage
-from rheostat.engine.spark.executors.pool import Loss, lost_executors
+from rheostat.engine.spark.executors.pool import Loss, describe_losses
 from rheostat.engine.spark.executors.scheduler import Executor
 from rheostat.job.observation import BatchTime
 
@@ -25,7 +25,7 @@ SLOW = replace(batch(0, 0.0, 10.0, 0, 1000), work_s=9.5)
 
 
 @pytest.mark.parametrize(
-    ("batches", "stages", "says"),
+    ("batches", "stages", "message"),
     [
         ([SLOW], [stage(0, 36.0, wall_s=9.4)], None),
         ([replace(SLOW, work_s=2.0)], [stage(0, 7.0, wall_s=1.8)], "driver-bound"),
@@ -39,7 +39,7 @@ SLOW = replace(batch(0, 0.0, 10.0, 0, 1000), work_s=9.5)
             None,
         ),
         ([replace(SLOW, seconds=0.5, work_s=0.1)], [stage(0, 0.1, wall_s=0.1)], None),
-        # Starting tasks is most of a short stage, and is not in their run time.
+        # Launching tasks takes most of a short stage, and is not in their run time.
         ([replace(SLOW, seconds=1.4, work_s=1.2)], [stage(0, 0.4, wall_s=0.9)], None),
         # The first batch runs cold: planning takes seconds, once.
         (
@@ -47,29 +47,29 @@ SLOW = replace(batch(0, 0.0, 10.0, 0, 1000), work_s=9.5)
             [stage(0, 7.0, wall_s=1.8), stage(1, 3.0, wall_s=0.9), stage(2, 3.0, wall_s=0.9)],
             None,
         ),
-        # It waited for slots that others held: that is a matter of size.
+        # The stage waited for occupied slots: more executors cure that.
         ([SLOW], [replace(stage(0, 8.0, wall_s=2.1), queued_s=7.0)], None),
         ([SLOW], [replace(stage(0, 36.0, wall_s=9.4), gc_s=15.0)], "42% of the run time is garbage collection"),
         ([SLOW], [replace(stage(0, 36.0, wall_s=9.4), gc_s=5.0)], None),
         ([replace(SLOW, seconds=0.9)], [replace(stage(0, 0.5, wall_s=0.5), gc_s=0.4)], None),
-        ([SLOW], [replace(stage(0, 36.0, wall_s=9.4), failed_tasks=2)], "2 tasks failed and ran again, 4 were to do"),
+        ([SLOW], [replace(stage(0, 36.0, wall_s=9.4), failed_tasks=2)], "2 tasks failed and were retried (of 4)"),
         ([SLOW], [replace(stage(0, 36.0, wall_s=9.4), failed_tasks=1)], None),
-        # Of batches whose stages were not seen nothing is claimed, least of all that slots were idle.
+        # Batches without stages have no bottleneck, and their slots do not count as idle.
         ([SLOW], [], None),
         ([batch(k, 10.0 * k, 9.0, k, k + 1, 99) for k in range(3)], [], None),
         ([], [], None),
     ],
 )
-def test_what_is_not_a_matter_of_size_is_named(batches: list[Batch], stages: list[Stage], says: str | None) -> None:
-    found = bottlenecks(batches, stages, slots=4)
-    if says is None:
-        assert found == ()
+def test_bottlenecks_are_named(batches: list[Batch], stages: list[Stage], message: str | None) -> None:
+    causes = bottlenecks(batches, stages, slots=4)
+    if message is None:
+        assert causes == ()
     else:
-        assert len(found) == 1
-        assert says in found[0]
+        assert len(causes) == 1
+        assert message in causes[0]
 
 
-def test_without_stages_a_large_fixed_part_is_named() -> None:
+def test_without_stages_a_large_fixed_cost_is_named() -> None:
     line = BatchTime(6.0, 1e-3, 0.05, 20, 10.0, 900.0)
     (cause,) = bottlenecks([SLOW], [], 4, line)
     assert cause == "batches are driver-bound: 6.0 of 10.0 s do not depend on their records"
@@ -84,15 +84,15 @@ def test_the_share_of_garbage_collection() -> None:
 
 
 def test_slots_without_tasks_are_named() -> None:
-    assert unused(3, 8).startswith("only 3 of 8 slots can be used")
+    assert describe_unused_slots(3, 8).startswith("only 3 of 8 slots can be used")
 
 
 def test_lost_executors_are_named_with_their_reason() -> None:
     def loss(name: str, reason: str) -> Loss:
         return Loss(Executor(name, "host", 1, 0.0), 1.0, reason)
 
-    assert lost_executors([loss("3", "Command exited with code 137"), loss("4", "")]) == (
+    assert describe_losses([loss("3", "Command exited with code 137"), loss("4", "")]) == (
         "lost executor 3: Command exited with code 137; lost executor 4: Spark gives no reason"
     )
-    told = lost_executors([loss(str(k), "Command exited with code 52") for k in range(3)])
-    assert told == "lost executors 0, 1, 2: Command exited with code 52: give executors more memory"
+    message = describe_losses([loss(str(k), "Command exited with code 52") for k in range(3)])
+    assert message == "lost executors 0, 1, 2: Command exited with code 52: give executors more memory"

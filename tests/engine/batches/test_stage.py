@@ -1,16 +1,16 @@
-"""Every finished stage is handed out once, and what Spark has forgotten is noticed. No Spark needed."""
+"""The stage book returns every finished stage once, and detects evicted stages. No Spark needed."""
 
 from typing import Any
 
 import pytest
 
-from rheostat.engine.batches.stage import Stage, StageBook, parse_stage, widest
+from rheostat.engine.batches.stage import Stage, StageBook, max_concurrent_tasks, parse_stage
 
 Row = dict[str, Any]
 
 
 def row(number: int, batch: int | None = 0, status: str = "COMPLETE", run: str = "run", attempt: int = 0) -> Row:
-    """One stage as the status store writes it; without a batch it is of some other job."""
+    """A row of the status store; without a batch it belongs to a job outside of the query."""
     return {
         "status": status,
         "stageId": number,
@@ -28,7 +28,7 @@ def numbers(stages: list[Stage]) -> list[int]:
     return [stage.number for stage in stages]
 
 
-def test_a_stage_is_handed_out_once_and_in_order() -> None:
+def test_a_stage_is_returned_once_and_in_order() -> None:
     book = StageBook()
     assert numbers(book.enter([row(2), row(1, None), row(0)], {})) == [0, 2]
     assert numbers(book.enter([row(4, 1), row(3, 1), row(2), row(1, None)], {})) == [3, 4]
@@ -36,33 +36,33 @@ def test_a_stage_is_handed_out_once_and_in_order() -> None:
     assert not book.broken
 
 
-def test_a_long_stage_holds_nobody_up_and_is_not_forgotten() -> None:
+def test_a_long_stage_delays_no_other_and_is_returned_at_its_end() -> None:
     book = StageBook()
     assert numbers(book.enter([row(1, 0, run="quick"), row(0, 0, "ACTIVE")], {})) == [1]
     assert list(book.open) == [0]
     assert book.enter([], {0: row(0, 0, "ACTIVE")}) == []
-    assert not book.broken  # nothing new since, and nothing missed
+    assert not book.broken  # no new stage, and no gap
     assert numbers(book.enter([row(2, 1, run="quick")], {0: row(0, 0, "ACTIVE")})) == [2]
     assert numbers(book.enter([row(3, 2, run="quick")], {0: row(0)})) == [0, 3]
     assert not book.open
     assert not book.broken
 
 
-def test_a_stage_that_was_tried_again_counts_with_its_last_attempt() -> None:
+def test_a_retried_stage_counts_with_its_last_attempt() -> None:
     book = StageBook()
     assert book.enter([row(0, 0, "FAILED")], {}) == []
     assert numbers(book.enter([row(0, 0, "COMPLETE", attempt=1), row(0, 0, "FAILED")], {})) == [0]
     assert book.enter([row(0, 0, "COMPLETE", attempt=1), row(0, 0, "FAILED")], {}) == []
 
 
-def test_skipped_stages_are_no_gap() -> None:
+def test_skipped_stages_are_not_a_gap() -> None:
     book = StageBook()
     assert numbers(book.enter([row(1), row(0, 0, "SKIPPED")], {})) == [1]
     assert not book.broken
 
 
-def test_forgotten_stages_break_the_batches_around_them() -> None:
-    """Spark kept three stages: those in between are gone, and so may be the end of batch 0 and the start of batch 3."""
+def test_evicted_stages_break_the_batches_around_them() -> None:
+    """Spark retains three stages: the end of batch 0 and the start of batch 3 may be missing."""
     book = StageBook()
     book.enter([row(1, 0), row(0, 0)], {})
     book.enter([row(9, 4), row(8, 3), row(7, 3)], {})
@@ -74,30 +74,30 @@ def test_forgotten_stages_break_the_batches_around_them() -> None:
 def test_a_query_that_shows_up_later_is_broken_too() -> None:
     book = StageBook()
     book.enter([row(1, 0, run="other"), row(0, 0)], {})
-    book.enter([row(9, 2)], {})  # nothing of the other query here
+    book.enter([row(9, 2)], {})  # no stage of the other query
     book.enter([row(11, 8, run="other"), row(10, 7, run="other")], {})
     assert set(book.broken) == {("run", 0), ("other", 0), ("run", 2), ("other", 7)}
 
 
-def test_a_running_stage_that_is_forgotten_breaks_its_batch() -> None:
+def test_an_evicted_running_stage_breaks_its_batch() -> None:
     book = StageBook()
     book.enter([row(1, None, "PENDING"), row(0, 5, "ACTIVE")], {})
     assert book.enter([], {0: None}) == []
     assert set(book.broken) == {("run", 5)}
-    # One that waits for another is not described yet; it is of the latest batch, as far as anyone knows.
+    # A pending stage has no description yet: it counts for the latest batch.
     book.broken.clear()
     book.enter([], {1: None})
     assert set(book.broken) == {("run", 5)}
     assert not book.open
 
 
-def test_the_first_look_at_an_old_application_breaks_the_oldest_batch() -> None:
+def test_the_first_read_of_an_old_application_breaks_the_oldest_batch() -> None:
     book = StageBook()
     assert numbers(book.enter([row(503, 91), row(502, 90), row(501, 90)], {})) == [501, 502, 503]
     assert set(book.broken) == {("run", 90)}
 
 
-def test_health_is_read_from_a_stage() -> None:
+def test_garbage_collection_failures_and_queueing_are_parsed() -> None:
     full = row(3) | {
         "submissionTime": "2026-11-15T22:45:47.000GMT",
         "firstTaskLaunchedTime": "2026-11-15T22:45:47.500GMT",
@@ -121,9 +121,9 @@ def timed(batch: int, start_s: float, wall_s: float, tasks: int, run: str = "run
 
 
 def test_stages_that_overlap_use_slots_together() -> None:
-    """A join reads both its sides at once and then joins; the next batch has nothing to do with it."""
+    """A join reads both its sides at once and then joins; the next batch does not add to it."""
     join = [timed(0, 0.0, 2.0, 4), timed(0, 0.5, 2.0, 3), timed(0, 2.5, 1.0, 6), timed(1, 1.0, 1.0, 5)]
-    assert widest(join) == {"run": 7}
-    assert widest([timed(0, 0.0, 2.0, 4), timed(0, 2.0, 1.0, 6)]) == {"run": 6}
-    assert widest([*join, timed(0, 0.0, 9.0, 8, run="other")]) == {"run": 7, "other": 8}
-    assert widest([]) == {}
+    assert max_concurrent_tasks(join) == {"run": 7}
+    assert max_concurrent_tasks([timed(0, 0.0, 2.0, 4), timed(0, 2.0, 1.0, 6)]) == {"run": 6}
+    assert max_concurrent_tasks([*join, timed(0, 0.0, 9.0, 8, run="other")]) == {"run": 7, "other": 8}
+    assert max_concurrent_tasks([]) == {}

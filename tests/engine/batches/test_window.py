@@ -1,4 +1,4 @@
-"""Batches and stages become one window of the job: arrival by offsets, backlog, lag, overload. No Spark needed."""
+"""The window of a micro-batch query: input rate from offsets, backlog, lag, overload. No Spark needed."""
 
 import json
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from rheostat.engine.batches.offsets import (
 from rheostat.engine.batches.probe import Probe
 from rheostat.engine.batches.progress import Batch, SourceProgress, parse_progress
 from rheostat.engine.batches.stage import Stage, parse_stage
-from rheostat.engine.batches.window import QueryWindow, query_window, unsettled
+from rheostat.engine.batches.window import QueryWindow, query_window, unsettled_window
 
 REPORT: dict[str, Any] = {
     "id": "c4c664f4",
@@ -43,7 +43,7 @@ REPORT: dict[str, Any] = {
 }
 
 
-def test_a_progress_report_is_read() -> None:
+def test_a_progress_event_is_parsed() -> None:
     batch = parse_progress(json.dumps(REPORT))
     assert batch is not None
     assert (batch.query, batch.run_id, batch.number, batch.rows) == ("demo", "3e9441e9", 5, 2000)
@@ -54,7 +54,7 @@ def test_a_progress_report_is_read() -> None:
     assert counter_for(batch.sources[0].description).records(11) == 22_000
 
 
-def test_an_idle_report_is_no_batch() -> None:
+def test_an_idle_event_is_not_a_batch() -> None:
     assert parse_progress(json.dumps({**REPORT, "durationMs": {"latestOffset": 1, "triggerExecution": 1}})) is None
 
 
@@ -73,7 +73,9 @@ def test_an_idle_report_is_no_batch() -> None:
         (UnknownCounter(), '{"logOffset": 3}', None),
     ],
 )
-def test_offsets_are_counted(counter: OffsetCounter, offset: Any, records: float | None) -> None:
+def test_counters_count_the_records_before_an_offset(
+    counter: OffsetCounter, offset: Any, records: float | None
+) -> None:
     assert counter.records(offset) == records
 
 
@@ -86,7 +88,7 @@ def test_offsets_are_counted(counter: OffsetCounter, offset: Any, records: float
         ("FileStreamSource[file:/tmp/in]", UnknownCounter),
     ],
 )
-def test_sources_are_known_by_their_description(description: str, kind: type) -> None:
+def test_a_counter_is_selected_by_the_description_of_the_source(description: str, kind: type) -> None:
     assert isinstance(counter_for(description), kind)
 
 
@@ -103,25 +105,25 @@ def rows(_query: str, _index: int, _description: str) -> OffsetCounter:
     return RowCounter()
 
 
-def seen(
+def read_window(
     batches: list[Batch], stages: list[Stage], now_s: float, since_s: float = 0.0, active: bool = False
 ) -> QueryWindow:
-    found = query_window(batches, stages, rows, now_s, since_s, active)
-    assert isinstance(found, QueryWindow)
-    return found
+    window = query_window(batches, stages, rows, now_s, since_s, active)
+    assert isinstance(window, QueryWindow)
+    return window
 
 
 STEADY = [batch(k, 10.0 * k, 2.0, 1000 * k, 1000 * (k + 1)) for k in range(4)]
 
 
 def test_a_steady_query() -> None:
-    window = seen(STEADY, [stage(k, 3.0) for k in range(4)], now_s=35.0, since_s=5.0)
+    window = read_window(STEADY, [stage(k, 3.0) for k in range(4)], now_s=35.0, since_s=5.0)
     assert (window.start_s, window.end_s, window.batches) == (10.0, 32.0, 3)
     assert window.records == 3000
     assert window.rate_per_s == 100.0
     assert window.busy_s == 9.0
     assert window.most_tasks == 4
-    # Everything up to the last trigger is done; since then 5 s of records have come.
+    # All input up to the last trigger is done; 5 s of records have arrived since.
     assert window.backlog == 500.0
     assert window.lag_s == 5.0
     assert not window.overloaded
@@ -130,31 +132,31 @@ def test_a_steady_query() -> None:
     assert window.latency.event_p99_s == pytest.approx(2.0 + 9.0)
 
 
-def test_the_rate_is_what_arrived_not_what_was_taken() -> None:
-    """A capped source takes 1000 of 3000 rows each time: the rest waits."""
+def test_the_input_rate_counts_arrivals_not_rows_taken() -> None:
+    """A source at its limit takes 1000 of 3000 rows per trigger; the rest waits."""
     capped = [batch(k, 10.0 * k, 9.8, 1000 * k, 1000 * (k + 1), 3000 * (k + 1)) for k in range(4)]
-    window = seen(capped, [], now_s=40.0, since_s=5.0)
+    window = read_window(capped, [], now_s=40.0, since_s=5.0)
     assert window.rate_per_s == 300.0
     assert window.backlog == pytest.approx(12_000 - 4000 + 10 * 300)
     assert window.lag_s == pytest.approx(10 + 8000 / 300)
     assert window.overloaded
 
 
-def test_batches_that_grow_back_to_back_are_overload() -> None:
+def test_growing_batches_back_to_back_are_overload() -> None:
     starts, ends, rows_until = [0.0, 10.0, 30.0], [10.0, 30.0, 70.0], [0, 1000, 2000, 4000]
     growing = [batch(k, starts[k], ends[k] - starts[k], rows_until[k], rows_until[k + 1]) for k in range(3)]
-    assert seen(growing, [], now_s=70.0, since_s=5.0).overloaded
+    assert read_window(growing, [], now_s=70.0, since_s=5.0).overloaded
 
 
-def test_a_batch_that_is_overdue_is_overload_before_it_ends() -> None:
-    window = seen(STEADY, [], now_s=60.0, since_s=5.0, active=True)
-    # It began with its trigger, at 40 s: the eight seconds after the last batch are the query's rest.
+def test_an_overdue_batch_is_overload_before_it_ends() -> None:
+    window = read_window(STEADY, [], now_s=60.0, since_s=5.0, active=True)
+    # The batch began with its trigger at 40 s: the query was idle for the eight seconds after the last batch.
     assert window.overdue_s == pytest.approx(60 - 40 - 2)
     assert window.overloaded
-    assert seen(STEADY, [], now_s=60.0, since_s=5.0, active=False).overdue_s == 0.0
+    assert read_window(STEADY, [], now_s=60.0, since_s=5.0, active=False).overdue_s == 0.0
 
 
-def test_a_source_that_takes_all_there_is_tells_its_rate_without_offsets() -> None:
+def test_a_source_without_a_limit_has_a_rate_without_offsets() -> None:
     def unknown(_query: str, _index: int, _description: str) -> OffsetCounter:
         return UnknownCounter()
 
@@ -162,14 +164,14 @@ def test_a_source_that_takes_all_there_is_tells_its_rate_without_offsets() -> No
     assert isinstance(window, QueryWindow)
     assert window.rate_per_s == 100.0
     capped = [batch(k, 10.0 * k, 2.0, 0, 10, 20) for k in range(3)]
-    held = query_window(capped, [], unknown, 35.0, 5.0, False)
-    assert isinstance(held, QueryWindow)
-    assert held.rate_per_s is None
-    assert held.backlog is None
+    limited = query_window(capped, [], unknown, 35.0, 5.0, False)
+    assert isinstance(limited, QueryWindow)
+    assert limited.rate_per_s is None
+    assert limited.backlog is None
 
 
-def test_a_source_that_goes_by_the_clock_is_known_between_reports() -> None:
-    """A batch has been running for half a minute: nothing was reported, but the rate source has gone on."""
+def test_arrivals_of_a_fixed_rate_source_are_known_between_reports() -> None:
+    """A batch has been running for half a minute: Spark reports nothing, but the rate source goes on."""
 
     def clocked(_query: str, _index: int, _description: str) -> OffsetCounter:
         return RateCounter(100.0)
@@ -182,39 +184,39 @@ def test_a_source_that_goes_by_the_clock_is_known_between_reports() -> None:
     assert KafkaCounter().ahead({"clicks": {"0": 1}}, 5.0) is None
 
 
-def test_a_query_that_rests_has_nothing_waiting_and_a_rate_that_falls() -> None:
-    window = query_window(STEADY, [], rows, 60.0, 5.0, False, quiet_s=60.0)
+def test_an_idle_query_has_no_backlog_and_a_falling_rate() -> None:
+    window = query_window(STEADY, [], rows, 60.0, 5.0, False, last_idle_s=60.0)
     assert isinstance(window, QueryWindow)
     assert (window.backlog, window.lag_s) == (0.0, 0.0)
     assert window.rate_per_s == pytest.approx(3000 / 60)
 
 
-def test_after_a_rest_only_the_time_since_then_counts() -> None:
-    """Silence from 32 s to 600 s; then a batch, and another one that runs for four seconds already."""
+def test_after_idle_time_only_the_time_since_then_counts() -> None:
+    """No input from 32 s to 600 s; then a batch, and another one that has been running for four seconds."""
     back = [*STEADY, batch(4, 602.0, 1.0, 4000, 4200)]
-    window = query_window(back, [], rows, 607.0, 577.0, True, quiet_s=600.0)
+    window = query_window(back, [], rows, 607.0, 577.0, True, last_idle_s=600.0)
     assert isinstance(window, QueryWindow)
     assert window.rate_per_s == pytest.approx(200 / 2)
     assert window.backlog == pytest.approx(100 * 5)
     assert window.lag_s == 5.0
-    # The first batch after the silence runs: it is not overdue since the last one before it.
-    early = query_window(STEADY, [], rows, 601.5, 5.0, True, quiet_s=600.0)
+    # The first batch after the idle time runs: its delay does not count from the batch before.
+    early = query_window(STEADY, [], rows, 601.5, 5.0, True, last_idle_s=600.0)
     assert isinstance(early, QueryWindow)
     assert (early.overdue_s, early.lag_s, early.overloaded) == (0.0, 1.5, False)
 
 
-def test_batches_without_records_processed_none() -> None:
-    """Rows that a thinned source only reads to drop them are no records."""
+def test_a_thinned_source_processed_no_records() -> None:
+    """A thinned source reads rows only to drop them: they are not records."""
     empty = [replace(batch(k, 10.0 * k, 2.0, 500, 500), rows=4000) for k in range(3)]
-    window = seen(empty, [], now_s=35.0, since_s=5.0)
+    window = read_window(empty, [], now_s=35.0, since_s=5.0)
     assert (window.records, window.rate_per_s) == (0.0, 0.0)
 
 
-def test_no_batch_is_said_not_guessed() -> None:
+def test_without_a_batch_the_window_gives_the_reason() -> None:
     assert query_window([], [], rows, 10.0, 0.0, True) == "no batch has finished in this window"
 
 
-def test_a_stage_is_read() -> None:
+def test_a_stage_is_parsed() -> None:
     row = {
         "status": "COMPLETE",
         "stageId": 19,
@@ -230,12 +232,12 @@ def test_a_stage_is_read() -> None:
         "diskBytesSpilled": 0,
         "description": "demo\nid = 222da393\nrunId = 1626733a\nbatch = 9",
     }
-    found = parse_stage(row)
-    assert found is not None
-    assert (found.run_id, found.batch, found.tasks, found.records_in) == ("1626733a", 9, 4, 23)
-    assert found.busy_s == pytest.approx(0.5)
-    assert found.wall_s == pytest.approx(0.5)
-    assert found.cpu_s == pytest.approx(0.0849, rel=1e-3)
+    result = parse_stage(row)
+    assert result is not None
+    assert (result.run_id, result.batch, result.tasks, result.records_in) == ("1626733a", 9, 4, 23)
+    assert result.busy_s == pytest.approx(0.5)
+    assert result.wall_s == pytest.approx(0.5)
+    assert result.cpu_s == pytest.approx(0.0849, rel=1e-3)
     assert parse_stage({**row, "status": "ACTIVE"}) is None
     assert parse_stage({**row, "description": "count at Nowhere.scala:1"}) is None
 
@@ -246,7 +248,7 @@ def test_probes_add_up_over_batches() -> None:
         replace(STEADY[k], observed={"parse": counted, "joined": {"rheostat_records": 5}, "mine": {"n": 1}})
         for k in range(2)
     ]
-    window = seen(probed, [], 35.0)
+    window = read_window(probed, [], 35.0)
     assert set(window.probes) == {"parse", "joined"}
     assert window.probes["parse"].records == 1280
     assert window.probes["parse"].useful_s == pytest.approx(2 * 0.128)
@@ -267,10 +269,10 @@ def varied(number: int, start_s: float) -> Batch:
 VARIED = [varied(k, 10.0 * k) for k in range(12)]
 
 
-def test_without_stages_batch_times_tell_what_a_slot_can_do() -> None:
+def test_without_stages_the_true_rate_comes_from_batch_times() -> None:
     window = query_window(VARIED, [], rows, 125.0, 85.0, False, 4, slots_during=sized(4))
     assert isinstance(window, QueryWindow)
-    assert not window.seen
+    assert not window.has_stages
     assert window.batch_time is not None
     assert window.batch_time.fixed_s == pytest.approx(0.5)
     assert window.batch_time.batches == 12
@@ -280,7 +282,7 @@ def test_without_stages_batch_times_tell_what_a_slot_can_do() -> None:
     assert (reading.cpu_share, reading.spilled_bytes, reading.gc_share) == (None, None, None)
 
 
-def test_what_no_stage_and_no_line_tells_is_not_told() -> None:
+def test_without_stages_and_line_the_true_rate_is_unknown() -> None:
     for during in (None, lambda _start_s, _end_s: None):
         window = query_window(VARIED, [], rows, 125.0, 85.0, False, 4, slots_during=during)
         assert isinstance(window, QueryWindow)
@@ -289,37 +291,37 @@ def test_what_no_stage_and_no_line_tells_is_not_told() -> None:
         assert reading.records_in_per_s == pytest.approx(window.records / (window.end_s - window.start_s))
 
 
-def test_batches_without_stages_are_as_busy_as_those_with_them() -> None:
-    """Stages of two of three batches are gone: what a slot does is that of the third, not three times as much."""
-    window = seen(STEADY, [stage(2, 3.0)], now_s=35.0, since_s=5.0)
-    assert window.seen
+def test_batches_without_stages_count_as_busy_as_the_others() -> None:
+    """Spark evicted the stages of two of three batches: the true rate is that of the third, not three times as much."""
+    window = read_window(STEADY, [stage(2, 3.0)], now_s=35.0, since_s=5.0)
+    assert window.has_stages
     assert (window.records, window.busy_s, window.cpu_s) == (3000, 9.0, 4.5)
 
 
-def test_a_window_after_a_change_tells_what_came_and_what_waits() -> None:
-    """The last batch of the old size has ended, the first of the new one runs."""
-    found = unsettled(STEADY, rows, 35.0, True, 20.0)
-    assert found is not None
-    assert not found.settled
-    assert (found.rate_per_s, found.backlog, found.lag_s) == (100.0, 500.0, 5.0)
-    assert found.latency is not None
-    assert found.latency.p50_s == 2.0
-    assert (found.records, found.busy_s, found.bottlenecks, found.overloaded) == (0.0, 0.0, (), False)
-    assert unsettled([], rows, 35.0, True, 20.0) is None
+def test_a_window_after_a_change_has_rate_and_backlog() -> None:
+    """The last batch of the old size has ended, the first of the new size runs."""
+    result = unsettled_window(STEADY, rows, 35.0, True, 20.0)
+    assert result is not None
+    assert not result.settled
+    assert (result.rate_per_s, result.backlog, result.lag_s) == (100.0, 500.0, 5.0)
+    assert result.latency is not None
+    assert result.latency.p50_s == 2.0
+    assert (result.records, result.busy_s, result.bottlenecks, result.overloaded) == (0.0, 0.0, (), False)
+    assert unsettled_window([], rows, 35.0, True, 20.0) is None
 
 
-def test_old_reports_do_not_tell_what_comes_now() -> None:
-    late = unsettled(STEADY, rows, 90.0, True, 20.0)
+def test_old_reports_give_no_present_rate() -> None:
+    late = unsettled_window(STEADY, rows, 90.0, True, 20.0)
     assert late is not None
     assert (late.rate_per_s, late.backlog, late.latency) == (None, None, None)
     assert (late.lag_s, late.overdue_s) == (60.0, 48.0)
     by_seconds = [batch(k, 10.0 * k, 2.0, 10 * k, 10 * (k + 1)) for k in range(4)]
-    clocked = unsettled(by_seconds, lambda *_: RateCounter(100.0), 90.0, True, 20.0)
+    clocked = unsettled_window(by_seconds, lambda *_: RateCounter(100.0), 90.0, True, 20.0)
     assert clocked is not None
     assert (clocked.rate_per_s, clocked.backlog) == (100.0, 6000.0)
 
 
-def test_a_query_that_rests_after_a_change_has_nothing_waiting() -> None:
-    found = unsettled(STEADY, rows, 60.0, False, 20.0, quiet_s=60.0)
-    assert found is not None
-    assert (found.backlog, found.lag_s) == (0.0, 0.0)
+def test_an_idle_query_after_a_change_has_no_backlog() -> None:
+    result = unsettled_window(STEADY, rows, 60.0, False, 20.0, last_idle_s=60.0)
+    assert result is not None
+    assert (result.backlog, result.lag_s) == (0.0, 0.0)

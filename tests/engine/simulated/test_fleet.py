@@ -1,4 +1,4 @@
-"""The simulator: conservation, back pressure, windows, latency, restarts, failures, metrics; all repeatable."""
+"""The fluid-flow engine: conservation, back pressure, windows, latency, restarts, failures, metrics."""
 
 import math
 from dataclasses import replace
@@ -31,7 +31,7 @@ from rheostat.ports import Clock, Engine
 from rheostat.testing.engine import EngineConformance, intent_to, silent
 from rheostat.testing.testbed import TestbedConformance
 
-QUIET = Restart(20, 0)
+FIXED_RESTART = Restart(20, 0)
 
 
 def source(name: str) -> PlantOperator:
@@ -42,7 +42,11 @@ def chain(*operators: PlantOperator, **rest: object) -> Plant:
     names = ("source", *(o.name for o in operators))
     edges = tuple(Edge(names[k], names[k + 1]) for k in range(len(names) - 1))
     plant = Plant(
-        "chain", Graph(names, edges, ("source",)), (source("source"), *operators), {"source": 1.0}, restart=QUIET
+        "chain",
+        Graph(names, edges, ("source",)),
+        (source("source"), *operators),
+        {"source": 1.0},
+        restart=FIXED_RESTART,
     )
     return replace(plant, **rest)  # type: ignore[arg-type]
 
@@ -94,7 +98,7 @@ def test_curves(curve: Curve, tasks: int, capacity: float) -> None:
     assert curve.capacity_per_s(tasks) == pytest.approx(capacity)
 
 
-def test_curves_refuse_nonsense() -> None:
+def test_invalid_curves_are_refused() -> None:
     for make in (
         lambda: Linear(0.0),
         lambda: Power(math.nan),
@@ -107,7 +111,7 @@ def test_curves_refuse_nonsense() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(JOBS))
-def test_every_job_runs_and_tells_where_it_comes_from(name: str) -> None:
+def test_every_job_runs_and_names_its_origin(name: str) -> None:
     plant = job(name)
     assert plant.origin
     fleet = run(plant, Constant(0.5), 90)
@@ -128,7 +132,7 @@ def test_unknown_job_suggests_the_nearest() -> None:
     st.sampled_from([None, 7.0]),
 )
 def test_no_record_is_lost_or_made(sel: list[float], rates: list[float], load: float, emits: float | None) -> None:
-    """What arrived is waiting at the source, inside a buffer or a window, or went through."""
+    """Every record that arrived waits at the source, is in a buffer or in a window, or has a result."""
     names = tuple(f"op{k}" for k in range(len(sel)))
     edges = (Edge("source", "op0"), *(Edge(names[k], names[k + 1], sel[k]) for k in range(len(sel) - 1)))
     operators = tuple(
@@ -150,7 +154,7 @@ def test_no_record_is_lost_or_made(sel: list[float], rates: list[float], load: f
         inflow = fleet.emitted[i, 0] * (sel[k] if k < len(sel) - 1 else 1.0)
 
 
-def test_the_bottleneck_sets_the_pace_and_is_named() -> None:
+def test_the_bottleneck_limits_the_throughput_and_is_named() -> None:
     plant = chain(*(PlantOperator(n, Linear(r)) for n, r in (("a", 100.0), ("b", 40.0), ("c", 100.0))))
     fleet = run(plant, Constant(80.0), 300)
     window = fleet.engine(0).observe()
@@ -161,7 +165,7 @@ def test_the_bottleneck_sets_the_pace_and_is_named() -> None:
     assert window.operator("a").true_rate_per_s == pytest.approx(100.0)
     assert window.backlog == pytest.approx(300 * 40.0, rel=0.05)
     assert window.lag_s == pytest.approx(150.0, rel=0.05)
-    # Buffers are bounded: two seconds of each operator's own capacity, in front of b full, of c empty.
+    # Buffers hold two seconds of each operator's own capacity: b's is full, c's is empty.
     assert fleet.queue[2, 0] == pytest.approx(80.0, rel=0.02)
     assert fleet.queue[3, 0] == 0.0
 
@@ -211,8 +215,8 @@ def test_noise_skew_limit_interference_and_memory_change_capacity() -> None:
     assert small.capacity_per_s("a", 1, Allocation({"a": 1}, 512)) == pytest.approx(100 * 0.1 / 1.1**2)
 
 
-def test_interference_and_skew_hide_from_the_metrics() -> None:
-    """The operator looks idle although the job cannot do more: the planner's trap."""
+def test_metrics_do_not_show_interference_and_skew() -> None:
+    """The operator looks idle although the job is at its capacity: a trap for planners."""
     plant = chain(PlantOperator("a", Linear(100.0), skew=1.0), interference=Interference(0.8))
     window = run(plant, Constant(1000.0), 200, {"a": 4}).engine(0).observe()
     assert window.throughput_per_s == pytest.approx(400 / 1.75 * 0.8)
@@ -255,7 +259,7 @@ def test_a_change_stops_output_for_a_time_that_grows_with_the_state() -> None:
         assert window.downtime_s is not None
         return window.downtime_s
 
-    # 50 records/s x 1 MB, forgotten after 100 s, is 5 GB of state.
+    # 50 records/s x 1 MB, retained for 100 s, is 5 GB of state.
     assert downtime(0.0) == 5.0
     assert downtime(1e6) == pytest.approx(55.0, abs=2.0)
 
@@ -263,12 +267,12 @@ def test_a_change_stops_output_for_a_time_that_grows_with_the_state() -> None:
 def test_restart_times_are_random_but_repeatable() -> None:
     def times(seed: int) -> list[float | None]:
         fleet = run(chain(PlantOperator("a", Linear(100.0)), restart=Restart(40, 10)), Constant(5.0), 60, seed=seed)
-        found = []
+        downtimes = []
         for k in range(4):
             fleet.engine(0).apply(intent_to(Allocation({"a": 2 + k % 2}), str(k)), silent)
             fleet.advance(200)
-            found.append(fleet.engine(0).observe().downtime_s)
-        return found
+            downtimes.append(fleet.engine(0).observe().downtime_s)
+        return downtimes
 
     assert times(1) == times(1)
     assert times(1) != times(2)
@@ -287,7 +291,7 @@ def test_a_failure_is_detected_stops_replays_and_is_caught_up() -> None:
     assert fleet.engine(0).observe().status is Status.RUNNING
     trace = fleet.trace()
     assert np.flatnonzero(trace["up"][:, 0] == 0).tolist() == list(range(110, 140))
-    # 30 s down and 20 s read again at 60/s, of which 200 fit into the buffer, worked off at 100 - 60 per second.
+    # 30 s of downtime and 20 s of replay at 60/s, of which 200 fit into the buffer, worked off at 100 - 60 per second.
     behind = np.flatnonzero(trace["backlog"][:, 0] > 60.0)
     assert behind[-1] == pytest.approx(140 + (50 * 60 - 200 - 60) / 40, abs=2)
     assert trace["throughput_per_s"].sum() == pytest.approx(trace["load_per_s"].sum() + 20 * 60, rel=0.01)
@@ -361,13 +365,13 @@ def test_missing_and_stale_metrics() -> None:
 def test_measurement_noise_is_in_the_true_rate_only() -> None:
     plant = chain(PlantOperator("a", Linear(100.0)), metrics=Metrics(noise=0.1))
     fleet = run(plant, Constant(50.0), 100)
-    seen = []
+    errors = []
     for _ in range(200):
         fleet.advance(1)
         reading = fleet.engine(0).observe().operator("a")
         assert reading.records_in_per_s == pytest.approx(50.0)
-        seen.append(math.log((reading.true_rate_per_s or 0.0) / 100.0))
-    assert np.std(seen) == pytest.approx(0.1, rel=0.25)
+        errors.append(math.log((reading.true_rate_per_s or 0.0) / 100.0))
+    assert np.std(errors) == pytest.approx(0.1, rel=0.25)
 
 
 def test_a_replica_does_not_depend_on_its_neighbours() -> None:
@@ -384,19 +388,19 @@ def test_a_replica_does_not_depend_on_its_neighbours() -> None:
     assert crowd.engine(2).observe() == alone.engine(0).observe()
 
 
-def test_engine_refuses_what_it_has_not() -> None:
+def test_an_invalid_target_is_refused() -> None:
     fleet = run(replace(job("wordcount"), slots_available=10), Constant(1.0), 60)
     engine = fleet.engine(0)
-    for tasks, says in (
+    for tasks, message in (
         ({"splitter": 91, "count": 1}, "91"),
         ({"splitter": 9, "count": 2}, "11 slots"),
         ({"a": 1}, "a"),
     ):
-        with pytest.raises(EngineError, match=says):
+        with pytest.raises(EngineError, match=message):
             engine.apply(intent_to(Allocation(tasks)), silent)
 
 
-def test_plants_refuse_nonsense() -> None:
+def test_invalid_plants_are_refused() -> None:
     with pytest.raises(InvalidValue, match="do not match the graph"):
         replace(job("wordcount"), operators=())
     with pytest.raises(InvalidValue, match="unit_per_s"):

@@ -1,4 +1,4 @@
-"""The real-time discipline: batches that stretch, by hand; changes and failures; and what an engine shows of it."""
+"""The real-time discipline: late batches computed by hand, changes, failures, and the windows of its engine."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -33,7 +33,7 @@ BARE = RealTime(gap_s=(0.0, 0.0))
 """The next batch starts at once."""
 
 
-def made(start: dict[str, int], discipline: RealTime = BARE, selectivity: float = 2.0) -> RealTimeJob:
+def make_job(start: dict[str, int], discipline: RealTime = BARE, selectivity: float = 2.0) -> RealTimeJob:
     """Return a job of a source, `map` at 100 records/s and task, and `count` (keyed) at 200."""
 
     def capacities(allocation: Allocation) -> list[Capacity]:
@@ -42,19 +42,19 @@ def made(start: dict[str, int], discipline: RealTime = BARE, selectivity: float 
         return [Capacity(1e12, 1e12, 1), *(Capacity(per_s, per_s, tasks) for per_s, tasks in rates)]
 
     rng = np.random.default_rng(1)
-    return RealTimeJob(discipline, [1.0, 1.0, selectivity], {"count"}, Allocation(start), capacities, rng, kept=None)
+    return RealTimeJob(discipline, [1.0, 1.0, selectivity], {"count"}, Allocation(start), capacities, rng, history=None)
 
 
 def play(live: RealTimeJob, arrivals: list[float], script: dict[int, dict[str, int] | None] | None = None) -> None:
-    """Let records come, one number per second; at some seconds ask for other tasks, or (None) lose an executor."""
+    """Simulate arrivals per second; the script requests tasks at some seconds, or (None) kills an executor."""
     for second, records in enumerate(arrivals, start=round(live.now_s)):
         live.arrive(records)
         if script and second in script:
-            asked = script[second]
-            if asked is None:
+            requested = script[second]
+            if requested is None:
                 live.kill()
             else:
-                live.want(Allocation(asked))
+                live.request(Allocation(requested))
         live.run_until(second + 1.0)
 
 
@@ -62,7 +62,7 @@ def play(live: RealTimeJob, arrivals: list[float], script: dict[int, dict[str, i
 
 
 def test_a_batch_on_time_lasts_as_long_as_the_source_reads() -> None:
-    live = made({"map": 1, "count": 1})
+    live = make_job({"map": 1, "count": 1})
     play(live, [80.0] * 20)
     assert [batch.end_s for batch in live.finished] == pytest.approx([5.0, 10.0, 15.0, 20.0])
     for batch in live.finished:
@@ -72,11 +72,11 @@ def test_a_batch_on_time_lasts_as_long_as_the_source_reads() -> None:
     assert [live.done, live.backlog, live.lag_s] == pytest.approx([1600.0, 0.0, 0.0])
 
 
-def test_nothing_holds_the_source_back_and_batches_stretch() -> None:
-    """200/s at 100/s: 5 s are read and take 10, then 10 s have piled up or are read and take 20, then 40."""
-    live = made({"map": 4, "count": 1})
+def test_without_back_pressure_batches_get_longer() -> None:
+    """200/s at a capacity of 100/s: 5 s of input take 10 s, then 10 s of input take 20 s, then 20 s take 40 s."""
+    live = make_job({"map": 4, "count": 1})
     play(live, [200.0] * 4)
-    # Behind `map`, which keeps up, 200 words/s pass and 200 wait.
+    # `map` keeps up. Of its 400 words/s, `count` processes 200 and 200 wait.
     assert live.queue == pytest.approx([0.0, 0.0, 4 * 200.0])
     play(live, [200.0] * 66)
     first, second, third = live.finished
@@ -86,26 +86,26 @@ def test_nothing_holds_the_source_back_and_batches_stretch() -> None:
     assert [work.end_s for work in first.stages] == pytest.approx([5.0, 5.0, 10.0])
 
 
-def test_a_slow_stage_keeps_the_ones_behind_it_late_but_not_busy() -> None:
-    live = made({"map": 1, "count": 4})
+def test_a_slow_stage_makes_later_stages_late_but_not_busy() -> None:
+    live = make_job({"map": 1, "count": 4})
     play(live, [200.0] * 10)
     (batch,) = live.finished
     assert [work.end_s for work in batch.stages] == pytest.approx([5.0, 10.0, 10.0])
     assert [work.useful_s for work in batch.stages[1:]] == pytest.approx([10.0, 10.0])
 
 
-def test_results_come_while_the_batch_runs() -> None:
-    live = made({"map": 1, "count": 4})
+def test_results_leave_while_the_batch_runs() -> None:
+    live = make_job({"map": 1, "count": 4})
     play(live, [200.0] * 8)
     assert live.done == pytest.approx(800.0)
     assert live.backlog == pytest.approx(800.0)
     assert live.lag_s == pytest.approx(4.0)
 
 
-def test_gaps_are_read_with_the_next_batch() -> None:
-    live = made({"map": 1, "count": 1}, RealTime(gap_s=(0.25, 0.25)))
+def test_the_next_batch_reads_the_input_of_the_gap() -> None:
+    live = make_job({"map": 1, "count": 1}, RealTime(gap_s=(0.25, 0.25)))
     play(live, [96.0] * 200)
-    # A batch has what came while the one before it drained, in the gap and while it reads itself: it goes up to 6 s.
+    # A batch reads the input since the last read: of the drain, of the gap, and of its own 5 s. It grows up to 6 s.
     lengths = [batch.end_s - batch.start_s for batch in live.finished]
     for length, after in pairwise(lengths):
         assert after == pytest.approx(0.96 * (length + 0.25), rel=1e-3)
@@ -123,45 +123,45 @@ def test_gaps_are_read_with_the_next_batch() -> None:
 def test_a_change_stops_after_a_batch_for_longer_with_state(
     target: dict[str, int], least_s: float, most_s: float
 ) -> None:
-    live = made({"map": 2, "count": 1}, replace(BARE, keys=1_000_000))
+    live = make_job({"map": 2, "count": 1}, replace(BARE, keys=1_000_000))
     play(live, [80.0] * 30, {7: target})
     assert live.running == Allocation(target)
     assert live.stopped_s == pytest.approx(10.0)
     assert live.downtime_s is not None
     assert least_s <= live.downtime_s <= most_s
     assert live.started_s == pytest.approx(10.0 + live.downtime_s)
-    # What came meanwhile is read at once by the first batch.
+    # The first batch reads the input of the downtime at once.
     assert live.finished[2].stages[0].records == pytest.approx(80.0 * (5.0 + live.downtime_s))
     assert live.up_s == pytest.approx(30.0 - live.downtime_s)
 
 
-def test_a_change_waits_as_long_as_it_pays_and_then_stops_inside_the_batch() -> None:
-    live = made({"map": 1, "count": 8})
+def test_a_change_waits_while_it_pays_and_then_interrupts_the_batch() -> None:
+    live = make_job({"map": 1, "count": 8})
     play(live, [1000.0] * 5 + [0.0] * 70, {20: {"map": 8, "count": 8}})
-    # 5,000 records take 50 s: eight times the tasks are worth haste, so it waits for 10 s and begins again with all.
+    # 5,000 records take 50 s. With eight times the tasks it pays to interrupt the batch after 10 s and repeat it.
     assert live.stopped_s == pytest.approx(30.0)
     assert live.repeated == pytest.approx(3000.0)
     assert live.finished[0].stages[0].records == pytest.approx(5000.0)
     assert live.finished[0].end_s == pytest.approx(live.started_s + 5000 / 800)
-    ends = made({"map": 1, "count": 8})
+    ends = make_job({"map": 1, "count": 8})
     play(ends, [200.0] * 5 + [0.0] * 10, {6: {"map": 8, "count": 8}})
     assert [ends.stopped_s, ends.repeated] == pytest.approx([10.0, 0.0])
 
 
 def test_a_lost_executor_fails_the_query_and_its_batch_is_repeated() -> None:
-    live = made({"map": 1, "count": 1})
+    live = make_job({"map": 1, "count": 1})
     play(live, [80.0] * 30, {8: None})
     assert live.downtime_s is not None
     assert 1.6 <= live.downtime_s <= 3.9
     assert live.repeated == pytest.approx(3 * 80.0)
-    # The repeated batch starts where the lost one did, at the records of 5 s.
+    # The repeated batch has the start offset of the lost one, that of 5 s.
     assert live.finished[1].before == pytest.approx(400.0)
     assert live.finished[1].stages[0].records == pytest.approx(80.0 * (3.0 + live.downtime_s + 5.0))
     assert live.running == Allocation({"map": 1, "count": 1})
 
 
-def test_the_last_suggestion_counts() -> None:
-    live = made({"map": 1, "count": 1})
+def test_the_last_request_counts() -> None:
+    live = make_job({"map": 1, "count": 1})
     play(live, [50.0] * 10, {2: {"map": 4, "count": 1}, 4: {"map": 1, "count": 1}})
     assert live.downtime_s is None
     play(live, [50.0] * 40, {10: {"map": 4, "count": 1}, 11: None, 12: {"map": 2, "count": 2}})
@@ -181,7 +181,7 @@ def test_the_last_suggestion_counts() -> None:
 def test_no_record_is_lost_or_made(
     load: list[float], script: dict[int, dict[str, int] | None], selectivity: float
 ) -> None:
-    live = made({"map": 2, "count": 2}, RealTime(), selectivity)
+    live = make_job({"map": 2, "count": 2}, RealTime(), selectivity)
     before = 0.0
     for second, records in enumerate(load):
         play(live, [records], {second: script[second]} if second in script else None)
@@ -222,7 +222,7 @@ def run_fleet(model: Plant, load: Load, seconds: int, tasks: tuple[int, int] = (
     return fleet
 
 
-def seen(fleet: Fleet) -> Observation:
+def observe(fleet: Fleet) -> Observation:
     return fleet.engine(0).observe()
 
 
@@ -255,14 +255,14 @@ class TestRealTimeTestbed(TestbedConformance):
         return Allocation({"split": 1, "count": 1}), {"lines": 300.0}
 
 
-def test_a_steady_window_shows_what_every_stage_can_do() -> None:
-    window = seen(run_fleet(plant(), Constant(120.0), 102))
+def test_a_steady_window_shows_the_true_rate_of_every_stage() -> None:
+    window = observe(run_fleet(plant(), Constant(120.0), 102))
     assert window.problem is None
     reading = window.operator("map")
     assert reading.true_rate_per_s == pytest.approx(100.0 / 1.1, rel=1e-2)
     assert reading.tasks == 2
     assert window.operator("count").true_rate_per_s == pytest.approx(200.0, rel=1e-2)
-    # In batches back to back; what comes in a gap is in the batch after it.
+    # Batches are back to back; each includes the input of the gap before it.
     assert reading.records_in_per_s == pytest.approx(120.0, rel=0.06)
     assert reading.useful_share == pytest.approx(120.0 / (200 / 1.1), rel=0.06)
     carried = {(edge.upstream, edge.downstream): edge.records_per_s for edge in window.edges}
@@ -274,19 +274,19 @@ def test_a_steady_window_shows_what_every_stage_can_do() -> None:
     assert window.latency.p99_s < 1.0
 
 
-def test_an_overdue_batch_is_seen_while_it_runs_and_its_bottleneck_named() -> None:
+def test_an_overdue_batch_shows_its_bottleneck_while_it_runs() -> None:
     fleet = run_fleet(plant(), Steps((50.0, 300.0), 60), 60, (6, 1))
-    assert seen(fleet).overloaded == ()
+    assert observe(fleet).overloaded == ()
     overdue = []
     for _ in range(20):
         fleet.advance(1)
-        window = seen(fleet)
+        window = observe(fleet)
         overdue.append(window.overdue_s)
         if window.overdue_s > 1.0:
             assert window.overloaded == ("count",)
     assert max(overdue) > 5.0
-    # 600 words/s need three tasks, and it has one: it holds up its upstreams for two thirds of the time.
-    window = seen(fleet)
+    # 600 words/s need three tasks, and `count` has one: it blocks its upstreams for two thirds of the time.
+    window = observe(fleet)
     assert window.operator("count").blocking_share == pytest.approx(2 / 3, rel=0.1)
     assert window.operator("map").blocking_share == 0.0
     assert (window.backlog or 0.0) > 1000.0
@@ -296,18 +296,18 @@ def test_a_job_that_catches_up_is_late_and_not_overloaded() -> None:
     fleet = run_fleet(plant(), Steps((300.0, 60.0), 40), 40, (6, 1))
     long = 0.0
     fleet.advance(30)
-    while seen(fleet).overdue_s or seen(fleet).overloaded:
+    while observe(fleet).overdue_s or observe(fleet).overloaded:
         fleet.advance(1)  # the batch that read most of the peak
     for _ in range(200):
         fleet.advance(1)
-        window = seen(fleet)
+        window = observe(fleet)
         long = max(long, window.overdue_s)
         assert window.overloaded == ()
     assert long > 5.0
     assert fleet.trace()["backlog"][-1, 0] < 60.0
 
 
-def test_a_change_is_seen_in_all_its_stages() -> None:
+def test_a_window_shows_every_phase_of_a_change() -> None:
     fleet = run_fleet(plant(), Constant(120.0), 61)
     engine, notes = fleet.engine(0), list[str]()
     target = Allocation({"map": 3, "count": 3})
@@ -333,7 +333,7 @@ def test_a_change_is_seen_in_all_its_stages() -> None:
     assert fleet.trace()["up"].sum() == pytest.approx(77 - window.downtime_s)
 
 
-def test_a_change_that_does_not_suffice_is_found_out_before_its_first_batch_ends() -> None:
+def test_overload_after_a_change_shows_before_the_first_batch_ends() -> None:
     fleet = run_fleet(plant(), Constant(500.0), 30, (2, 6))
     engine = fleet.engine(0)
     engine.apply(intent_to(Allocation({"map": 3, "count": 6}), at_s=30.0), silent)
@@ -343,20 +343,20 @@ def test_a_change_that_does_not_suffice_is_found_out_before_its_first_batch_ends
     assert isinstance(fleet.replicas, RealTimeReplicas)
     assert fleet.replicas.jobs[0].finished[-1].end_s < fleet.replicas.jobs[0].started_s
     assert (window.overloaded, window.problem) == (("map",), None)
-    # What is known of stages was seen before the change, with the tasks of that time: nobody learns from it again.
+    # The readings are from before the change, with the tasks of that time, so no policy learns from them twice.
     assert (window.operator("map").tasks, window.running) == (2, Allocation({"map": 3, "count": 6}))
     assert window.start_s < 30.0
 
 
-def test_a_failure_is_seen_and_recovered_from() -> None:
+def test_a_failure_shows_as_down_then_recovering_then_running() -> None:
     fleet = Fleet(plant(), [Constant(80.0)], [1], start=[Allocation({"map": 2, "count": 2})], failures_s=[60.0])
     fleet.advance(61)
-    window = seen(fleet)
+    window = observe(fleet)
     assert (window.status, window.problem) == (Status.DOWN, "the job is down")
     fleet.advance(5)
-    assert seen(fleet).status is Status.RECOVERING
+    assert observe(fleet).status is Status.RECOVERING
     fleet.advance(40)
-    window = seen(fleet)
+    window = observe(fleet)
     assert (window.status, window.problem, window.overloaded) == (Status.RUNNING, None, ())
 
 
@@ -364,9 +364,9 @@ def test_all_tasks_need_a_slot_at_once() -> None:
     model = plant()
     assert model.spec().slots_available == 10
     engine = run_fleet(model, Constant(10.0), 10).engine(0)
-    with pytest.raises(EngineError, match="12 slots are asked for, 10 are there"):
+    with pytest.raises(EngineError, match="12 slots requested, the cluster has 10"):
         engine.apply(intent_to(Allocation({"map": 6, "count": 6})), silent)
-    with pytest.raises(InvalidValue, match=r"needs 14 slots at once \(in 2, map 6, count 6\), 12 are there"):
+    with pytest.raises(InvalidValue, match=r"needs 14 slots at once \(in 2, map 6, count 6\), the cluster has 12"):
         run_fleet(model, Constant(10.0), 10, (6, 6))
 
 
@@ -376,9 +376,9 @@ def test_metrics_may_be_noisy_or_missing() -> None:
     rates = []
     for _ in range(150):
         fleet.advance(1)
-        rates.append(seen(fleet).operator("count").true_rate_per_s)
-    known = np.log([rate / 200.0 for rate in rates if rate is not None])
-    assert np.std(known) == pytest.approx(0.1, rel=0.3)
+        rates.append(observe(fleet).operator("count").true_rate_per_s)
+    logs = np.log([rate / 200.0 for rate in rates if rate is not None])
+    assert np.std(logs) == pytest.approx(0.1, rel=0.3)
     assert 20 < rates.count(None) < 75
 
 
@@ -399,7 +399,7 @@ def test_a_replica_does_not_depend_on_its_neighbours() -> None:
 # -- the plant and its policies -----------------------------------------------------------------------------------
 
 
-def test_ds2_finds_the_size_of_every_level() -> None:
+def test_ds2_selects_the_right_size_for_every_load_level() -> None:
     levels = (50.0, 150.0, 300.0, 100.0)
     trial = Trial(
         plant(),
@@ -409,11 +409,10 @@ def test_ds2_finds_the_size_of_every_level() -> None:
         slo=SLO(headroom=0.2),
         start=Allocation({"map": 1, "count": 1}),
     )
-    found = compare(Simulated(), trial, ["ds2"], [1])
-    run = found.run("ds2", 1)
+    run = compare(Simulated(), trial, ["ds2"], [1]).run("ds2", 1)
     ended = {step.observation.at_s: step.observation.running for step in run.steps}
     sizes = [ended[300.0 * (k + 1) - 15.0] for k in range(4)]
-    # With a fifth to spare: 60, 180, 360 and 120 lines, twice as many words; a single task less is not worth a change.
+    # With 20 % headroom: 60, 180, 360 and 120 lines, twice as many words. DS2 does not restart to save a single task.
     assert [size and (size.tasks["map"], size.tasks["count"]) for size in sizes] == [(1, 1), (2, 2), (6, 4), (3, 2)]
     assert run.trace["backlog"][-1] < 100.0
 
@@ -437,7 +436,7 @@ def test_the_built_in_jobs_fit_their_slots() -> None:
         assert needed <= spec.slots_available
 
 
-def test_nonsense_is_refused() -> None:
+def test_invalid_plants_and_parameters_are_refused() -> None:
     model = plant()
     with pytest.raises(InvalidValue, match="one operator that is also the source"):
         replace(model, discipline=MicroBatch())
@@ -447,20 +446,20 @@ def test_nonsense_is_refused() -> None:
     with pytest.raises(InvalidValue, match="a chain behind one source with pinned_tasks"):
         replace(model, operators=(PlantOperator("in"), *model.operators[1:]))
     for what, value in (("restart", Restart(5)), ("memory", Memory(1024, (1024,))), ("checkpoint_interval_s", 3.0)):
-        with pytest.raises(InvalidValue, match=f"{what} means nothing to real time"):
+        with pytest.raises(InvalidValue, match=f"{what} has no effect on real time"):
             replace(model, **{what: value})  # type: ignore[arg-type]
-    with pytest.raises(InvalidValue, match="emits_every_s means nothing"):
+    with pytest.raises(InvalidValue, match="emits_every_s has no effect"):
         replace(model, operators=(*model.operators[:2], PlantOperator("count", emits_every_s=5.0)))
-    for values, says in (
+    for values, message in (
         ({"batch_s": 0.0}, "batch_s"),
-        ({"gap_s": (0.4, 0.1)}, "give the smaller one first"),
+        ({"gap_s": (0.4, 0.1)}, "give the smaller value first"),
         ({"failure_s": (-1.0, 0.1)}, "failure_s"),
     ):
-        with pytest.raises(InvalidValue, match=says):
+        with pytest.raises(InvalidValue, match=message):
             RealTime(**values)
 
 
-def test_a_file_can_describe_a_real_time_job() -> None:
+def test_a_configuration_file_describes_a_real_time_job() -> None:
     values = {
         "name": "mine",
         "sources": {"in": 100},

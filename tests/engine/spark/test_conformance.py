@@ -1,4 +1,4 @@
-"""A real micro-batch engine keeps every rule that the simulated ones keep."""
+"""A real micro-batch engine passes the conformance tests of the simulated ones."""
 
 import subprocess
 import sys

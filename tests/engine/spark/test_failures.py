@@ -1,4 +1,4 @@
-"""Whatever fails, the query goes on, its result is exact, and the journal tells what happened. On real clusters."""
+"""After every kind of failure the query continues, its result is exact, and the journal shows it. On real clusters."""
 
 import json
 import os
@@ -28,25 +28,25 @@ R = TypeVar("R")
 
 @dataclass
 class Story:
-    """What a child process told, and what its journal holds."""
+    """The events of a child process, and its journal."""
 
-    told: dict[str, dict[str, Any]]
+    events: dict[str, dict[str, Any]]
     entries: list[Entry]
 
-    def __getitem__(self, happened: str) -> dict[str, Any]:
-        return self.told[happened]
+    def __getitem__(self, event: str) -> dict[str, Any]:
+        return self.events[event]
 
-    def after(self, happened: str, kind: type[R]) -> list[R]:
-        """Return the records of a kind from an event on, up to the next one."""
-        numbers = [told["after"] for told in self.told.values()]
-        first = self.told[happened]["after"]
+    def after(self, event: str, kind: type[R]) -> list[R]:
+        """Return the records of a kind between an event and the next one."""
+        numbers = [one["after"] for one in self.events.values()]
+        first = self.events[event]["after"]
         last = min((n for n in numbers if n > first), default=sys.maxsize)
         return [e.record for e in self.entries if first < e.number <= last and isinstance(e.record, kind)]
 
 
-def told(line: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(line)
-    return found
+def parse(line: str) -> dict[str, Any]:
+    event: dict[str, Any] = json.loads(line)
+    return event
 
 
 def command(folder: Path, part: str) -> list[str]:
@@ -62,7 +62,7 @@ def records(folder: Path) -> list[Entry]:
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
-    """A driver under which everything fails, and which is killed in the middle of a change and started again."""
+    """A driver with many failures, which is killed during a change and started again."""
     folder = tmp_path_factory.mktemp("failures")
     lines = []
     with (
@@ -70,41 +70,41 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
         subprocess.Popen(command(folder, "doomed"), stdout=subprocess.PIPE, stderr=log, text=True) as child,
     ):
         assert child.stdout is not None
-        # To the end: the JVM goes when its driver has gone, and until then it holds this pipe open.
+        # Read to the end: the JVM keeps this pipe open until it ends, after its driver.
         for line in child.stdout:
-            lines.append(told(line))
+            lines.append(parse(line))
             if lines[-1]["event"] == "ready":
                 os.kill(child.pid, signal.SIGKILL)
     assert child.returncode == -signal.SIGKILL, (folder / "log").read_text()[-3000:]
     done = subprocess.run(command(folder, "revived"), capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
-    lines += [told(line) for line in done.stdout.splitlines()]
+    lines += [parse(line) for line in done.stdout.splitlines()]
     return Story({line["event"]: line for line in lines}, records(folder))
 
 
-def one(found: list[R], true: Callable[[R], bool]) -> R:
-    (only,) = filter(true, found)
+def one(records: list[R], matches: Callable[[R], bool]) -> R:
+    (only,) = filter(matches, records)
     return only
 
 
-def lost(story: Story, happened: str) -> Observation:
+def lost(story: Story, event: str) -> Observation:
     """Return the one window after a kill that names its victim."""
-    victim = story[happened]["victim"]
+    victim = story[event]["victim"]
     name = f"lost executor {victim}: "
-    return one(story.after(happened, Observation), lambda seen: name in (seen.problem or ""))
+    return one(story.after(event, Observation), lambda window: name in (window.problem or ""))
 
 
-def test_what_is_refused_late_has_touched_nothing(story: Story) -> None:
-    found = story["refused"]
-    assert "did you mean 'ds2'" in found["told"]["policy"]
-    assert "cannot live in mysql" in found["told"]["journal"]
-    assert "does not exist" in found["told"]["folder"]
-    assert "both slo.headroom" in found["told"]["factor"]
-    assert "max_latency_s is 0.5 s" in found["told"]["latency"]
-    assert (found["listeners"], found["jobs"], found["fresh"]) == (0, [], False)
+def test_a_late_refusal_leaves_nothing_behind(story: Story) -> None:
+    refused = story["refused"]
+    assert "did you mean 'ds2'" in refused["messages"]["policy"]
+    assert "mysql://... cannot hold a journal" in refused["messages"]["journal"]
+    assert "does not exist" in refused["messages"]["folder"]
+    assert "both slo.headroom" in refused["messages"]["factor"]
+    assert "max_latency_s is 0.5 s" in refused["messages"]["latency"]
+    assert (refused["listeners"], refused["jobs"], refused["fresh"]) == (0, [], False)
 
 
-def test_what_is_doubtful_is_warned_of_at_the_line_that_asked_for_it(story: Story) -> None:
+def test_a_doubtful_option_warns_at_the_users_line(story: Story) -> None:
     texts, kinds, files = zip(*story["refused"]["warned"], strict=True)
     assert "window_s is 0.5 s" in texts[0]
     assert "for 15000 ms write 15" in texts[1]
@@ -119,75 +119,73 @@ def test_an_application_has_one_scaler_that_resizes(story: Story) -> None:
 def test_a_policy_that_raises_holds_until_it_stops_raising(story: Story) -> None:
     before = [entry.record for entry in story.entries if entry.number <= story["policy raised"]["after"]]
     held = [r for r in before if isinstance(r, Decision) and r.reason is Reason.NO_POLICY]
-    assert {r.sentence for r in held} == {"told failed: ZeroDivisionError: a bug in the policy"}
+    assert {r.sentence for r in held} == {"scripted failed: ZeroDivisionError: a bug in the policy"}
     assert all(r.target is None for r in held)
     assert not any(isinstance(r, Intent) for r in before)
-    assert story["policy raised"]["status"] == "running"
+    assert story["policy raised"]["status"].startswith("running, but the policy failed ")
     # It grew afterwards: see below.
 
 
-@pytest.mark.parametrize(("happened", "slots"), [("killed while growing", LARGEST), ("killed while shrinking", 1)])
-def test_an_executor_that_dies_during_a_change_does_not_keep_it_from_ending(
-    story: Story, happened: str, slots: int
-) -> None:
-    assert lost(story, happened).wanted is not None
-    (end,) = story.after(happened, IntentEnd)
+@pytest.mark.parametrize(("event", "slots"), [("killed while growing", LARGEST), ("killed while shrinking", 1)])
+def test_a_change_ends_although_an_executor_dies_during_it(story: Story, event: str, slots: int) -> None:
+    assert lost(story, event).wanted is not None
+    (end,) = story.after(event, IntentEnd)
     assert end.ending is Ending.DONE
     assert end.running is not None
     assert end.running.slots == slots
 
 
-def test_an_executor_that_dies_at_work_is_named_and_replaced(story: Story) -> None:
-    seen = lost(story, "killed at work")
-    assert seen.change is Change.UNDER_WAY
+def test_an_executor_that_dies_under_load_is_named_and_replaced(story: Story) -> None:
+    window = lost(story, "killed at work")
+    assert window.change is Change.UNDER_WAY
     last = story.after("killed at work", Observation)[-1]
     assert (last.usable, last.change) == (True, Change.NONE)
     assert last.running is not None
     assert last.running.slots == LARGEST
 
 
-def test_a_cluster_without_room_is_not_asked_for_ever(story: Story) -> None:
-    assert any(seen.change is Change.PARTIAL for seen in story.after("too many wanted", Observation))
+def test_requests_beyond_the_cluster_stop(story: Story) -> None:
+    assert any(window.change is Change.PARTIAL for window in story.after("too many wanted", Observation))
     ends = story.after("too many wanted", IntentEnd)
     assert {end.ending for end in ends} == {Ending.PARTIAL}
     assert f"wanted job={LARGEST + 2}, got job={LARGEST}" in ends[0].why
     assert len(story.after("too many wanted", Intent)) <= 2
     assert story["partial"]["running"] == LARGEST
     assert story["partial"]["status"] == "running"
-    # What the cluster gave is what the policy is told it can have; what it then asks for is done: see above.
+    # The policy's bounds end at the partial grant, and its next request is fulfilled: see above.
     assert [run.spec.tunable[0].bounds.max for run in story.after("too many wanted", Run)] == [LARGEST]
 
 
-def test_a_scaler_that_died_says_so_and_another_goes_on_with_its_journal(story: Story) -> None:
-    found = story["scaler died"]
-    assert found["status"] == "failed: SystemExit: the policy gave up"
-    assert found["active"]
-    assert found["now"] == "running"
-    assert found["first"] == found["before"] + 1
+def test_a_dead_scaler_shows_its_error_and_another_continues_with_its_journal(story: Story) -> None:
+    died = story["scaler died"]
+    assert died["status"] == "failed: SystemExit: the policy gave up"
+    assert died["active"]
+    assert died["now"] == "running"
+    assert died["first"] == died["before"] + 1
 
 
-def test_nothing_is_done_that_cannot_be_written_down_and_room_on_the_disk_heals_it(story: Story) -> None:
+def test_without_a_journal_nothing_changes_until_the_disk_has_room_again(story: Story) -> None:
     assert "the disk is full" in story["disk full"]["status"]
     assert story["disk full"]["wanted"] != LARGEST
     assert [intent.target.slots for intent in story.after("disk full", Intent)] == [LARGEST]
 
 
-def test_calls_into_spark_that_fail_are_blind_windows(story: Story) -> None:
-    seen = [entry.record for entry in story.entries if isinstance(entry.record, Observation)]
-    blind = [window for window in seen if window.running is None and "Py4JError" in str(window.problem)]
+def test_failed_calls_into_spark_are_blind_windows(story: Story) -> None:
+    windows = [entry.record for entry in story.entries if isinstance(entry.record, Observation)]
+    blind = [window for window in windows if window.running is None and "Py4JError" in str(window.problem)]
     assert len(blind) == 3
     assert story["engine raised"]["status"] == "running"
 
 
-def test_a_driver_that_was_killed_leaves_no_files_of_its_cluster(story: Story) -> None:
+def test_a_killed_driver_leaves_no_files_of_its_cluster(story: Story) -> None:
     home = Path(story["ready"]["home"])
     assert home != Path(pyspark.__path__[0])
     assert not home.exists()
 
 
-def test_a_restarted_driver_takes_up_its_journal_and_finishes_the_change(story: Story) -> None:
+def test_a_restarted_driver_finishes_the_change_in_its_journal(story: Story) -> None:
     assert story["attached again"]["step"] > story["ready"]["step"]
-    # An intent that was written by the driver that died, and ended by its successor.
+    # The killed driver wrote the intent, and its successor ended it.
     (intent,) = story.after("disk full", Intent)
     assert story.after("attached again", Intent) == []
     (end,) = (
@@ -200,21 +198,21 @@ def test_a_restarted_driver_takes_up_its_journal_and_finishes_the_change(story: 
     assert end.running.slots == LARGEST
 
 
-def test_the_result_is_exact_after_all_of_it(story: Story) -> None:
+def test_the_result_is_exact_after_all_failures(story: Story) -> None:
     assert story["result"]["error"] is None
     assert story["result"]["wrong"] == 0
     assert story["result"]["seconds_checked"] > 30
 
 
-def test_a_silent_source_lets_the_job_shrink_and_grow_again(story: Story) -> None:
-    found = story["silence"]
-    assert found["status"] == "running"
-    assert found["error"] is None
-    sizes = found["sizes"]
+def test_the_job_shrinks_while_the_source_is_silent_and_grows_again(story: Story) -> None:
+    silence = story["silence"]
+    assert silence["status"] == "running"
+    assert silence["error"] is None
+    sizes = silence["sizes"]
     assert max(sizes[: sizes.index(1, 1)]) == LARGEST
     assert sizes[-1] == LARGEST
-    assert found["shrinks"]
-    # Nothing arrives, nothing waits, however long ago the last batch was.
-    assert (found["load"], found["backlog"], found["lag_s"]) == (0.0, 0.0, 0.0)
-    assert found["held"] == Reason.STEADY
-    assert found["exact"]
+    assert silence["shrinks"]
+    # No arrivals and no backlog, even if the last batch is long past.
+    assert (silence["load"], silence["backlog"], silence["lag_s"]) == (0.0, 0.0, 0.0)
+    assert silence["held"] == Reason.STEADY
+    assert silence["exact"]

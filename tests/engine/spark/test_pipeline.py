@@ -1,4 +1,4 @@
-"""A pipeline as stages: what can be said, and what is refused when it is said."""
+"""A pipeline of stages: valid definitions, and the refusals of invalid ones."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def test_a_function_becomes_a_pipeline_with_options() -> None:
         clicks.define(server="x")
 
 
-def test_what_makes_no_pipeline_is_refused_by_name() -> None:
+def test_an_invalid_pipeline_is_refused_with_the_reason() -> None:
     def build(*parts: str) -> Staged:
         p = Builder("bad")
         for part in parts:
@@ -52,7 +52,7 @@ def test_what_makes_no_pipeline_is_refused_by_name() -> None:
         return p.built
 
     assert build("source", "stage", "sink").keyed is None
-    for parts, words in {
+    for parts, message in {
         ("stage",): "between source and sink",
         ("source", "source"): "has the source 'in' already",
         ("source", "stage", "stage"): "two parts with the name 'parse'",
@@ -60,13 +60,13 @@ def test_what_makes_no_pipeline_is_refused_by_name() -> None:
         ("source", "stage"): "has no sink",
         ("source", "stage", "sink", "keyed"): "between source and sink",
         ("source", "keyed", "keyed2"): "has the keyed stage 'count' already",
-        ("source", "job"): "no name for a part",
-        ("source", "space"): "no name for a part",
+        ("source", "job"): "not a valid name for a part",
+        ("source", "space"): "not a valid name for a part",
         ("source", "nothing"): "needs a function",
         ("source", "stage", "nowhere"): "needs a checkpoint",
         ("source", "stage", "sink", "sink"): "has the sink 'out' already",
     }.items():
-        with pytest.raises(InvalidValue, match=words):
+        with pytest.raises(InvalidValue, match=message):
             build(*parts)
 
 
@@ -75,19 +75,19 @@ def test_every_papers_pipeline_is_a_chain_of_stages(name: str) -> None:
     staged = realtime_pipeline(name, servers="s", source="a", sink="b", checkpoint="/c")
     assert staged.names[0] == RECIPES[name].source
     assert len(staged.names) >= 2
-    with pytest.raises(InvalidValue, match="has no stage 'nobody'"):
-        realtime_pipeline(name, servers="s", source="a", sink="b", checkpoint="/c", paces={"nobody": None})  # type: ignore[dict-item]
+    with pytest.raises(InvalidValue, match="has no stage 'missing'"):
+        realtime_pipeline(name, servers="s", source="a", sink="b", checkpoint="/c", paces={"missing": None})  # type: ignore[dict-item]
 
 
-def test_a_pipeline_begins_with_what_ran_last_and_the_partitions_that_its_state_has() -> None:
+def test_a_pipeline_starts_with_the_last_allocation_and_the_partitions_of_its_state() -> None:
     staged = clicks.define()
-    asked, ran = Allocation({"parse": 5, "count": 6}), Allocation({"parse": 2, "count": 3})
+    initial, ran = Allocation({"parse": 5, "count": 6}), Allocation({"parse": 2, "count": 3})
     assert beginning(staged, None, None, 9, None) == Allocation({"parse": 4, "count": 4})
     assert beginning(staged, None, None, 0, None) == Allocation({"parse": 1, "count": 1})
-    assert beginning(staged, None, asked, 9, None) == asked
-    assert beginning(staged, ran, asked, 9, None) == ran
-    assert beginning(staged, ran, asked, 9, 7) == Allocation({"parse": 2, "count": 7})
-    # The journal of another graph: what is not there any more does not count.
+    assert beginning(staged, None, initial, 9, None) == initial
+    assert beginning(staged, ran, initial, 9, None) == ran
+    assert beginning(staged, ran, initial, 9, 7) == Allocation({"parse": 2, "count": 7})
+    # An allocation of another graph in the journal does not count.
     assert beginning(staged, Allocation({"old": 8}), None, 9, None) == Allocation({"parse": 4, "count": 4})
 
 

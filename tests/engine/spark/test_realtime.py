@@ -1,4 +1,4 @@
-"""Real-time mode on a real Spark and a real broker: restarts that lose nothing, with a kill before every step."""
+"""Real-time mode on a real Spark and a real broker: restarts lose no record, even with a kill before every step."""
 
 import json
 import signal
@@ -32,64 +32,62 @@ def broker() -> Iterator[Broker]:
         yield started
 
 
-def child(told: dict[str, Any]) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, spark_realtime.__file__, json.dumps(told)]
+def child(options: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, spark_realtime.__file__, json.dumps(options)]
     return subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
 
 
 def world(broker: Broker, folder: Path) -> dict[str, Any]:
-    """Topics with a few thousand lines in them."""
+    """Create topics with a few thousand lines."""
     source, sink = new_topic(broker, 2), new_topic(broker, 2, {"message.timestamp.type": "LogAppendTime"})
     with start_load(
         broker.bootstrap, source, Schedule(Constant(1.0), RECORDS, SECONDS), start_s=0.0, last_s=SECONDS
     ) as load:
         load.wait()
-    told = {"servers": broker.bootstrap, "source": source, "sink": sink, "folder": str(folder)}
-    return {**told, "start": START, "target": TARGET}
+    options = {"servers": broker.bootstrap, "source": source, "sink": sink, "folder": str(folder)}
+    return {**options, "start": START, "target": TARGET}
 
 
-def story(told: dict[str, Any]) -> dict[str, Any]:
-    done = child(told)
+def story(options: dict[str, Any]) -> dict[str, Any]:
+    done = child(options)
     assert done.returncode == 0, done.stderr[-12000:]
-    told_by_child: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return told_by_child
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
-def test_tasks_of_both_stages_change_in_one_restart_and_a_failed_query_comes_back(
-    broker: Broker, tmp_path: Path
-) -> None:
+def test_one_restart_changes_both_stages_and_a_failed_query_recovers(broker: Broker, tmp_path: Path) -> None:
     end = story({**world(broker, tmp_path), "fail": True})
-    assert end["records"] == 3 * RECORDS * SECONDS  # three words a line, all counted
+    assert end["records"] == 3 * RECORDS * SECONDS  # three words per line, all counted
     assert end["partitions"] == 3
     assert end["endings"] == ["done"]
     assert [step.split()[0] for step in end["steps"]] == ["stop", "repartition", "start"]
     assert end["downtimes"]
 
 
-def test_executors_are_added_first_state_is_renamed_when_asked_and_a_killed_executor_costs_nothing(
+def test_executors_come_first_state_is_renamed_and_a_killed_executor_loses_no_record(
     broker: Broker, tmp_path: Path
 ) -> None:
     end = story({**world(broker, tmp_path), "executors": [3, 4], "rename": True, "fail": True})
-    assert "made by real-time mode" in end["immovable"]
+    assert "created by real-time mode" in end["immovable"]
     assert end["records"] == 3 * RECORDS * SECONDS
-    assert end["partitions"] == 3  # state that Spark refuses to repartition under the name that it had
+    assert end["partitions"] == 3  # Spark refuses to repartition the state under its old name
     assert end["endings"] == ["done"]
-    assert [step.split()[0] for step in end["steps"]] == ["ask", "stop", "repartition", "start"]
+    assert [step.split()[0] for step in end["steps"]] == ["request", "stop", "repartition", "start"]
     assert end["slots"] == 8
     assert end["downtimes"]
 
 
 def test_drivers_killed_before_every_step_are_taken_over_exactly(broker: Broker, tmp_path: Path) -> None:
-    told = world(broker, tmp_path)
+    options = world(broker, tmp_path)
     for step in ("stop after", "repartition", "start with"):
-        done = child({**told, "kill_at": step})
+        done = child({**options, "kill_at": step})
         assert done.returncode == -signal.SIGKILL, done.stderr[-12000:]
-    end = story(told)
+    end = story(options)
     assert end["records"] == 3 * RECORDS * SECONDS
     assert end["partitions"] == 3
     assert end["endings"] == ["done"]
     words = [step.split()[0] for step in end["steps"]]
-    # Each driver makes the change again from where it began; the last one finds the state moved, and only starts.
+    # Each driver repeats the change from its start; the last one finds the state repartitioned, and only starts.
     assert words == ["stop", "stop", "repartition", "stop", "repartition", "start"]
 
 

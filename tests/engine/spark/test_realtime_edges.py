@@ -1,4 +1,4 @@
-"""Real-time mode when things around it go wrong: topics, a second driver, a broker that dies, a poisoned record."""
+"""Failures around real-time mode: missing topics, a second driver, a dead broker, a poisoned record."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.cluster
 RECORDS, SECONDS = 300, 10
 
 
-def test_what_goes_wrong_is_named_and_costs_nothing(tmp_path: Path) -> None:
+def test_failures_are_named_and_lose_no_record(tmp_path: Path) -> None:
     schedule = Schedule(Constant(1.0), RECORDS, SECONDS)
     with running_broker() as broker:
         source, sink = new_topic(broker, 2), new_topic(broker, 2, {"message.timestamp.type": "LogAppendTime"})
@@ -35,31 +35,31 @@ def test_what_goes_wrong_is_named_and_costs_nothing(tmp_path: Path) -> None:
             )
             with popen as child:
                 try:
-                    tell = reader(child, tmp_path / "stderr")
-                    assert tell("note")["unlike"] == []
-                    told = tell("refused")
-                    assert "topic 'misspelt' is not on" in told["missing"]
-                    assert f"{spark_realtime_edges.SLOTS} tasks of the source need" in told["wide"]
-                    assert told["active"] == 0
+                    read = reader(child, tmp_path / "stderr")
+                    assert read("note")["unlike"] == []
+                    event = read("refused")
+                    assert "topic 'misspelt' is not on" in event["missing"]
+                    assert f"{spark_realtime_edges.SLOTS} tasks of the source need" in event["wide"]
+                    assert event["active"] == 0
 
-                    told = tell("running")
-                    assert "another driver (process" in told["twice"]
-                    assert told["active"] == 1
-                    assert told["status"].startswith("running")
+                    event = read("running")
+                    assert "another driver (process" in event["twice"]
+                    assert event["active"] == 1
+                    assert event["status"].startswith("running")
 
                     broker.kill()
                     child.stdin.write("dead\n")  # type: ignore[union-attr]
-                    told = tell("blind")
-                    assert told["problem"]
-                    assert told["held"]
+                    event = read("blind")
+                    assert event["problem"]
+                    assert event["held"]
 
                     broker.start()
                     with start_load(broker.bootstrap, source, schedule, start_s=0.0, first_s=5, last_s=SECONDS) as load:
                         load.wait()
                     child.stdin.write("back\n")  # type: ignore[union-attr]
-                    assert tell("back")["records"] == 3 * RECORDS * SECONDS  # three words a line, all counted
+                    assert read("back")["records"] == 3 * RECORDS * SECONDS  # three words per line, all counted
 
-                    status = tell("poisoned")["status"]
+                    status = read("poisoned")["status"]
                     assert status.startswith("failed: given up after 3 failures")
                     assert child.wait(60) == 0
                 finally:
@@ -67,15 +67,15 @@ def test_what_goes_wrong_is_named_and_costs_nothing(tmp_path: Path) -> None:
 
 
 def reader(child: "subprocess.Popen[str]", errors: Path) -> Callable[[str], dict[str, Any]]:
-    """Return a function that reads the child's next line, which must be about this."""
+    """Return a function that reads the child's next event, which must have this name."""
 
-    def tell(event: str) -> dict[str, Any]:
+    def read(name: str) -> dict[str, Any]:
         line = child.stdout.readline() if child.stdout else ""
         if not line:
             child.kill()
         assert line, errors.read_text()[-3000:]
-        told: dict[str, Any] = json.loads(line)
-        assert told["event"] == event
-        return told
+        event: dict[str, Any] = json.loads(line)
+        assert event["event"] == name
+        return event
 
-    return tell
+    return read

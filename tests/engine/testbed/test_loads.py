@@ -1,4 +1,4 @@
-"""Load shapes are what they say, and refuse what cannot be a load."""
+"""Load shapes have the levels of their parameters, and invalid parameters are refused."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +29,7 @@ def test_shapes(load: Load, seconds: tuple[float, ...], levels: list[float]) -> 
     assert at(load, *seconds) == pytest.approx(levels)
 
 
-def test_a_permutation_plays_every_level_once_and_then_again() -> None:
+def test_a_permutation_has_every_level_once_per_repetition() -> None:
     load = Permutation(seed=3, hold_s=10)
     levels = at(load, *range(0, 200, 10))
     assert sorted(levels[:10]) == list(range(1, 11))
@@ -42,7 +42,7 @@ def test_peak_includes_noise() -> None:
     assert Steps((1.0, 4.0, 2.0), 10).peak(20, 20) == 2.0
 
 
-def test_a_trace_is_interpolated_scaled_delayed_and_starts_anew(tmp_path: Path) -> None:
+def test_a_trace_is_interpolated_scaled_delayed_and_repeated(tmp_path: Path) -> None:
     path = tmp_path / "trace.csv"
     path.write_text("second,rate\n0,10\n10,20\n20,40\n")
     load = Trace(file=str(path), scale=2.0, delay_s=5.0)
@@ -58,7 +58,7 @@ def test_a_trace_may_have_dates(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("second,rate\n0,10\n", "at least two rows"),
         ("second,rate\n0,10\n0,11\n", "rising times"),
@@ -70,10 +70,10 @@ def test_a_trace_may_have_dates(tmp_path: Path) -> None:
         ("", "at least two rows"),
     ],
 )
-def test_a_trace_that_cannot_be_read_names_file_and_line(tmp_path: Path, text: str, says: str) -> None:
+def test_the_error_of_an_invalid_trace_names_file_and_line(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "trace.csv"
     path.write_text(text)
-    with pytest.raises(InvalidValue, match=says) as caught:
+    with pytest.raises(InvalidValue, match=message) as caught:
         Trace(file=str(path))
     assert "trace.csv" in str(caught.value)
 
@@ -97,7 +97,7 @@ def test_a_trace_needs_a_file(file: str) -> None:
         lambda: Permutation(top=0),
     ],
 )
-def test_impossible_loads_are_refused(make: Callable[[], Load]) -> None:
+def test_invalid_loads_are_refused(make: Callable[[], Load]) -> None:
     with pytest.raises(InvalidValue):
         make()
 

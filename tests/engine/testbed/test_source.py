@@ -28,18 +28,20 @@ DEADLINE_S = 60
         (Constant(1.0), 0.7, 1),
     ],
 )
-def test_seconds_bring_what_the_load_says(spark: SparkSession, load: Load, unit_per_s: float, step_s: int) -> None:
+def test_every_second_has_the_records_of_the_load(
+    spark: SparkSession, load: Load, unit_per_s: float, step_s: int
+) -> None:
     rows = batch(spark, Schedule(load, unit_per_s, 40, step_s), first_s=0, last_s=40)
     counted = rows.groupBy((rows.timestamp.cast("long") - START_S).alias("second")).count().collect()
-    found = np.zeros(40)
+    records = np.zeros(40)
     for row in counted:
-        found[row["second"]] = row["count"]
-    wanted = (load.level(np.arange(40.0)) * unit_per_s).reshape(-1, step_s).mean(axis=1).repeat(step_s)
-    assert found == pytest.approx(wanted, rel=0.02, abs=1.0)
-    assert found.sum() == pytest.approx(wanted.sum(), abs=0.5)
+        records[row["second"]] = row["count"]
+    expected = (load.level(np.arange(40.0)) * unit_per_s).reshape(-1, step_s).mean(axis=1).repeat(step_s)
+    assert records == pytest.approx(expected, rel=0.02, abs=1.0)
+    assert records.sum() == pytest.approx(expected.sum(), abs=0.5)
 
 
-def test_values_have_no_gaps_and_time_rises_with_them_through_several_rounds(spark: SparkSession) -> None:
+def test_values_have_no_gaps_and_event_time_rises_over_several_repetitions(spark: SparkSession) -> None:
     load = Steps((2.0, 0.0, 1.0), 5.0)
     schedule = Schedule(load, 10.0, 15)
     rows = batch(spark, schedule, first_s=0, last_s=40).orderBy("value").collect()
@@ -54,47 +56,45 @@ def test_values_have_no_gaps_and_time_rises_with_them_through_several_rounds(spa
 def test_partitions_get_even_shares(spark: SparkSession, tmp_path: Path) -> None:
     batches: dict[int, list[tuple[int, int]]] = {}
 
-    def keep(df: DataFrame, number: int) -> None:
+    def collect(df: DataFrame, number: int) -> None:
         rows = df.selectExpr("spark_partition_id() as part", "value").groupBy("part").count().collect()
         batches[number] = [(row["part"], row["count"]) for row in rows]
 
     # Half of the peak: thinning by every second value would leave two of the four partitions empty.
     halved = stream(spark, Schedule(Steps((1.0, 2.0), 60.0), 400.0, 120), partitions=4)
-    play(halved, keep, tmp_path, until=lambda: any(batches.values()))
+    play(halved, collect, tmp_path, until=lambda: any(batches.values()))
     counts = next(dict(rows) for rows in batches.values() if rows)
     assert sorted(counts) == [0, 1, 2, 3]
     assert max(counts.values()) - min(counts.values()) <= 1
 
 
-def test_a_stream_brings_the_rows_of_its_batch_twin_and_goes_on_after_a_restart(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_stream_has_the_rows_of_its_batch_twin_also_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     load = Steps((1.0, 3.0, 0.0, 2.0), 1.0)
     batches: dict[int, list[tuple[object, ...]]] = {}
 
-    def keep(df: DataFrame, number: int) -> None:
-        batches[number] = [tuple(row) for row in df.collect()]  # a batch that is repeated replaces itself
+    def collect(df: DataFrame, number: int) -> None:
+        batches[number] = [tuple(row) for row in df.collect()]  # a repeated batch replaces the first one
 
-    def seen() -> list[tuple[object, ...]]:
+    def received() -> list[tuple[object, ...]]:
         return sorted((row for rows in batches.values() for row in rows), key=lambda row: str(row[0]).zfill(9))
 
     schedule = Schedule(load, 200.0, 4, 1)
     played = stream(spark, schedule)
-    play(played, keep, tmp_path, until=lambda: len(seen()) >= 500)
-    play(played, keep, tmp_path, until=lambda: len(seen()) >= 1500)
-    rows = seen()
+    play(played, collect, tmp_path, until=lambda: len(received()) >= 500)
+    play(played, collect, tmp_path, until=lambda: len(received()) >= 1500)
+    rows = received()
     twin = batch(spark, schedule, first_s=0, last_s=100).where(f"value < {len(rows)}")
     assert rows == [tuple(row) for row in twin.orderBy("value").collect()]
 
 
-def play(rows: DataFrame, keep: Callable[[DataFrame, int], None], folder: Path, until: Callable[[], bool]) -> None:
-    writer = rows.writeStream.foreachBatch(keep).option("checkpointLocation", str(folder / "checkpoint"))
+def play(rows: DataFrame, collect: Callable[[DataFrame, int], None], folder: Path, until: Callable[[], bool]) -> None:
+    writer = rows.writeStream.foreachBatch(collect).option("checkpointLocation", str(folder / "checkpoint"))
     query = writer.start()
     end_s = time.monotonic() + DEADLINE_S
     try:
         while not until():
             assert query.exception() is None
-            assert time.monotonic() < end_s, "the stream did not bring enough rows in time"
+            assert time.monotonic() < end_s, "the stream had too few rows before the deadline"
             query.awaitTermination(1)
     finally:
         query.stop()
@@ -110,15 +110,15 @@ def test_noise_scatters_every_second_and_repeats_with_its_seed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"seconds": 12}, "multiple of step_s=5"),
         ({"seconds": 100_000}, "larger step_s"),
-        ({"unit_per_s": 1e-6}, "brings no record"),
+        ({"unit_per_s": 1e-6}, "has no record"),
         ({"unit_per_s": float("nan")}, "unit_per_s"),
         ({"step_s": 0}, "step_s"),
     ],
 )
-def test_refuses_an_impossible_schedule(change: dict[str, float], said: str) -> None:
-    with pytest.raises(InvalidValue, match=said):
+def test_an_invalid_schedule_is_refused(change: dict[str, float], message: str) -> None:
+    with pytest.raises(InvalidValue, match=message):
         Schedule(**{"load": Constant(), "unit_per_s": 10.0, "seconds": 60, **change})  # type: ignore[arg-type]

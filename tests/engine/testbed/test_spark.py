@@ -1,14 +1,14 @@
-"""Trials on Spark: phases become whole records, and what cannot be run is said before anything is started."""
+"""Trials on Spark: phases become whole records, and an invalid trial is refused before Spark starts."""
 
 import pytest
-from spark_trials import measured
+from spark_trials import measure_all
 
 from rheostat.engine.testbed.spark import SparkTestbed
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Phase, Trial
 from rheostat.lab.experiment.processes import in_own_process
-from rheostat.lab.workload.injection import injected, schedule_of
+from rheostat.lab.workload.injection import pipeline_starter, schedule_of
 
 pytestmark = pytest.mark.cluster
 
@@ -28,8 +28,8 @@ def test_phases_become_whole_records() -> None:
         schedule_of((Phase(7.0, {JOB: 100.0}),))
 
 
-def test_what_cannot_be_run_is_said_and_nothing_is_started() -> None:
-    testbed = SparkTestbed("trials", injected("ysb"), 2)
+def test_an_invalid_trial_is_refused_and_starts_nothing() -> None:
+    testbed = SparkTestbed("trials", pipeline_starter("ysb"), 2)
     named = trial(1, 10.0)
     wrong = (
         Trial("x", Allocation({"map": 1}), named.phases),
@@ -38,23 +38,24 @@ def test_what_cannot_be_run_is_said_and_nothing_is_started() -> None:
         Trial("x", Allocation({JOB: 1}), named.phases[::-1]),
     )
     words = ("has 'job' only", "1 to 2", "only source", "come last")
-    for asked, word in zip(wrong, words, strict=True):
-        told = testbed.measure(asked)
-        assert told.observation is None
-        assert word in (told.problem or "")
+    for invalid, word in zip(wrong, words, strict=True):
+        measurement = testbed.measure(invalid)
+        assert measurement.observation is None
+        assert word in (measurement.problem or "")
     testbed.close()
 
 
-def test_sizes_and_rates_are_tried_one_after_the_other_on_one_cluster() -> None:
-    for asked, told in zip((1, 2), in_own_process(measured, [trial(1, 100.0), trial(2, 200.0)]), strict=True):
-        assert told.problem is None
-        window = told.observation
+def test_trials_of_several_sizes_share_one_cluster() -> None:
+    measurements = in_own_process(measure_all, [trial(1, 100.0), trial(2, 200.0)])
+    for slots, measurement in zip((1, 2), measurements, strict=True):
+        assert measurement.problem is None
+        window = measurement.observation
         assert window is not None
-        assert window.running == Allocation({JOB: asked})
-        # A window is as many whole batches as there were, so its rates are those of a few seconds more or less; on a
-        # busy machine a cold executor catches up in it.
-        assert window.load_per_s == pytest.approx(100.0 * asked, rel=0.3)
+        assert window.running == Allocation({JOB: slots})
+        # A window consists of whole batches, so its rates cover a few seconds more or less; on a busy machine a cold
+        # executor catches up in it.
+        assert window.load_per_s == pytest.approx(100.0 * slots, rel=0.3)
         assert window.throughput_per_s is not None
-        assert window.throughput_per_s > 30.0 * asked
-        assert told.seconds >= 30.0
-        assert told.slot_seconds == asked * told.seconds
+        assert window.throughput_per_s > 30.0 * slots
+        assert measurement.seconds >= 30.0
+        assert measurement.slot_seconds == slots * measurement.seconds

@@ -72,5 +72,5 @@ def test_our_own_errors_come_back_as_they_are_and_others_with_their_traceback() 
 
 
 def test_a_process_that_dies_is_an_error() -> None:
-    with pytest.raises(RheostatError, match="ended with 3"):
+    with pytest.raises(RheostatError, match="ended with exit code 3"):
         in_own_process(os._exit, 3)

@@ -93,7 +93,7 @@ def test_recovery_ends_when_latency_is_good_for_a_minute() -> None:
 
 def test_data_are_read_in_place_or_missed_with_a_clear_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RHEOSTAT_DATA", "no/such/folder")
-    with pytest.raises(InvalidValue, match="shared/data"):
+    with pytest.raises(InvalidValue, match=r"RHEOSTAT_DATA is 'no/such/folder'"):
         data_folder()
 
 

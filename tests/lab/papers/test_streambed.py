@@ -15,8 +15,8 @@ from rheostat.lab.papers.streambed.paper import QUERIES
 from rheostat.lab.papers.streambed.recordings import Recorded, recorded, table_iv_points
 from rheostat.lab.papers.streambed.runs import Found, Size, exploration, replays
 from rheostat.lab.papers.streambed.truth import Truth
-from rheostat.planner.extrapolation import Points, fitted
-from rheostat.planner.failures import doubtful
+from rheostat.planner.extrapolation import Points, fit_family
+from rheostat.planner.failures import find_doubtful
 
 
 def here() -> bool:
@@ -34,7 +34,7 @@ class TestRecorded:
     @pytest.mark.parametrize("query", ["q1", "q2", "q8", "q11"])
     def test_the_papers_family_gives_table_iv(self, query: str) -> None:
         asked = QUERIES[query]
-        fit = fitted(Points.of(table_iv_points(query, recorded(query))), asked.family)
+        fit = fit_family(Points.of(table_iv_points(query, recorded(query))), asked.family)
         for gb, slots in asked.slots.items():
             memory = 1024 * gb * paper.SLOTS_PER_MANAGER
             assert fit.slots_for(asked.rate_per_s, memory) == pytest.approx(slots, abs=2)
@@ -49,7 +49,7 @@ class TestRecorded:
         assert window.operator("GroupWindowAggregate#2").true_rate_per_s == pytest.approx(4e4, rel=0.3)
 
     def test_runs_that_failed_are_recognised(self) -> None:
-        assert 320884 in [round(e.middle_per_s) for e in doubtful(recorded("q11").estimates)]
+        assert 320884 in [round(e.middle_per_s) for e in find_doubtful(recorded("q11").estimates)]
 
 
 class TestTruth:

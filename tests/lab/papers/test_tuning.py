@@ -10,6 +10,7 @@ import pytest
 
 from rheostat.engine.simulated import Fleet
 from rheostat.engine.testbed.loads import Constant
+from rheostat.errors import PolicyError
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
 from rheostat.lab.jobs import job
@@ -80,9 +81,9 @@ def test_big_is_counted_apart_and_never_ends_a_tuning() -> None:
         assert cores(tuned.end) < 32
 
 
-def test_a_level_that_hardly_moved_is_not_looked_at() -> None:
+def test_a_level_that_hardly_moved_is_not_tuned() -> None:
     (levels,) = tune(Q1, [LINEAR], [(4.0, 4.2, 6.0, 5.8)], trigger=0.1)["DS2"]
-    assert [t.looked_at for t in levels] == [True, False, True, False]
+    assert [t.tuned for t in levels] == [True, False, True, False]
     assert [t.changes > 0 for t in levels] == [True, False, True, False]
 
 
@@ -100,3 +101,20 @@ def test_a_fleet_finishes_its_backlog_in_no_time() -> None:
     assert fleet.engine(0).observe().backlog == 0
     fleet.advance(100)
     assert "mapper" in fleet.engine(0).observe().overloaded
+
+
+@dataclass(frozen=True)
+class Broken(Policy[None]):
+    """Raises at its second decision."""
+
+    name: ClassVar[str] = "broken"
+
+    def decide(self, situation: Situation[Any]) -> Decision:
+        if situation.step > 0:
+            raise ZeroDivisionError("no busy time")
+        return Decision.hold(Reason.WAITING, "not yet")
+
+
+def test_a_policy_that_raises_ends_the_tuning() -> None:
+    with pytest.raises(PolicyError, match=r"broken failed: ZeroDivisionError: no busy time \(step 1, at 40 s\)"):
+        tune(Q1, [LINEAR, Method("broken", Broken)], [(2.0, 8.0)])

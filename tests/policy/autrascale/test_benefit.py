@@ -28,7 +28,7 @@ def test_a_missed_target_costs_its_share() -> None:
     assert benefit(np.array([0.0]), 0.18, ones, np.ones((1, 2)), 0.8)[0] == pytest.approx(1.0)
 
 
-def test_the_published_threshold_lets_twice_the_tasks_pass() -> None:
+def test_the_published_threshold_accepts_twice_the_tasks() -> None:
     assert enough(0.8, 1.0) == pytest.approx(0.9)
     assert enough(0.8, 0.0) == pytest.approx(1.0)
 
@@ -46,19 +46,21 @@ class TestTransfer:
 
     def test_a_constant_difference_is_learned_from_a_few_samples(self) -> None:
         new = self.OLD.predict(self.NEW_TASKS)[0] - 0.2
-        carried = Transferred.light(self.OLD, self.NEW_TASKS, new, 1.0)
-        assert carried.predict(self.OLD_TASKS)[0] == pytest.approx(self.OLD.predict(self.OLD_TASKS)[0] - 0.2, abs=1e-3)
+        transferred = Transferred.light(self.OLD, self.NEW_TASKS, new, 1.0)
+        assert transferred.predict(self.OLD_TASKS)[0] == pytest.approx(
+            self.OLD.predict(self.OLD_TASKS)[0] - 0.2, abs=1e-3
+        )
 
-    def test_doubt_is_weighted_by_the_samples_of_both_rates(self) -> None:
-        carried = Transferred.light(self.OLD, self.NEW_TASKS, np.array([0.1, 0.4, 0.2]), 2.0)
-        assert carried.weight == pytest.approx(6 / 15)
+    def test_uncertainty_is_weighted_by_the_samples_of_both_rates(self) -> None:
+        transferred = Transferred.light(self.OLD, self.NEW_TASKS, np.array([0.1, 0.4, 0.2]), 2.0)
+        assert transferred.weight == pytest.approx(6 / 15)
         at = np.array([[2.0, 7.0]])
-        old, residual = self.OLD.predict(at)[1], carried.residual.predict(at)[1]
-        assert carried.predict(at)[1] == pytest.approx(residual**0.4 * old**0.6)
+        old, residual = self.OLD.predict(at)[1], transferred.residual.predict(at)[1]
+        assert transferred.predict(at)[1] == pytest.approx(residual**0.4 * old**0.6)
 
-    def test_the_traditional_way_trains_on_estimates_of_the_bootstrapping_set(self) -> None:
+    def test_the_traditional_method_trains_on_estimates_of_the_bootstrapping_set(self) -> None:
         new = self.OLD.predict(self.NEW_TASKS)[0] + 0.1
         bootstrap = np.array([[9.0, 1.0], [1.0, 9.0], [4.0, 9.0]])
-        made = traditional(self.OLD, self.NEW_TASKS, new, bootstrap, 1.0)
-        assert made.count == 6
-        assert made.predict(bootstrap)[0] == pytest.approx(self.OLD.predict(bootstrap)[0] + 0.1, abs=0.05)
+        model = traditional(self.OLD, self.NEW_TASKS, new, bootstrap, 1.0)
+        assert model.count == 6
+        assert model.predict(bootstrap)[0] == pytest.approx(self.OLD.predict(bootstrap)[0] + 0.1, abs=0.05)

@@ -1,4 +1,4 @@
-"""The search over allocations: near the exhaustive optimum, inside the box, never one that was seen."""
+"""The search over allocations: near the exhaustive optimum, inside the box, never an excluded one."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def test_its_improvement_is_that_of_an_exhaustive_search(seed: int) -> None:
         return expected_improvement(*gp.predict(rows), float(values.max()), 0.01)
 
     every = np.array(list(product(range(1, 25), repeat=3)), dtype=float)
-    found = maximise(box, score, [np.array([4, 9, 15])], rng)
-    assert found is not None
-    assert found[1] >= 0.99 * score(every).max()
+    best = maximise(box, score, [np.array([4, 9, 15])], rng)
+    assert best is not None
+    assert best[1] >= 0.99 * score(every).max()
 
 
 @given(
@@ -48,19 +48,19 @@ def test_candidates_stay_inside_and_within_the_slots(tops: list[int], seed: int,
     assert (rows.sum(axis=1) <= len(tops) + spare).all()
 
 
-def test_what_was_seen_is_not_proposed_again() -> None:
+def test_excluded_allocations_are_not_proposed() -> None:
     box = even(2, 2)
-    seen = [np.array(row) for row in ((1, 1), (1, 2), (2, 1))]
-    found = maximise(box, lambda rows: -rows.sum(axis=1), [box.least], np.random.default_rng(0), seen)
-    assert found is not None
-    assert found[0].tolist() == [2, 2]
-    every = [*seen, np.array([2, 2])]
+    excluded = [np.array(row) for row in ((1, 1), (1, 2), (2, 1))]
+    best = maximise(box, lambda rows: -rows.sum(axis=1), [box.least], np.random.default_rng(0), excluded)
+    assert best is not None
+    assert best[0].tolist() == [2, 2]
+    every = [*excluded, np.array([2, 2])]
     assert maximise(box, lambda rows: rows.sum(axis=1), [box.least], np.random.default_rng(0), every) is None
 
 
 def test_allowed_counts_need_not_be_neighbours() -> None:
     box = Box((np.array([4, 8, 12]), np.array([3, 6, 9])))
     assert box.snap(np.array([[11.0, 100.0], [0.0, 6.0]])).tolist() == [[8, 9], [4, 6]]
-    found = maximise(box, lambda rows: rows[:, 0] - rows[:, 1], [box.least], np.random.default_rng(0))
-    assert found is not None
-    assert found[0].tolist() == [12, 3]
+    best = maximise(box, lambda rows: rows[:, 0] - rows[:, 1], [box.least], np.random.default_rng(0))
+    assert best is not None
+    assert best[0].tolist() == [12, 3]

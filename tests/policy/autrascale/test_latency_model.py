@@ -1,4 +1,4 @@
-"""Our latency model: learned from a few samples of the law that it assumes, and of one that it does not."""
+"""Our latency model: fitted to a few samples of its own law, and of another."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_newest_sample_is_met_exactly_and_more_samples_fit_better() -> None:
     assert max(off) < 0.25
 
 
-def test_the_cheapest_is_that_of_brute_force_on_the_model_itself() -> None:
+def test_the_cheapest_row_is_that_of_brute_force_on_the_model() -> None:
     rows = [[3, 4, 12, 10], [4, 5, 14, 12], [8, 8, 20, 20]]
     model = DecomposedLatency.fit(network(), rows, [law(row) for row in rows])
     box = Box(tuple(np.arange(low, low + 6) for low in (3, 4, 12, 10)))
@@ -67,7 +67,7 @@ def test_the_cheapest_is_that_of_brute_force_on_the_model_itself() -> None:
     assert row.sum() <= enough.sum(axis=1).min() + 1
 
 
-def test_a_target_below_the_floor_gives_the_nearest_and_no_absurd_size() -> None:
+def test_a_target_below_the_floor_gives_the_nearest_without_an_absurd_size() -> None:
     model = DecomposedLatency.fit(network(), [[3, 4, 12, 10]], [0.25])
     box = Box(tuple(np.arange(low, TOP + 1) for low in (3, 4, 12, 10)), most_slots=80)
     row, expected = model.cheapest(box, 1e-6)
@@ -79,7 +79,7 @@ def test_an_operator_that_does_not_keep_up_grows_first() -> None:
     model = DecomposedLatency.fit(network(), [[3, 4, 12, 10]], [0.25])
     box = Box(tuple(np.arange(1, TOP + 1) for _ in range(4)))
     row, _ = model.cheapest(box, 10.0)
-    assert (network().busy(row[None]) <= 1.0).all()
+    assert (network().utilisation(row[None]) <= 1.0).all()
 
 
 @given(

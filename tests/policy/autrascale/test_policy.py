@@ -1,4 +1,4 @@
-"""AuTraScale+: TO, PLO and ELO step by step, the hand-overs between them, its edges, and what it never does."""
+"""AuTraScale+: TO, PLO and ELO step by step, the hand-overs between them, and its edge cases."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rheostat.job.observation import Latency, Observation
 from rheostat.job.slo import SLO, Bounds
 from rheostat.journal import open_journal
 from rheostat.lab.jobs import job
-from rheostat.model.experience import Experience, Seen, fold
+from rheostat.model.experience import AllocationSample, Experience, fold
 from rheostat.policy.autrascale.box import Box
 from rheostat.policy.autrascale.policy import AuTraScale
 from rheostat.policy.autrascale.space import bootstrapping, box_of
@@ -34,18 +34,18 @@ from rheostat.testing.situations import diamond, limits_of, read, situation, win
 
 WORDS = word_count(Bounds(1, 40))
 RATES = {"lines": 1e6, "split": 100.0, "count": 250.0}
-CONFIDENCE = SLO(max_latency_s=0.5)
+OBJECTIVE = SLO(max_latency_s=0.5)
 FEWEST = {"split": 4, "count": 8}
 """For 400 lines/s."""
 
 
-def seen(load: float, tasks: Any, latency_s: float = 0.2, event_s: float | None = None) -> Observation:
+def look(load: float, tasks: Any, latency_s: float = 0.2, event_s: float | None = None) -> Observation:
     event = latency_s if event_s is None else event_s
     return replace(window(WORDS, load, tasks, RATES), latency=Latency(*(latency_s,) * 3, *(event,) * 3))
 
 
-def at(observation: Observation, known: Experience | None = None, **rest: Any) -> Situation[Experience]:
-    return situation(WORDS, observation, fold(known or Experience(), observation), slo=CONFIDENCE, **rest)
+def at(observation: Observation, experience: Experience | None = None, **rest: Any) -> Situation[Experience]:
+    return situation(WORDS, observation, fold(experience or Experience(), observation), slo=OBJECTIVE, **rest)
 
 
 def asked(decision: Decision) -> dict[str, int] | None:
@@ -53,8 +53,8 @@ def asked(decision: Decision) -> dict[str, int] | None:
 
 
 def steady(load: float = 400.0, tasks: Any = None, latency_s: float = 0.2) -> Decision:
-    """Return the decision with which a job has come to rest."""
-    decision = AuTraScale().decide(at(seen(load, tasks or FEWEST, latency_s)))
+    """Return the decision of a job in its steady phase."""
+    decision = AuTraScale().decide(at(look(load, tasks or FEWEST, latency_s)))
     assert decision.memo["stage"]["phase"] == "steady"
     return decision
 
@@ -63,29 +63,31 @@ class TestThroughput:
     """The TO solver."""
 
     def test_it_sizes_every_operator_by_eq_3(self) -> None:
-        decision = AuTraScale().decide(at(seen(1000.0, 2)))
+        decision = AuTraScale().decide(at(look(1000.0, 2)))
         assert asked(decision) == {"split": 10, "count": 20}
         assert "(Eq 3)" in decision.sentence
 
-    def test_to_the_letter_downstreams_are_sized_for_rounded_upstreams(self) -> None:
-        loose = AuTraScale().decide(at(seen(910.0, 2)))
-        letter = AuTraScale(literal=True).decide(at(seen(910.0, 2)))
+    def test_literally_downstreams_are_sized_for_rounded_upstreams(self) -> None:
+        loose = AuTraScale().decide(at(look(910.0, 2)))
+        letter = AuTraScale(literal=True).decide(at(look(910.0, 2)))
         assert asked(loose) == {"split": 10, "count": 19}  # 910 lines are 4550 words
         assert asked(letter) == {"split": 10, "count": 20}  # ten tasks could send 5000
 
-    def test_it_also_shrinks_because_the_fewest_tasks_are_wanted(self) -> None:
-        assert asked(AuTraScale().decide(at(seen(400.0, 30)))) == FEWEST
+    def test_it_also_shrinks_to_the_fewest_tasks(self) -> None:
+        assert asked(AuTraScale().decide(at(look(400.0, 30)))) == FEWEST
 
-    def test_a_limit_from_outside_ends_it_with_the_smallest_of_the_fastest(self) -> None:
-        """The count's true rate falls as it grows: something behind it allows 1250 words/s, whatever its tasks."""
-        policy, known, tasks = AuTraScale(), Experience(), {"split": 4, "count": 5}
+    def test_an_external_limit_ends_it_with_the_smallest_of_the_fastest(self) -> None:
+        """The count's true rate falls as it grows: an external limit allows 1250 words/s with any tasks."""
+        policy, experience, tasks = AuTraScale(), Experience(), {"split": 4, "count": 5}
         memo: Mapping[str, Any] = {}
         path = [dict(tasks)]
         for step in range(12):
             rates = {**RATES, "count": 1250.0 / tasks["count"]}
             now = replace(window(WORDS, 400.0, tasks, rates), at_s=60.0 * step + 60)
-            known = fold(known, now)
-            decision = policy.decide(situation(WORDS, now, known, slo=CONFIDENCE, memo=memo, changed_at_s=60.0 * step))
+            experience = fold(experience, now)
+            decision = policy.decide(
+                situation(WORDS, now, experience, slo=OBJECTIVE, memo=memo, changed_at_s=60.0 * step)
+            )
             memo = decision.memo
             if decision.target is not None:
                 tasks = dict(decision.target.tasks)
@@ -93,7 +95,7 @@ class TestThroughput:
             elif decision.reason is Reason.UNDER_PROVISIONED:
                 break
         assert decision.reason is Reason.UNDER_PROVISIONED
-        assert "outside" in decision.sentence
+        assert "external limit" in decision.sentence
         assert tasks == min(path, key=lambda each: sum(each.values()))
         assert max(each["count"] for each in path) == 40
 
@@ -102,13 +104,13 @@ class TestLatency:
     """The PLO solver, Algorithm 1."""
 
     def test_a_target_that_is_met_with_the_fewest_tasks_ends_it_at_once(self) -> None:
-        decision = AuTraScale().decide(at(seen(400.0, FEWEST, 0.4)))
+        decision = AuTraScale().decide(at(look(400.0, FEWEST, 0.4)))
         assert decision.target is None
         assert decision.reason is Reason.STEADY
         assert decision.evidence["score"] == pytest.approx(1.0)
 
     def test_a_missed_target_asks_for_bootstrapping_samples_first(self) -> None:
-        decision = AuTraScale(uniform=4).decide(at(seen(400.0, FEWEST, 0.8)))
+        decision = AuTraScale(uniform=4).decide(at(look(400.0, FEWEST, 0.8)))
         assert decision.reason is Reason.TRIAL
         sizes = [tuple(trial.allocation.tasks.values()) for trial in decision.trials]
         assert sizes == [(8, 8), (18, 18), (29, 29), (40, 40), (40, 8), (4, 40)]
@@ -116,164 +118,166 @@ class TestLatency:
         assert phases[0].rates_per_s == phases[1].rates_per_s == {"lines": 400.0}
         assert [phase.observed for phase in phases] == [False, True]
 
-    def test_then_it_goes_where_the_model_hopes_and_never_where_it_was(self) -> None:
-        known = Experience(
+    def test_then_it_follows_the_model_and_never_repeats_a_sample(self) -> None:
+        experience = Experience(
             tuple(
-                Seen(400.0, {"split": p, "count": q}, 400.0, 0.9 if q < 12 else 0.3)
+                AllocationSample(400.0, {"split": p, "count": q}, 400.0, 0.9 if q < 12 else 0.3)
                 for p, q in ((8, 8), (18, 18), (29, 29), (40, 40), (40, 8), (4, 40))
             )
         )
-        first = AuTraScale(uniform=4).decide(at(seen(400.0, FEWEST, 0.8)))
-        decision = AuTraScale(uniform=4).decide(at(seen(400.0, FEWEST, 0.8), known, memo=first.memo))
+        first = AuTraScale(uniform=4).decide(at(look(400.0, FEWEST, 0.8)))
+        decision = AuTraScale(uniform=4).decide(at(look(400.0, FEWEST, 0.8), experience, memo=first.memo))
         wanted = asked(decision)
         assert wanted is not None
         assert wanted["count"] > 8
         assert decision.memo["stage"]["iterations"] == 1
-        assert wanted not in [dict(s.tasks) for s in known.seen]
+        assert wanted not in [dict(s.tasks) for s in experience.samples]
 
-    def test_a_good_score_with_a_missed_target_is_not_done(self) -> None:
-        decision = AuTraScale(alpha=0.1).decide(at(seen(400.0, FEWEST, 0.55)))
+    def test_a_good_score_with_a_missed_target_does_not_end_it(self) -> None:
+        decision = AuTraScale(alpha=0.1).decide(at(look(400.0, FEWEST, 0.55)))
         assert decision.evidence["score"] > 0.9
         assert decision.reason is Reason.TRIAL
 
-    def test_a_target_below_the_floor_ends_with_the_best_seen_and_says_so(self) -> None:
+    def test_a_target_below_the_floor_ends_with_the_best_measured_size(self) -> None:
         sizes = ((5, 9), (9, 15))
-        known = Experience(tuple(Seen(400.0, {"split": p, "count": q}, 400.0, 0.7 + p / 100) for p, q in sizes))
-        first = AuTraScale(iterations=0).decide(at(seen(400.0, FEWEST, 0.9)))
-        decision = AuTraScale(iterations=0).decide(at(seen(400.0, FEWEST, 0.9), known, memo=first.memo))
+        experience = Experience(
+            tuple(AllocationSample(400.0, {"split": p, "count": q}, 400.0, 0.7 + p / 100) for p, q in sizes)
+        )
+        first = AuTraScale(iterations=0).decide(at(look(400.0, FEWEST, 0.9)))
+        decision = AuTraScale(iterations=0).decide(at(look(400.0, FEWEST, 0.9), experience, memo=first.memo))
         assert asked(decision) == {"split": 5, "count": 9}
-        assert "no size of 3 that were seen is below 750 ms" in decision.sentence
-        there = seen(400.0, {"split": 5, "count": 9}, 0.75)
-        rest = AuTraScale(iterations=0).decide(at(there, known, memo=decision.memo))
+        assert "none of 3 measured sizes is below 750 ms" in decision.sentence
+        there = look(400.0, {"split": 5, "count": 9}, 0.75)
+        rest = AuTraScale(iterations=0).decide(at(there, experience, memo=decision.memo))
         assert rest.target is None
         assert rest.reason is Reason.UNDER_PROVISIONED
 
-    def test_without_a_testbed_it_goes_on_with_what_the_live_job_shows(self) -> None:
-        known = Experience(untested="not run: there is no testbed")
-        decision = AuTraScale().decide(at(seen(400.0, FEWEST, 0.8), known))
+    def test_without_a_testbed_it_continues_with_live_windows(self) -> None:
+        experience = Experience(trial_problem="not run: there is no testbed")
+        decision = AuTraScale().decide(at(look(400.0, FEWEST, 0.8), experience))
         assert decision.target is not None
         assert not decision.trials
 
-    def test_a_job_that_catches_up_is_waited_for(self) -> None:
-        now = seen(400.0, FEWEST, 0.8)
+    def test_it_waits_while_the_job_catches_up(self) -> None:
+        now = look(400.0, FEWEST, 0.8)
         late = replace(now, sources=(replace(now.sources[0], backlog=1e6),))
         decision = AuTraScale().decide(at(late))
         assert decision.reason is Reason.WAITING
 
-    def test_no_objective_no_search(self) -> None:
-        now = seen(400.0, FEWEST, 99.0)
+    def test_without_an_objective_there_is_no_search(self) -> None:
+        now = look(400.0, FEWEST, 99.0)
         decision = AuTraScale().decide(situation(WORDS, now, Experience()))
         assert decision.reason is Reason.STEADY
-        assert "no latency is promised" in decision.sentence
+        assert "there is no latency objective" in decision.sentence
 
-    def test_a_target_missed_twice_sends_a_steady_job_back(self) -> None:
+    def test_a_target_missed_twice_returns_a_steady_job_to_plo(self) -> None:
         rest = steady()
-        once = AuTraScale().decide(at(seen(400.0, FEWEST, 0.8), memo=rest.memo))
+        once = AuTraScale().decide(at(look(400.0, FEWEST, 0.8), memo=rest.memo))
         assert once.target is None
         assert not once.trials
-        twice = AuTraScale().decide(at(seen(400.0, FEWEST, 0.8), memo=once.memo))
+        twice = AuTraScale().decide(at(look(400.0, FEWEST, 0.8), memo=once.memo))
         assert twice.reason is Reason.TRIAL
 
     def test_a_demand_that_moves_begins_again(self) -> None:
         rest = steady()
-        assert AuTraScale().decide(at(seen(404.0, FEWEST), memo=rest.memo)).target is None
-        assert asked(AuTraScale().decide(at(seen(800.0, FEWEST), memo=rest.memo))) == {"split": 8, "count": 16}
+        assert AuTraScale().decide(at(look(404.0, FEWEST), memo=rest.memo)).target is None
+        assert asked(AuTraScale().decide(at(look(800.0, FEWEST), memo=rest.memo))) == {"split": 8, "count": 16}
 
 
 class TestTransfer:
     """Algorithm 2."""
 
-    def known(self) -> Experience:
-        known = Experience()
+    def experience(self) -> Experience:
+        experience = Experience()
         solved = {"load_per_s": 300.0, "tasks": {"split": 3, "count": 6}}
-        known = fold(known, Decision.hold(Reason.STEADY, "done", memo={"solved": solved}))
+        experience = fold(experience, Decision.hold(Reason.STEADY, "done", memo={"solved": solved}))
         for p, q in ((6, 6), (17, 17), (40, 40), (40, 6), (3, 40), (3, 9)):
-            known = fold(known, seen(300.0, {"split": p, "count": q}, 0.9 if q < 9 else 0.3))
-        return known
+            experience = fold(experience, look(300.0, {"split": p, "count": q}, 0.9 if q < 9 else 0.3))
+        return experience
 
     @pytest.mark.parametrize("transfer", ["light", "traditional"])
     def test_a_known_rate_saves_the_bootstrapping(self, transfer: Any) -> None:
-        decision = AuTraScale(transfer=transfer).decide(at(seen(400.0, FEWEST, 0.8), self.known()))
+        decision = AuTraScale(transfer=transfer).decide(at(look(400.0, FEWEST, 0.8), self.experience()))
         assert not decision.trials
         wanted = asked(decision)
         assert wanted is not None
         assert wanted["count"] > 8
-        assert "what 300/s taught" in decision.sentence
+        assert "the model of 300/s" in decision.sentence
 
     def test_the_latency_target_alone_ends_it(self) -> None:
         tasks = {"split": 39, "count": 40}
-        first = AuTraScale().decide(at(seen(400.0, FEWEST, 0.8), self.known()))
-        decision = AuTraScale().decide(at(seen(400.0, tasks, 0.4), self.known(), memo=first.memo))
+        first = AuTraScale().decide(at(look(400.0, FEWEST, 0.8), self.experience()))
+        decision = AuTraScale().decide(at(look(400.0, tasks, 0.4), self.experience(), memo=first.memo))
         assert decision.reason is Reason.STEADY
         assert decision.evidence["score"] < 0.9
 
     def test_after_num_changes_algorithm_1_takes_over(self) -> None:
         policy = AuTraScale(transfer_iterations=0)
-        assert policy.decide(at(seen(400.0, FEWEST, 0.8), self.known())).trials
+        assert policy.decide(at(look(400.0, FEWEST, 0.8), self.experience())).trials
 
 
 class TestBacklog:
     """The ELO solver, Algorithm 3."""
 
     def waiting(self, backlog: float = 240e3, tasks: Any = None) -> Observation:
-        now = seen(400.0, tasks or FEWEST, 0.2, event_s=300.0)
+        now = look(400.0, tasks or FEWEST, 0.2, event_s=300.0)
         return replace(now, sources=(replace(now.sources[0], backlog=backlog, lag_s=300.0),))
 
-    def test_a_backlog_on_a_steady_job_is_profiled_at_rates_that_nothing_reaches(self) -> None:
+    def test_a_backlog_on_a_steady_job_is_profiled_at_rates_above_every_capacity(self) -> None:
         decision = AuTraScale(limit_s=600.0).decide(at(self.waiting(), memo=steady().memo))
         assert decision.reason is Reason.TRIAL
         assert decision.evidence["target_per_s"] == pytest.approx(400 + (240e3 - 400 * 0.3) / 600)  # Eq 12
         assert decision.trials[0].phases[-1].rates_per_s["lines"] == pytest.approx(4000.0)
 
-    def profiled(self, *able: tuple[int, int, float]) -> Experience:
-        return Experience(tuple(Seen(4000.0, {"split": p, "count": q}, v, None) for p, q, v in able))
+    def profiled(self, *rows: tuple[int, int, float]) -> Experience:
+        return Experience(tuple(AllocationSample(4000.0, {"split": p, "count": q}, v, None) for p, q, v in rows))
 
     def test_the_nearest_throughput_above_the_target_is_taken_and_then_it_returns(self) -> None:
         policy, rest = AuTraScale(limit_s=600.0, near=0.8), steady()
         first = policy.decide(at(self.waiting(), memo=rest.memo))
-        known = self.profiled((9, 18, 790.0), (9, 17, 830.0), (20, 40, 2000.0))
-        go = policy.decide(at(self.waiting(), known, memo=first.memo))
+        experience = self.profiled((9, 18, 790.0), (9, 17, 830.0), (20, 40, 2000.0))
+        go = policy.decide(at(self.waiting(), experience, memo=first.memo))
         assert asked(go) == {"split": 9, "count": 17}
         larger = {"split": 9, "count": 17}
-        ride = policy.decide(at(self.waiting(100e3, larger), known, memo=go.memo, changed_at_s=70.0))
-        assert ride.target is None
-        gone = policy.decide(at(seen(400.0, larger), known, memo=ride.memo, changed_at_s=70.0))
+        during = policy.decide(at(self.waiting(100e3, larger), experience, memo=go.memo, changed_at_s=70.0))
+        assert during.target is None
+        gone = policy.decide(at(look(400.0, larger), experience, memo=during.memo, changed_at_s=70.0))
         assert asked(gone) == FEWEST
-        assert "the backlog has gone" in gone.sentence
-        done = policy.decide(at(seen(400.0, FEWEST), known, memo=gone.memo, changed_at_s=140.0))
+        assert "the backlog is cleared" in gone.sentence
+        done = policy.decide(at(look(400.0, FEWEST), experience, memo=gone.memo, changed_at_s=140.0))
         assert done.target is None
 
-    def test_a_throughput_below_the_target_is_not_done_however_near(self) -> None:
+    def test_a_throughput_below_the_target_is_not_accepted_however_near(self) -> None:
         policy = AuTraScale(limit_s=600.0)
         first = policy.decide(at(self.waiting(), memo=steady().memo))
         again = policy.decide(at(self.waiting(), self.profiled((9, 18, 799.0), (30, 30, 3000.0)), memo=first.memo))
         assert again.reason is Reason.TRIAL
 
-    def test_a_target_out_of_reach_gets_the_fastest_and_says_so(self) -> None:
+    def test_an_unreachable_target_gets_the_fastest_allocation(self) -> None:
         policy = AuTraScale(limit_s=60.0, iterations=0)
         first = policy.decide(at(self.waiting(), memo=steady().memo))
-        known = self.profiled((9, 18, 900.0), (30, 30, 1500.0))
-        decision = policy.decide(at(self.waiting(), known, memo=first.memo))
+        experience = self.profiled((9, 18, 900.0), (30, 30, 1500.0))
+        decision = policy.decide(at(self.waiting(), experience, memo=first.memo))
         assert asked(decision) == {"split": 30, "count": 30}
         assert decision.evidence["unreachable"] == 1.0
-        assert "cannot be reached" in decision.sentence
+        assert "no allocation reaches that" in decision.sentence
 
-    def test_without_a_testbed_it_is_sized_by_what_operators_can_do(self) -> None:
-        known = Experience(untested="not run: explore = never")
-        decision = AuTraScale(limit_s=600.0).decide(at(self.waiting(), known, memo=steady().memo))
+    def test_without_a_testbed_it_sizes_by_operator_capacities(self) -> None:
+        experience = Experience(trial_problem="not run: explore = never")
+        decision = AuTraScale(limit_s=600.0).decide(at(self.waiting(), experience, memo=steady().memo))
         wanted = asked(decision)
         assert wanted is not None
-        assert 8 <= wanted["split"] <= 10  # 800 lines/s, at 100 of a task that loses a little as it gets company
+        assert 8 <= wanted["split"] <= 10  # 800 lines/s at 100 per task, minus a little interference
         assert 16 <= wanted["count"] <= 20
 
-    def test_a_job_that_is_fast_enough_is_left_alone(self) -> None:
+    def test_a_job_that_is_fast_enough_is_not_changed(self) -> None:
         now = self.waiting()
         quick = read(now, "lines", records_in_per_s=450.0)
         decision = AuTraScale(limit_s=1e4).decide(at(quick, memo=steady().memo))
         assert decision.target is None
         assert not decision.trials
 
-    def test_a_backlog_that_restarts_alone_would_cause_is_left_alone(self) -> None:
+    def test_a_backlog_that_restarts_alone_would_cause_is_ignored(self) -> None:
         small = replace(self.waiting(20e3), downtime_s=30.0)
         assert not AuTraScale(limit_s=60.0).decide(at(small, memo=steady().memo)).trials
 
@@ -281,7 +285,7 @@ class TestBacklog:
 def controlled(policy: AuTraScale, file: str, seed: int = 0) -> tuple[Controller[Experience], Fleet]:
     plant = replace(job("autrascale-wordcount"), noise_period_s=20, restart=Restart(1, 0))
     fleet = Fleet(plant, [Constant(350.0)], [seed])
-    made = Controller(
+    controller = Controller(
         fleet.engine(0),
         policy,
         open_journal(file),
@@ -290,24 +294,24 @@ def controlled(policy: AuTraScale, file: str, seed: int = 0) -> tuple[Controller
         seed=seed,
         pace=IMMEDIATE,
     )
-    return made, fleet
+    return controller, fleet
 
 
 @pytest.mark.parametrize("model", ["benefit", "decomposed"])
-def test_on_a_simulated_job_it_comes_to_rest_below_its_target_and_replays(tmp_path: Path, model: Any) -> None:
+def test_on_a_simulated_job_it_settles_below_its_target_and_replays(tmp_path: Path, model: Any) -> None:
     file = str(tmp_path / "run.db")
     policy = AuTraScale(processing_s=0.18, model=model)
-    made, fleet = controlled(policy, file)
-    with made:
-        made.run(60.0, 4800.0)
-        bootstrapped = sum(1 for _ in made.journal.read("autrascale-wordcount", 0, ["measurement"]))
+    controller, fleet = controlled(policy, file)
+    with controller:
+        controller.run(60.0, 4800.0)
+        bootstrapped = sum(1 for _ in controller.journal.read("autrascale-wordcount", 0, ["measurement"]))
         assert bootstrapped == (10 if model == "benefit" else 0)
-        assert made.state.memo["stage"]["phase"] == "steady"
+        assert controller.state.memo["stage"]["phase"] == "steady"
         tail = fleet.span(fleet.now - 60, fleet.now, 0)[:, -2]
         assert np.median(tail) < 0.25
         if model == "decomposed":
             assert fleet.running[0].slots <= 1.35 * 31
-        assert replay(made.journal, "autrascale-wordcount", lambda run: policy).differences == ()
+        assert replay(controller.journal, "autrascale-wordcount", lambda run: policy).differences == ()
 
 
 @given(
@@ -322,12 +326,12 @@ def test_on_a_simulated_job_it_comes_to_rest_below_its_target_and_replays(tmp_pa
     seed=st.integers(0, 10),
 )
 @settings(max_examples=40)
-def test_whatever_is_measured_it_stays_within_the_limits(
+def test_it_stays_within_the_limits_for_any_measurement(
     load: float, rate: float, latency: float, backlog: float, slots: int, top: int, model: Any, shape: str, seed: int
 ) -> None:
     spec = word_count(Bounds(1, top)) if shape == "words" else diamond(Bounds(1, top))
     policy = AuTraScale(model=model, uniform=3, iterations=3)
-    known = Experience()
+    experience = Experience()
     memo: Mapping[str, Any] = {}
     rng = np.random.default_rng(seed)
     tasks = dict.fromkeys(spec.tunable_names, min(2, top))
@@ -336,12 +340,12 @@ def test_whatever_is_measured_it_stays_within_the_limits(
         slow = latency * float(rng.uniform(0.5, 2.0))
         now = replace(window(spec, load, tasks, rate), at_s=60.0 * step + 60, latency=Latency(*(slow,) * 6))
         now = replace(now, sources=tuple(replace(s, backlog=backlog if step > 4 else 0.0) for s in now.sources))
-        known = fold(known, now)
+        experience = fold(experience, now)
         here = situation(
-            spec, now, known, slo=CONFIDENCE, limits=limits, memo=memo, step=step, changed_at_s=60.0 * step
+            spec, now, experience, slo=OBJECTIVE, limits=limits, memo=memo, step=step, changed_at_s=60.0 * step
         )
         decision = policy.decide(here)
-        known, memo = fold(known, decision), decision.memo
+        experience, memo = fold(experience, decision), decision.memo
         assert all(not math.isnan(value) for value in decision.evidence.values())
         for wanted in (decision.target, *(trial.allocation for trial in decision.trials)):
             if wanted is not None:
@@ -357,7 +361,7 @@ def test_a_single_operator_and_fixed_ones_are_no_special_case() -> None:
     fixed = Box((np.array([5]), np.array([7])))
     assert [row.tolist() for row in bootstrapping(fixed, 4)] == [[5, 7]]
     decision = AuTraScale().decide(
-        situation(word_count(Bounds(4, 4)), replace(seen(400.0, 4, 0.9)), Experience(untested="no"), slo=CONFIDENCE)
+        situation(word_count(Bounds(4, 4)), replace(look(400.0, 4, 0.9)), Experience(trial_problem="no"), slo=OBJECTIVE)
     )
     assert decision.target is None
 

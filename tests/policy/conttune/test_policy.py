@@ -1,4 +1,4 @@
-"""ContTune: Algorithm 1 and 2 step by step, its edges, and what it never does."""
+"""ContTune: Algorithm 1 and 2 step by step, and its edge cases."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from rheostat.testing.situations import read, situation, window, word_count
 
 WORDS = word_count()
 RATES = {"lines": 1e6, "split": 100.0, "count": 250.0}
-GIVEN = ContTune(big=False)
-"""The demand is given to it: no Big."""
+WITHOUT_BIG = ContTune(big=False)
+"""The demand from the sources is used at once."""
 
 
 def history(**operators: Mapping[int, float | Sequence[float]]) -> History:
     """Return a history: operator -> size -> capacity, once or several times."""
-    found: dict[str, tuple[Sample, ...]] = {}
+    result: dict[str, tuple[Sample, ...]] = {}
     for name, sizes in operators.items():
         rows = [(p, a) for p, each in sizes.items() for a in (each if isinstance(each, Sequence) else [each])]
-        found[name] = tuple(Sample(p, a, k) for k, (p, a) in enumerate(rows))
-    return History(found, {name: max(s.tasks for s in kept) for name, kept in found.items()}, 100)
+        result[name] = tuple(Sample(p, a, k) for k, (p, a) in enumerate(rows))
+    return History(result, {name: max(s.tasks for s in samples) for name, samples in result.items()}, 100)
 
 
 def at(load_per_s: float, tasks: Any = 4, known: History | None = None, **rest: Any) -> Situation[History]:
@@ -57,17 +57,17 @@ def asked(decision: Decision) -> dict[str, int] | None:
 class TestBig:
     """Binary lifting, Algorithm 1."""
 
-    def test_back_pressure_lifts_every_operator_to_the_largest_size_ever_seen(self) -> None:
+    def test_back_pressure_lifts_every_operator_to_the_largest_observed_size(self) -> None:
         known = history(split={2: 200.0, 16: 1500.0}, count={2: 500.0})
         decision = ContTune().decide(at(1000.0, 2, known))
         assert asked(decision) == {"split": 16, "count": 16}
         assert decision.reason is Reason.UNDER_PROVISIONED
         assert "(Big)" in decision.sentence
 
-    def test_when_all_have_it_it_doubles(self) -> None:
+    def test_it_doubles_when_all_operators_have_it(self) -> None:
         assert asked(ContTune().decide(at(1000.0, 4))) == {"split": 8, "count": 8}
 
-    def test_a_bound_below_p_max_does_not_keep_it_from_doubling(self) -> None:
+    def test_a_bound_below_p_max_does_not_prevent_doubling(self) -> None:
         spec = replace(WORDS, tunable=(WORDS.tunable[0], replace(WORDS.tunable[1], bounds=Bounds(1, 3))))
         decision = ContTune().decide(at(1e5, {"split": 4, "count": 3}, spec=spec))
         assert asked(decision) == {"split": 8, "count": 3}
@@ -79,20 +79,20 @@ class TestBig:
         assert decision.reason is Reason.UNDER_PROVISIONED
         assert "back pressure at count" in decision.sentence
 
-    def test_back_pressure_that_starts_where_nothing_can_be_scaled_is_named(self) -> None:
-        seen = replace(window(WORDS, 100.0, 4, RATES), overloaded=("lines",))
-        decision = ContTune().decide(situation(WORDS, seen, History()))
+    def test_back_pressure_that_starts_at_a_pinned_operator_is_named(self) -> None:
+        observed = replace(window(WORDS, 100.0, 4, RATES), overloaded=("lines",))
+        decision = ContTune().decide(situation(WORDS, observed, History()))
         assert decision.target is None
         assert "lines, which cannot be scaled" in decision.sentence
 
-    def test_without_it_the_demand_of_the_sources_is_trusted_at_once(self) -> None:
-        assert asked(GIVEN.decide(at(1000.0, 4))) == asked(DS2().decide(at(1000.0, 4)))  # type: ignore[arg-type]
+    def test_without_big_the_demand_of_the_sources_is_used_at_once(self) -> None:
+        assert asked(WITHOUT_BIG.decide(at(1000.0, 4))) == asked(DS2().decide(at(1000.0, 4)))  # type: ignore[arg-type]
 
-    def test_after_it_small_shrinks_and_never_beyond_p_max(self) -> None:
+    def test_after_big_small_never_exceeds_p_max(self) -> None:
         known = history(split={8: 300.0}, count={8: 900.0})
         wanted = ContTune().decide(at(100.0, 8, known))
         assert wanted.reason is Reason.OVER_PROVISIONED
-        # The history says that 8 are too few, yet there is no back pressure: p_max is the bound of Eq 2.
+        # By the history 8 are too few, yet there is no back pressure: p_max is the bound of Eq 2.
         beyond = ContTune().decide(at(390.0, {"split": 8, "count": 8}, known))
         assert all(tasks <= 8 for tasks in (asked(beyond) or {}).values())
 
@@ -102,23 +102,23 @@ class TestSmall:
 
     KNOWN = history(split={2: 200.0, 5: 480.0, 8: 740.0, 11: 980.0}, count={5: 1250.0, 10: 2450.0, 20: 4600.0})
 
-    def test_near_what_was_seen_the_smallest_sufficient_size_is_taken(self) -> None:
-        decision = GIVEN.decide(at(600.0, {"split": 11, "count": 20}, self.KNOWN))
+    def test_near_a_sample_the_smallest_sufficient_size_is_suggested(self) -> None:
+        decision = WITHOUT_BIG.decide(at(600.0, {"split": 11, "count": 20}, self.KNOWN))
         wanted = asked(decision)
         assert wanted is not None
-        assert wanted["split"] == 7  # 100 tasks x records would say 6: the curve bends
+        assert wanted["split"] == 7  # 100 records per task would give 6: the curve bends
         assert decision.evidence["split.distance"] == 1.0
 
-    def test_far_from_what_was_seen_ds2_is_taken(self) -> None:
-        decision = GIVEN.decide(at(3000.0, {"split": 11, "count": 20}, self.KNOWN))
+    def test_far_from_the_samples_ds2_is_used(self) -> None:
+        decision = WITHOUT_BIG.decide(at(3000.0, {"split": 11, "count": 20}, self.KNOWN))
         wanted = asked(decision)
         assert wanted is not None
         assert wanted["split"] == 30
         assert "explores split" in decision.sentence
 
-    def test_alpha_0_takes_sizes_that_were_seen_and_nothing_else_from_the_model(self) -> None:
-        near = replace(GIVEN, alpha=0.0, bracket=False).suggestion
-        view = GIVEN.view(at(600.0, {"split": 11, "count": 20}, self.KNOWN), "split")
+    def test_with_alpha_0_only_sampled_sizes_come_from_the_model(self) -> None:
+        near = replace(WITHOUT_BIG, alpha=0.0, bracket=False).suggestion
+        view = WITHOUT_BIG.view(at(600.0, {"split": 11, "count": 20}, self.KNOWN), "split")
         assert near(view, 740.0).trusted
         assert near(view, 740.0).tasks == 8
         assert not near(view, 600.0).trusted
@@ -126,50 +126,52 @@ class TestSmall:
 
     def test_cei_weighs_a_smaller_size_against_the_risk(self) -> None:
         situation_ = at(700.0, {"split": 11, "count": 20}, self.KNOWN)
-        view = GIVEN.view(situation_, "split")
-        cei = replace(GIVEN, acquisition="cei")
+        view = WITHOUT_BIG.view(situation_, "split")
+        cei = replace(WITHOUT_BIG, acquisition="cei")
         assert cei.acquire(view, 735.0) == 8
-        assert (cei.acquire(view, 735.0) or 0) <= (GIVEN.acquire(view, 735.0) or 0)
+        assert (cei.acquire(view, 735.0) or 0) <= (WITHOUT_BIG.acquire(view, 735.0) or 0)
         assert cei.acquire(view, 1e9) is None
 
     def test_the_headroom_of_the_slo_is_added_to_the_demand(self) -> None:
         known = history(split={4: 400.0, 8: 800.0}, count={10: 2500.0, 20: 5000.0})
-        wanted = asked(GIVEN.decide(at(400.0, {"split": 8, "count": 20}, known, slo=SLO(headroom=0.5))))
+        wanted = asked(WITHOUT_BIG.decide(at(400.0, {"split": 8, "count": 20}, known, slo=SLO(headroom=0.5))))
         assert wanted is not None
         assert wanted["split"] == 6
 
     def test_a_change_that_changes_nothing_is_skipped_and_ends_the_tuning(self) -> None:
         known = history(split={4: 400.0}, count={8: 2000.0})
-        decision = GIVEN.decide(at(400.0, {"split": 4, "count": 8}, known))
+        decision = WITHOUT_BIG.decide(at(400.0, {"split": 4, "count": 8}, known))
         assert decision.target is None
         assert decision.reason is Reason.STEADY
         assert decision.memo["tuning"]["open"] is False
 
 
 class TestTuning:
-    """From a load that moved to a size that is right."""
+    """From a change of load to the right size."""
 
     KNOWN = TestSmall.KNOWN
 
-    def step(self, before: Decision | None, load: float, tasks: Any, policy: ContTune = GIVEN, **rest: Any) -> Decision:
+    def step(
+        self, before: Decision | None, load: float, tasks: Any, policy: ContTune = WITHOUT_BIG, **rest: Any
+    ) -> Decision:
         memo = {} if before is None else before.memo
         return policy.decide(at(load, tasks, self.KNOWN, memo=memo, **rest))
 
-    def test_exploitation_is_done_after_one_change_without_back_pressure(self) -> None:
+    def test_exploitation_ends_after_one_change_without_back_pressure(self) -> None:
         first = self.step(None, 400.0, {"split": 11, "count": 20})
         assert asked(first) is not None
         done = self.step(first, 400.0, asked(first), changed_at_s=70.0)
         assert done.target is None
-        assert done.sentence.endswith("tuned")
+        assert done.sentence.endswith("the tuning ends")
         idle = self.step(done, 404.0, asked(first), changed_at_s=70.0)
-        assert "was tuned for" in idle.sentence
+        assert "is tuned for" in idle.sentence
 
-    def test_refining_goes_on_until_nothing_changes(self) -> None:
-        first = self.step(None, 400.0, {"split": 11, "count": 20}, replace(GIVEN, refine=True))
-        again = self.step(first, 400.0, asked(first), replace(GIVEN, refine=True), changed_at_s=70.0)
+    def test_refining_continues_until_nothing_changes(self) -> None:
+        first = self.step(None, 400.0, {"split": 11, "count": 20}, replace(WITHOUT_BIG, refine=True))
+        again = self.step(first, 400.0, asked(first), replace(WITHOUT_BIG, refine=True), changed_at_s=70.0)
         assert "nothing changes" in again.sentence
 
-    def test_exploration_goes_on_until_it_suggests_what_runs(self) -> None:
+    def test_exploration_continues_until_it_suggests_the_running_size(self) -> None:
         first = self.step(None, 3000.0, {"split": 11, "count": 20})
         again = self.step(first, 3000.0, {"split": 31, "count": 61}, changed_at_s=70.0)
         assert asked(again) == {"split": 30, "count": 60}
@@ -190,7 +192,7 @@ class TestTuning:
         first = self.step(None, 400.0, {"split": 11, "count": 20})
         done = self.step(first, 400.0, {"split": 5, "count": 8}, changed_at_s=70.0)
         after = self.step(done, load, {"split": 5, "count": 10}, changed_at_s=70.0)
-        assert ("was tuned for" not in after.sentence) is begins
+        assert ("is tuned for" not in after.sentence) is begins
 
     def test_back_pressure_begins_the_next_at_the_same_load(self) -> None:
         first = self.step(None, 400.0, {"split": 11, "count": 20})
@@ -202,67 +204,67 @@ class TestTuning:
 
 class TestEdges:
     def test_no_history_is_ds2(self) -> None:
-        assert asked(GIVEN.decide(at(1000.0))) == {"split": 10, "count": 20}
+        assert asked(WITHOUT_BIG.decide(at(1000.0))) == {"split": 10, "count": 20}
 
     @pytest.mark.parametrize("model", ["gp", "loglog"])
     @pytest.mark.parametrize("known", [{4: 400.0}, {4: [400.0, 410.0, 390.0]}], ids=["one sample", "all at one size"])
     def test_little_history_is_enough(self, model: Any, known: dict[int, Any]) -> None:
-        policy = replace(GIVEN, model=model)
+        policy = replace(WITHOUT_BIG, model=model)
         wanted = asked(policy.decide(at(350.0, {"split": 4, "count": 8}, history(split=known, count={8: 2000.0}))))
         assert wanted is None or 2 <= wanted["split"] <= 4
 
     @pytest.mark.parametrize("model", ["gp", "loglog"])
-    def test_where_more_tasks_do_less_it_does_not_go_there_again(self, model: Any) -> None:
+    def test_sizes_with_falling_capacity_are_avoided(self, model: Any) -> None:
         falling = {4: [400.0, 400.0], 8: [500.0, 505.0], 16: [300.0, 295.0]}
         known = history(split=falling, count={20: 5000.0})
-        policy = replace(GIVEN, model=model)
+        policy = replace(WITHOUT_BIG, model=model)
         wanted = asked(policy.decide(at(900.0, {"split": 16, "count": 20}, known)))
         assert wanted is not None
         assert 6 <= wanted["split"] <= 8
-        assert 9 <= wanted["count"] <= 12  # what 8 splits let through: 500 lines, 2500 words
+        assert 9 <= wanted["count"] <= 12  # 8 splits serve 500 lines, 2500 words
 
     def test_an_operator_at_its_bound_is_named_and_the_others_are_sized_for_it(self) -> None:
         spec = replace(WORDS, tunable=(WORDS.tunable[0], replace(WORDS.tunable[1], bounds=Bounds(1, 8))))
-        decision = GIVEN.decide(at(1000.0, {"split": 4, "count": 8}, spec=spec))
+        decision = WITHOUT_BIG.decide(at(1000.0, {"split": 4, "count": 8}, spec=spec))
         assert asked(decision) is None  # 8 counts serve 400 lines, and so do 4 splits
-        assert "with the 8 tasks that it may have, count serves 40% of the demand" in decision.sentence
+        assert "with its maximum of 8 tasks count serves 40% of the demand" in decision.sentence
         assert decision.expects.throughput_per_s is not None
         assert decision.expects.throughput_per_s.low == pytest.approx(0.99 * 400.0)
-        more = GIVEN.decide(at(1000.0, {"split": 20, "count": 8}, spec=spec))
+        more = WITHOUT_BIG.decide(at(1000.0, {"split": 20, "count": 8}, spec=spec))
         assert asked(more) == {"split": 4, "count": 8}
 
-    def test_a_demand_above_everything_seen_gets_at_least_the_largest_size_that_helped(self) -> None:
+    def test_a_demand_above_every_sample_gets_at_least_the_largest_useful_size(self) -> None:
         known = history(split={2: 300.0, 20: 1000.0}, count={20: 5000.0})
-        # One task of a small job is fast: DS2 would ask for 17, less than the 20 that were seen to be too few.
-        seen = read(window(WORDS, 1500.0, {"split": 2, "count": 20}, RATES), "split", true_rate_per_s=150.0)
-        wanted = asked(replace(GIVEN, model="loglog").decide(situation(WORDS, seen, known)))
+        # One task of a small job is fast: DS2 would suggest 10, fewer than the 20 that were too few.
+        observed = read(window(WORDS, 1500.0, {"split": 2, "count": 20}, RATES), "split", true_rate_per_s=150.0)
+        wanted = asked(replace(WITHOUT_BIG, model="loglog").decide(situation(WORDS, observed, known)))
         assert wanted is not None
         assert wanted["split"] > 20
 
-    def test_without_demand_the_minimum_is_kept(self) -> None:
+    def test_without_demand_it_uses_the_minimum(self) -> None:
         spec = word_count(Bounds(2, 100))
-        assert asked(GIVEN.decide(at(0.0, 8, TestSmall.KNOWN, spec=spec))) == {"split": 2, "count": 2}
+        assert asked(WITHOUT_BIG.decide(at(0.0, 8, TestSmall.KNOWN, spec=spec))) == {"split": 2, "count": 2}
 
-    def test_bounds_that_shrank_since_the_history_was_made_hold(self) -> None:
+    def test_bounds_that_shrank_since_the_samples_apply(self) -> None:
         known = history(split={40: 4000.0, 50: 5000.0}, count={50: 12500.0})
         spec = word_count(Bounds(3, 10))
-        for policy in (GIVEN, ContTune()):
+        for policy in (WITHOUT_BIG, ContTune()):
             wanted = asked(policy.decide(at(4000.0, 5, known, spec=spec)))
             assert wanted is not None
             assert all(3 <= tasks <= 10 for tasks in wanted.values())
 
     def test_an_operator_without_history_beside_one_with(self) -> None:
-        wanted = asked(GIVEN.decide(at(600.0, {"split": 11, "count": 4}, history(split={5: 480.0, 8: 740.0}))))
+        wanted = asked(WITHOUT_BIG.decide(at(600.0, {"split": 11, "count": 4}, history(split={5: 480.0, 8: 740.0}))))
         assert wanted == {"split": 7, "count": 12}
 
     def test_an_operator_that_processed_nothing_is_sized_from_its_history(self) -> None:
-        seen = read(window(WORDS, 600.0, 8, RATES), "count", records_in_per_s=0.0, true_rate_per_s=None)
-        wanted = asked(GIVEN.decide(situation(WORDS, seen, TestSmall.KNOWN)))
+        observed = read(window(WORDS, 600.0, 8, RATES), "count", records_in_per_s=0.0, true_rate_per_s=None)
+        wanted = asked(WITHOUT_BIG.decide(situation(WORDS, observed, TestSmall.KNOWN)))
         assert wanted is not None
         assert 10 < wanted["count"] <= 14
 
-    def test_a_memo_of_another_graph_begins_anew(self) -> None:
-        decision = GIVEN.decide(at(400.0, 4, memo={"tuning": {"demand": {"other": 5.0}, "open": False}}))
+    def test_a_memo_of_another_graph_is_ignored(self) -> None:
+        decision = WITHOUT_BIG.decide(at(400.0, 4, memo={"tuning": {"demand": {"other": 5.0}, "open": False}}))
         assert decision.target is not None
 
 
@@ -314,33 +316,33 @@ def test_more_demand_never_gets_fewer_tasks(
 
 def test_the_bracket_matters() -> None:
     known = history(split={1: 150.0, 10: 1000.0}, count={20: 5000.0})
-    seen = {load: read(window(WORDS, load, {"split": 1, "count": 20}, RATES), "split", true_rate_per_s=150.0)
+    observed = {load: read(window(WORDS, load, {"split": 1, "count": 20}, RATES), "split", true_rate_per_s=150.0)
             for load in (990.0, 1100.0)}  # fmt: skip
 
     def split(policy: ContTune, window_: Observation) -> int:
         return (asked(policy.decide(situation(WORDS, window_, known))) or {})["split"]
 
-    as_published = replace(GIVEN, bracket=False)
-    assert split(as_published, seen[990.0]) == 10
-    assert split(as_published, seen[1100.0]) == 8  # 1100 / 150, and 10 were seen to be too few
-    assert split(GIVEN, seen[1100.0]) >= 10
+    as_published = replace(WITHOUT_BIG, bracket=False)
+    assert split(as_published, observed[990.0]) == 10
+    assert split(as_published, observed[1100.0]) == 8  # 1100 / 150, although 10 were too few
+    assert split(WITHOUT_BIG, observed[1100.0]) >= 10
 
 
 class TestBigDS2:
     POLICY = BigDS2(ignore_single_decrease=False)
 
-    def test_big_comes_first_then_ds2_until_it_suggests_what_runs(self) -> None:
+    def test_big_comes_first_then_ds2_until_it_suggests_the_running_size(self) -> None:
         first = self.POLICY.decide(at(600.0, 2, history(split={16: 1600.0})))
         assert asked(first) == {"split": 16, "count": 16}
         second = self.POLICY.decide(at(600.0, 16, history(split={16: 1600.0}), memo=first.memo, changed_at_s=70.0))
         assert asked(second) == {"split": 6, "count": 12}
-        # Back pressure is DS2's own once it has begun.
+        # Once DS2 has begun it resolves back pressure itself.
         third = self.POLICY.decide(at(620.0, {"split": 6, "count": 12}, memo=second.memo, changed_at_s=130.0))
         assert asked(third) == {"split": 7, "count": 13}
         done = self.POLICY.decide(at(620.0, {"split": 7, "count": 13}, memo=third.memo, changed_at_s=190.0))
         assert done.target is None
         idle = self.POLICY.decide(at(620.0, {"split": 7, "count": 13}, memo=done.memo, changed_at_s=190.0))
-        assert "was tuned for" in idle.sentence
+        assert "is tuned for" in idle.sentence
 
     def test_an_impossible_trigger_is_refused(self) -> None:
         with pytest.raises(InvalidValue, match="trigger of policy 'big-ds2'"):
@@ -369,7 +371,7 @@ def test_its_history_survives_a_restart_and_replays(tmp_path: Any, model: Any) -
     first, known = controlled(1800)
     again, later = controlled(3600)
     assert 0 < again <= 3 <= first
-    assert later.seen > known.seen
+    assert later.windows > known.windows
     sizes = {s.tasks for s in known.samples("mapper")}
     assert sizes <= {s.tasks for s in later.samples("mapper")}
     journal = open_journal(url)

@@ -1,4 +1,4 @@
-"""Dragster: Algorithm 2 step by step, its edges, and what it never does."""
+"""Dragster: Algorithm 2 step by step, and its edge cases."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from rheostat.testing.situations import diamond, limits_of, read, situation, win
 
 TEN = word_count(Bounds(1, 10))
 RATES = {"lines": 1e6, "split": 100.0, "count": 250.0}
-TAUGHT = {"split": [(p, 100.0 * p, 9) for p in range(1, 11)], "count": [(p, 250.0 * p, 9) for p in range(1, 11)]}
+SAMPLES = {"split": [(p, 100.0 * p, 9) for p in range(1, 11)], "count": [(p, 250.0 * p, 9) for p in range(1, 11)]}
 
 
-def knowing(operators: Mapping[str, Any], seen: int = 20) -> Knowledge:
+def knowledge_of(operators: Mapping[str, Any], windows: int = 20) -> Knowledge:
     """Return knowledge: operator -> (tasks, capacity, count)."""
-    return Knowledge(Tally({n: tuple(Size(p, c, a, 1) for p, a, c in rows) for n, rows in operators.items()}, seen))
+    return Knowledge(Tally({n: tuple(Size(p, c, a, 1) for p, a, c in rows) for n, rows in operators.items()}, windows))
 
 
-KNOWN = knowing(TAUGHT)
+KNOWN = knowledge_of(SAMPLES)
 
 
 def at(load_per_s: float, tasks: Any = 4, known: Knowledge = KNOWN, **rest: Any) -> Situation[Knowledge]:
@@ -80,33 +80,33 @@ class TestBandit:
     def test_the_posterior_is_scikit_learns(self) -> None:
         rng = np.random.default_rng(3)
         sizes = [Size(p, 1, 100.0 * p * float(np.exp(0.05 * rng.standard_normal())), 1) for p in (1, 4, 5, 9)]
-        found = Posterior.of(sizes, np.arange(1.0, 11.0), 900.0, 2.0, 0.1)
+        posterior = Posterior.of(sizes, np.arange(1.0, 11.0), 900.0, 2.0, 0.1)
         oracle = GaussianProcessRegressor(RBF(2.0, "fixed"), alpha=0.1**2, optimizer=None)
         oracle.fit([[s.tasks] for s in sizes], [s.capacity_per_s / 900.0 for s in sizes])
         mean, sd = oracle.predict(np.arange(1.0, 11.0)[:, None], return_std=True)
-        assert found.mean == pytest.approx(mean)
-        assert np.sqrt(found.variance) == pytest.approx(sd)
+        assert posterior.mean == pytest.approx(mean)
+        assert np.sqrt(posterior.variance) == pytest.approx(sd)
 
     def test_means_of_n_observations_are_n_observations(self) -> None:
         single = [Size(2, 1, 190.0, 1), Size(2, 1, 210.0, 1), Size(6, 1, 500.0, 1)]
-        pooled = [Size(2, 2, 200.0, 1), Size(6, 1, 500.0, 1)]
-        one, two = (Posterior.of(s, np.arange(1.0, 11.0), 500.0, 2.0, 0.1) for s in (single, pooled))
+        averaged = [Size(2, 2, 200.0, 1), Size(6, 1, 500.0, 1)]
+        one, two = (Posterior.of(s, np.arange(1.0, 11.0), 500.0, 2.0, 0.1) for s in (single, averaged))
         assert one.mean == pytest.approx(two.mean)
         assert one.variance == pytest.approx(two.variance)
 
-    def test_it_explores_far_from_what_was_seen_and_then_exploits(self) -> None:
+    def test_it_explores_far_from_the_samples_and_then_exploits(self) -> None:
         sizes = np.arange(1.0, 11.0)
         once = Posterior.of([Size(1, 1, 100.0, 1)], sizes, 600.0, 2.0, 0.01)
         assert once.best(1.0, beta(10, 1, 2.0)) > 4
         often = Posterior.of([Size(p, 9, 100.0 * p, 1) for p in range(1, 11)], sizes, 600.0, 2.0, 0.01)
         assert sizes[often.best(1.0, beta(10, 50, 2.0))] == 6
 
-    def test_a_lack_may_count_more_than_a_surplus(self) -> None:
+    def test_a_shortfall_may_count_more_than_a_surplus(self) -> None:
         """On a coarse curve the nearest size is 3 % too small, for ever."""
-        found = Posterior.of([Size(2, 99, 276.0, 1), Size(3, 99, 379.0, 1)], np.array([2.0, 3.0]), 300.0, 0.5, 0.01)
+        posterior = Posterior.of([Size(2, 99, 276.0, 1), Size(3, 99, 379.0, 1)], np.array([2.0, 3.0]), 300.0, 0.5, 0.01)
         target = 286.0 / 300.0
-        assert found.sizes[found.best(target, 0.0)] == 2
-        assert found.sizes[found.best(target, 0.0, shortfall=10.0)] == 3
+        assert posterior.sizes[posterior.best(target, 0.0)] == 2
+        assert posterior.sizes[posterior.best(target, 0.0, shortfall=10.0)] == 3
 
     def test_beta_is_that_of_theorem_1(self) -> None:
         assert beta(10, 3, 2.0) == pytest.approx(2 * math.log(10 * 9 * math.pi**2 * 2.0 / 6))
@@ -138,7 +138,7 @@ class TestTargets:
             second = policy.decide(replace(here, memo=second.memo))
         assert second.evidence["split.target_per_s"] == pytest.approx(450.0)
         down = policy.decide(replace(at(100.0, {"split": 5, "count": 9}), memo=second.memo))
-        # Eq 16 has no way down: ours is one step of eta, of the largest capacity that is known.
+        # Eq 16 never decreases: ours falls by one step of eta, of the largest sampled capacity.
         assert down.evidence["split.target_per_s"] == pytest.approx(450.0 - 0.1 * 1000.0)
 
     def test_the_gradient_helps_the_bottleneck_first(self) -> None:
@@ -165,8 +165,8 @@ class TestTargets:
         assert stay.target is None
         assert stay.reason is Reason.STEADY
 
-    def test_a_move_made_only_to_learn_says_so(self) -> None:
-        known = knowing({"split": [(4, 400.0, 1)], "count": [(8, 2000.0, 1)]}, 1)
+    def test_a_change_made_only_to_learn_has_its_own_reason(self) -> None:
+        known = knowledge_of({"split": [(4, 400.0, 1)], "count": [(8, 2000.0, 1)]}, 1)
         decision = Dragster(margin=0.0).decide(at(400.0, {"split": 4, "count": 8}, known))
         assert decision.reason is Reason.EXPLORE
         assert "explores split, count" in decision.sentence
@@ -174,10 +174,10 @@ class TestTargets:
 
 
 class TestFunctions:
-    def test_given_functions_go_before_the_graphs_and_the_learned_ones(self) -> None:
-        given = {"split->count": EdgeFunction((2.0,))}
-        seen = Dragster(margin=0.0, functions=given).decide(at(400.0))
-        assert seen.evidence["count.demand_per_s"] == pytest.approx(800.0)
+    def test_configured_functions_replace_the_graphs_and_the_learned_ones(self) -> None:
+        functions = {"split->count": EdgeFunction((2.0,))}
+        decision = Dragster(margin=0.0, functions=functions).decide(at(400.0))
+        assert decision.evidence["count.demand_per_s"] == pytest.approx(800.0)
 
     def test_learned_functions_follow_the_windows_not_the_graph(self) -> None:
         policy, known = Dragster(margin=0.0), Knowledge()
@@ -195,18 +195,18 @@ class TestFunctions:
         with pytest.raises(InvalidValue, match="no edge 'split->cuont'"):
             Dragster(functions={"split->cuont": EdgeFunction()}).decide(at(100.0))
 
-    def test_capacity_comes_from_cpu_where_useful_time_is_missing_or_when_told(self) -> None:
+    def test_capacity_comes_from_cpu_where_useful_time_is_missing_or_if_configured(self) -> None:
         """Eq 8: 200 records/s at 25 % CPU are a capacity of 800."""
-        seen = window(TEN, 200.0, 4, RATES)
-        seen = read(seen, "split", true_rate_per_s=None, useful_share=None, cpu_share=0.25)
-        told = read(window(TEN, 200.0, 4, RATES), "split", cpu_share=0.25)
-        for policy, each in ((Dragster(), seen), (Dragster(capacity="cpu"), told)):
+        no_useful_time = window(TEN, 200.0, 4, RATES)
+        no_useful_time = read(no_useful_time, "split", true_rate_per_s=None, useful_share=None, cpu_share=0.25)
+        with_cpu = read(window(TEN, 200.0, 4, RATES), "split", cpu_share=0.25)
+        for policy, each in ((Dragster(), no_useful_time), (Dragster(capacity="cpu"), with_cpu)):
             (size,) = policy.learn(Knowledge(), each).tally.sizes("split")
             assert size.capacity_per_s == pytest.approx(800.0)
 
 
 class TestBudget:
-    def test_what_the_slots_allow_is_split_by_capacity(self) -> None:
+    def test_too_few_slots_are_split_by_capacity(self) -> None:
         here = at(1000.0, {"split": 2, "count": 2}, limits=limits_of(TEN, Bounds(1, 9)))
         decision = Dragster().decide(here)
         assert asked(decision) == {"split": 3, "count": 6}  # a split feeds two counts
@@ -221,30 +221,32 @@ class TestBudget:
             limits(TEN, SLO(budget=Budget(slots=1)))
         decision = Dragster().decide(at(100.0, 1, limits=limits_of(TEN, Bounds(1, 1))))
         assert decision.target is None
-        assert "budget of 1 slots is below the 2" in decision.sentence
+        assert "budget of 1 slots is below the job's minimum of 2" in decision.sentence
 
 
 class TestEdges:
     def test_without_load_every_operator_has_its_minimum(self) -> None:
         assert asked(Dragster().decide(at(0.0, 6))) == {"split": 1, "count": 1}
 
-    def test_an_operator_of_which_nothing_was_ever_seen_keeps_its_tasks(self) -> None:
-        seen = read(window(TEN, 100.0, 4, RATES), "count", records_in_per_s=0.0, true_rate_per_s=None, cpu_share=0.0)
-        decision = Dragster().decide(situation(TEN, seen, knowing({"split": TAUGHT["split"]})))
+    def test_an_operator_without_samples_keeps_its_tasks(self) -> None:
+        observed = read(
+            window(TEN, 100.0, 4, RATES), "count", records_in_per_s=0.0, true_rate_per_s=None, cpu_share=0.0
+        )
+        decision = Dragster().decide(situation(TEN, observed, knowledge_of({"split": SAMPLES["split"]})))
         assert (asked(decision) or {"count": 4})["count"] == 4
 
     def test_a_single_operator_that_is_the_whole_job(self) -> None:
-        """What micro-batch looks like: one tunable operator, also the source, executors of two slots."""
+        """A micro-batch job: one tunable operator, also the source, executors of two slots."""
         spec = JobSpec("batch", Graph(("job",), (), ("job",)), (Tunable("job", Bounds(2, 20), 2),))
         here = situation(
-            spec, window(spec, 900.0, 2, 100.0), knowing({"job": [(p, 100.0 * p, 9) for p in range(2, 21, 2)]})
+            spec, window(spec, 900.0, 2, 100.0), knowledge_of({"job": [(p, 100.0 * p, 9) for p in range(2, 21, 2)]})
         )
         assert asked(Dragster().decide(here)) == {"job": 10}
 
-    def test_a_diamond_is_sized_for_what_every_branch_needs(self) -> None:
+    def test_a_diamond_is_sized_for_every_branch(self) -> None:
         spec = diamond(Bounds(1, 40))
-        taught = {name: [(p, 100.0 * p, 9) for p in range(1, 41)] for name in spec.tunable_names}
-        here = situation(spec, window(spec, 800.0, 4, 100.0), knowing(taught))
+        samples = {name: [(p, 100.0 * p, 9) for p in range(1, 41)] for name in spec.tunable_names}
+        here = situation(spec, window(spec, 800.0, 4, 100.0), knowledge_of(samples))
         need = spec.graph.demand_per_s({"clicks": 800.0, "views": 800.0})
         wanted = asked(Dragster(margin=0.0).decide(here))
         assert wanted is not None
@@ -256,16 +258,16 @@ class TestEdges:
         assert Dragster().decide(at(5000.0, 3, Knowledge(), spec=spec)).target is None
 
     def test_back_pressure_that_cannot_be_scaled_away_is_named(self) -> None:
-        seen = replace(window(TEN, 100.0, 4, RATES), overloaded=("lines",))
-        assert "lines, which cannot be scaled" in Dragster().decide(situation(TEN, seen, KNOWN)).sentence
+        observed = replace(window(TEN, 100.0, 4, RATES), overloaded=("lines",))
+        assert "lines, which cannot be scaled" in Dragster().decide(situation(TEN, observed, KNOWN)).sentence
 
-    def test_constant_samples_do_no_harm(self) -> None:
-        flat = knowing({"split": [(p, 300.0, 5) for p in range(1, 11)], "count": [(4, 1e3, 100)]})
+    def test_constant_samples_are_harmless(self) -> None:
+        flat = knowledge_of({"split": [(p, 300.0, 5) for p in range(1, 11)], "count": [(4, 1e3, 100)]})
         variants: tuple[Literal["saddle", "gradient"], ...] = ("saddle", "gradient")
         for variant in variants:
             assert Dragster(variant=variant).decide(at(400.0, 4, flat)).sentence
 
-    def test_means_count_at_most_so_many_and_go_on_following(self) -> None:
+    def test_means_are_bounded_in_count_and_keep_following(self) -> None:
         tally = Tally()
         for rate in (100.0,) * (MOST_COUNTED + 20) + (200.0,) * 3 * MOST_COUNTED:
             tally = fold_tally(tally, window(TEN, 50.0, 4, {**RATES, "split": rate}))
@@ -319,7 +321,7 @@ def test_never_nan_never_beyond_bounds_or_budget(
     memo: dict[str, float],
 ) -> None:
     spec = make(Bounds(1, most))
-    known = knowing(dict(zip(spec.tunable_names, rows, strict=False)))
+    known = knowledge_of(dict(zip(spec.tunable_names, rows, strict=False)))
     here = situation(
         spec,
         window(spec, load, 2, rate),
@@ -337,8 +339,8 @@ def test_never_nan_never_beyond_bounds_or_budget(
 
 
 @pytest.mark.parametrize("variant", ["saddle", "gradient"])
-def test_what_it_learned_survives_a_restart_and_replays(tmp_path: Any, variant: Any) -> None:
-    """The second time that a load comes it is answered at once, also by another controller."""
+def test_its_knowledge_survives_a_restart_and_replays(tmp_path: Any, variant: Any) -> None:
+    """A repeated load is answered at once, also by another controller."""
     url, policy = str(tmp_path / "words.db"), Dragster(variant=variant)
     fleet = Fleet(job("dragster-wordcount"), [Steps((160.5, 90.3, 160.5, 90.3), 1200)], [1])
 
@@ -359,7 +361,7 @@ def test_what_it_learned_survives_a_restart_and_replays(tmp_path: Any, variant: 
     first, known = controlled(2400)
     again, later = controlled(4800)
     assert again < first
-    assert later.tally.seen > known.tally.seen
+    assert later.tally.windows > known.tally.windows
     journal = open_journal(url)
     assert replay(journal, "dragster-wordcount", lambda run: policy).differences == ()
     journal.close()

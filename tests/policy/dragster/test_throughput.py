@@ -1,4 +1,4 @@
-"""Throughput functions, what they leave of a load, their slopes, and how they are learned from windows."""
+"""Throughput functions, flows under limits, slopes, and the regression from windows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rheostat.errors import InvalidValue
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.graph import Edge, Graph
-from rheostat.policy.dragster.regression import KEPT_ROWS, FlowRows, fit, fit_graph, fold_flows
+from rheostat.policy.dragster.regression import MAX_ROWS, FlowRows, fit_function, fit_graph, fold_flows
 from rheostat.policy.dragster.throughput import Dataflow, EdgeFunction
 from rheostat.testing.situations import diamond, window, word_count
 
@@ -54,30 +54,30 @@ class TestFunctions:
 
     def test_one_weight_counts_for_all_inputs_and_two_do_not_fit_three(self) -> None:
         assert EdgeFunction((2.0,)).rate_per_s((1.0, 1.0, 1.0)) == 6.0
-        with pytest.raises(InvalidValue, match="2 weights of a throughput function, and 3 inputs"):
+        with pytest.raises(InvalidValue, match="2 weights for 3 inputs"):
             EdgeFunction((1.0, 1.0)).rate_per_s((1.0, 1.0, 1.0))
 
     @pytest.mark.parametrize("wrong", [{"weights": ()}, {"weights": (-1.0,)}, {"weights": (math.nan,)}, {"share": 2.0}])
-    def test_impossible_ones_are_refused(self, wrong: dict[str, object]) -> None:
+    def test_impossible_functions_are_refused(self, wrong: dict[str, object]) -> None:
         with pytest.raises(InvalidValue):
             EdgeFunction(**wrong)  # type: ignore[arg-type]
 
 
 class TestFlow:
-    """Eq 4 and what is composed of it."""
+    """Eq 4 and the quantities that follow from it."""
 
-    def test_without_limits_the_load_goes_through(self) -> None:
+    def test_without_limits_the_whole_load_passes(self) -> None:
         flow = Dataflow(WORDS, {"lines": 100.0})
         assert flow.full.throughput_per_s == 500.0
         assert flow.sufficient == {"lines": 100.0, "split": 500.0, "count": 500.0}
         assert flow.per_record_in == {"lines": 1.0, "split": 5.0, "count": 1.0}
 
-    def test_a_capacity_truncates_and_everything_behind_it_gets_less(self) -> None:
+    def test_a_capacity_limits_everything_downstream(self) -> None:
         flow = Dataflow(WORDS, {"lines": 100.0}).flow({"split": 200.0, "count": 300.0})
         assert flow.carried["split", "count"] == 200.0
         assert flow.throughput_per_s == 200.0
 
-    def test_capacity_is_split_like_the_output_unless_weights_are_given(self) -> None:
+    def test_capacity_is_split_like_the_output_unless_shares_are_configured(self) -> None:
         flow = Dataflow(FORK, {"in": 100.0})
         assert flow.shares["work", "left"] == 0.25
         assert flow.sufficient["work"] == pytest.approx(100.0)
@@ -92,7 +92,7 @@ class TestFlow:
             less = {**enough, name: 0.99 * enough[name]}
             assert flow.flow(less).throughput_per_s < flow.full.throughput_per_s
 
-    def test_what_is_lacking_counts_what_arrives(self) -> None:
+    def test_the_lack_is_relative_to_the_arrivals(self) -> None:
         flow = Dataflow(WORDS, {"lines": 100.0})
         assert flow.lacking({"split": 200.0, "count": 300.0}) == {"split": 300.0, "count": -100.0}
 
@@ -100,7 +100,7 @@ class TestFlow:
         with pytest.raises(InvalidValue, match=r"no edge 'split->cuont'.*split->count"):
             Dataflow(WORDS, {"lines": 1.0}, {("split", "cuont"): EdgeFunction()})
 
-    def test_no_load_is_no_division(self) -> None:
+    def test_without_load_nothing_is_divided_by_zero(self) -> None:
         flow = Dataflow(DIAMOND, {"clicks": 0.0, "views": 0.0})
         assert flow.full.throughput_per_s == 0.0
         assert set(flow.per_record_in.values()) == {1.0}
@@ -140,54 +140,54 @@ class TestLearning:
         rows = FlowRows()
         for load in (100.0, 200.0, 150.0):
             rows = fold_flows(rows, window(word_count(), load, 40, 1e3))
-        found = fit_graph(WORDS, rows)
-        assert found["split", "count"].function.weights == pytest.approx((5.0,))
-        assert found["split", "count"].residual < 1e-9
+        fitted = fit_graph(WORDS, rows)
+        assert fitted["split", "count"].function.weights == pytest.approx((5.0,))
+        assert fitted["split", "count"].residual < 1e-9
         assert from_json(FlowRows, to_json(rows)) == rows
 
-    def test_only_the_newest_rows_are_kept_and_unusable_windows_teach_nothing(self) -> None:
+    def test_only_the_newest_rows_are_retained_and_unusable_windows_add_none(self) -> None:
         from dataclasses import replace
 
-        rows, seen = FlowRows(), window(word_count(), 100.0, 4, 1e3)
-        for _ in range(KEPT_ROWS + 5):
-            rows = fold_flows(rows, seen)
-        assert len(rows.edges["split->count"]) == KEPT_ROWS
-        assert fold_flows(rows, replace(seen, problem="torn")) is rows
+        rows, observed = FlowRows(), window(word_count(), 100.0, 4, 1e3)
+        for _ in range(MAX_ROWS + 5):
+            rows = fold_flows(rows, observed)
+        assert len(rows.edges["split->count"]) == MAX_ROWS
+        assert fold_flows(rows, replace(observed, problem="torn")) is rows
 
     def test_two_inputs_get_their_own_weights(self) -> None:
         rng = np.random.default_rng(1)
         x = rng.uniform(10.0, 100.0, (30, 2))
-        found = fit(x, x @ [2.0, 0.5] * np.exp(0.01 * rng.standard_normal(30)))
-        assert found.function.form == "linear"
-        assert found.function.weights == pytest.approx((2.0, 0.5), rel=0.05)
+        fitted = fit_function(x, x @ [2.0, 0.5] * np.exp(0.01 * rng.standard_normal(30)))
+        assert fitted.function.form == "linear"
+        assert fitted.function.weights == pytest.approx((2.0, 0.5), rel=0.05)
 
-    def test_inputs_that_always_move_together_weigh_alike(self) -> None:
+    def test_inputs_that_always_move_together_weigh_the_same(self) -> None:
         x = np.outer(np.arange(1.0, 9.0), [1.0, 1.0])
-        assert fit(x, 3.0 * x[:, 0]).function.weights == pytest.approx((1.5, 1.5), rel=1e-6)
+        assert fit_function(x, 3.0 * x[:, 0]).function.weights == pytest.approx((1.5, 1.5), rel=1e-6)
 
     @pytest.mark.parametrize("truth", [EdgeFunction((0.02,), "tanh", 500.0), EdgeFunction((2.0, 1.0), "min")])
     def test_a_curved_function_is_recognised(self, truth: EdgeFunction) -> None:
         rng = np.random.default_rng(2)
-        x = rng.uniform(5.0, 100.0, (KEPT_ROWS, len(truth.weights)))
-        y = np.array([truth.rate_per_s(row) for row in x]) * np.exp(0.01 * rng.standard_normal(KEPT_ROWS))
-        found = fit(x, y)
-        assert found.function.form == truth.form
-        guess = np.array([found.function.rate_per_s(row) for row in x])
+        x = rng.uniform(5.0, 100.0, (MAX_ROWS, len(truth.weights)))
+        y = np.array([truth.rate_per_s(row) for row in x]) * np.exp(0.01 * rng.standard_normal(MAX_ROWS))
+        fitted = fit_function(x, y)
+        assert fitted.function.form == truth.form
+        guess = np.array([fitted.function.rate_per_s(row) for row in x])
         assert np.abs(guess / y - 1).max() < 0.1
 
-    def test_what_fits_nothing_falls_back_to_the_newest_ratio_and_says_so(self) -> None:
+    def test_rows_without_a_fit_give_the_newest_ratio(self) -> None:
         x = np.full((12, 1), 100.0)
         y = np.array([10.0, 900.0] * 6)
-        found = fit(x, y)
-        assert not found.fits
-        assert found.residual > 0.5
-        assert found.function == EdgeFunction((9.0,))
+        fitted = fit_function(x, y)
+        assert not fitted.fits
+        assert fitted.residual > 0.5
+        assert fitted.function == EdgeFunction((9.0,))
 
 
 @settings(max_examples=150)
 @given(st.lists(st.tuples(st.floats(1e-6, 1e9), st.floats(1e-6, 1e9), st.floats(1e-6, 1e9)), min_size=1, max_size=32))
 def test_any_rows_give_finite_weights(rows: list[tuple[float, float, float]]) -> None:
     table = np.array(rows)
-    found = fit(table[:, :2], table[:, 2])
-    assert all(math.isfinite(weight) and weight >= 0 for weight in found.function.weights)
-    assert math.isfinite(found.residual)
+    fitted = fit_function(table[:, :2], table[:, 2])
+    assert all(math.isfinite(weight) and weight >= 0 for weight in fitted.function.weights)
+    assert math.isfinite(fitted.residual)

@@ -1,3 +1,5 @@
+"""Outages by source offsets, and the series of past loads."""
+
 from __future__ import annotations
 
 import math
@@ -17,7 +19,7 @@ from rheostat.job.frozen import from_json, to_json
 from rheostat.job.observation import Observation, SourceReading, Status
 from rheostat.job.record import Ending, Intent, IntentEnd
 from rheostat.lab.jobs.phoebe import top_speed, ysb
-from rheostat.policy.phoebe.load_series import KEPT, LONGEST_GAP, LoadSeries
+from rheostat.policy.phoebe.load_series import LONGEST_GAP, MAX_STEPS, LoadSeries
 from rheostat.policy.phoebe.outage import PREDICTED, Outages, fold
 
 HERE = Allocation({"job": 4})
@@ -42,66 +44,66 @@ def failure(began_s: float = 1000.0) -> list[Observation]:
     ]
 
 
-def folded(records: list[Any], start: Outages | None = None) -> Outages:
-    found = start or Outages(interval_s=10.0)
+def fold_all(records: list[Any], start: Outages | None = None) -> Outages:
+    outages = start or Outages(interval_s=10.0)
     for record in records:
-        found = fold(found, record)
-    return found
+        outages = fold(outages, record)
+    return outages
 
 
-def test_a_failure_is_told_by_offsets() -> None:
-    (recovery,) = folded(failure()).recoveries
+def test_offsets_show_a_failure() -> None:
+    (recovery,) = fold_all(failure()).recoveries
     assert recovery.began_s == pytest.approx(1000.0)
     assert recovery.downtime_s == pytest.approx(65.0)
     assert recovery.took_s == pytest.approx(125.0)
 
 
-def test_what_was_said_before_it_is_kept_beside_it() -> None:
-    said = Decision.hold(Reason.STEADY, "so", evidence={PREDICTED: 120.0})
+def test_the_prediction_before_a_failure_is_stored_with_it() -> None:
+    predicted = Decision.hold(Reason.STEADY, "so", evidence={PREDICTED: 120.0})
     later = Decision.hold(Reason.STEADY, "so", evidence={PREDICTED: 5.0})
     first, *rest = failure()
-    (recovery,) = folded([first, said, *rest[:2], later, *rest[2:]]).recoveries
+    (recovery,) = fold_all([first, predicted, *rest[:2], later, *rest[2:]]).recoveries
     assert recovery.predicted_s == 120.0
     never = Decision.hold(Reason.STEADY, "so", evidence={PREDICTED: math.inf})
-    assert folded([first, never, *rest]).recoveries[0].predicted_s is None
+    assert fold_all([first, never, *rest]).recoveries[0].predicted_s is None
 
 
-def test_a_planned_change_teaches_nothing_about_failures() -> None:
+def test_a_planned_change_is_not_a_failure() -> None:
     intent = Intent("1", 1, 995.0, HERE, HERE)
     end = IntentEnd("1", 1075.0, Ending.DONE, HERE)
-    found = folded([intent, *failure()[:3], end, *failure()[3:]])
-    assert not found.recoveries
-    assert not found.downtimes.restarts
+    outages = fold_all([intent, *failure()[:3], end, *failure()[3:]])
+    assert not outages.recoveries
+    assert not outages.downtimes.restarts
 
 
-def test_a_change_while_it_catches_up_spoils_the_measure_and_not_the_downtime() -> None:
-    found = folded([*failure()[:4], Intent("1", 1, 1085.0, HERE, HERE)])
-    assert not found.recoveries
-    assert len(found.downtimes.restarts) == 1
-    assert not found.under_way
+def test_a_change_during_a_catch_up_drops_the_recovery_but_not_the_downtime() -> None:
+    outages = fold_all([*failure()[:4], Intent("1", 1, 1085.0, HERE, HERE)])
+    assert not outages.recoveries
+    assert len(outages.downtimes.restarts) == 1
+    assert not outages.under_way
 
 
-def test_a_failure_during_recovery_starts_anew() -> None:
+def test_a_failure_during_recovery_starts_a_new_one() -> None:
     again = [
         look(1115, 20.0, Status.DOWN, 0.0),
         look(1145, 22.0, Status.RECOVERING, 5.0),
         look(1175, 0.0, uptime_s=35.0),
     ]
-    found = folded([*failure()[:5], *again])
-    assert len(found.downtimes.restarts) == 2
-    assert len(found.recoveries) == 1
-    assert found.recoveries[0].took_s >= 0
+    outages = fold_all([*failure()[:5], *again])
+    assert len(outages.downtimes.restarts) == 2
+    assert len(outages.recoveries) == 1
+    assert outages.recoveries[0].took_s >= 0
 
 
-def test_a_clock_that_jumps_is_not_believed() -> None:
+def test_a_clock_that_jumps_is_ignored() -> None:
     down = failure()[:3]
-    assert not folded([*down, look(500.0, 52.0, Status.RECOVERING, 15.0)]).downtimes.restarts
-    assert not folded([*down, look(1e6, 9e5, Status.RECOVERING, 15.0)]).downtimes.restarts
+    assert not fold_all([*down, look(500.0, 52.0, Status.RECOVERING, 15.0)]).downtimes.restarts
+    assert not fold_all([*down, look(1e6, 9e5, Status.RECOVERING, 15.0)]).downtimes.restarts
 
 
-def test_it_outlives_the_controller() -> None:
-    found = folded(failure()[:4])
-    assert from_json(Outages, to_json(found)) == found
+def test_it_survives_json() -> None:
+    outages = fold_all(failure()[:4])
+    assert from_json(Outages, to_json(outages)) == outages
 
 
 @given(
@@ -113,39 +115,39 @@ def test_it_outlives_the_controller() -> None:
     )
 )
 def test_nothing_is_ever_negative_or_nan(windows: list[tuple[float, float, Status, float, float]]) -> None:
-    found = folded([look(at, lag, status, up, backlog) for at, lag, status, up, backlog in windows])
-    for recovery in found.recoveries:
+    outages = fold_all([look(at, lag, status, up, backlog) for at, lag, status, up, backlog in windows])
+    for recovery in outages.recoveries:
         assert recovery.took_s >= recovery.downtime_s >= 0
         assert math.isfinite(recovery.took_s)
-    assert 0 <= found.downtimes.quantile(0.9) < math.inf
+    assert 0 <= outages.downtimes.quantile(0.9) < math.inf
 
 
 @pytest.mark.parametrize("plant", [top_speed(), ysb()], ids=["tsw", "ysb"])
 def test_the_simulators_failures_are_learned(plant: Plant) -> None:
-    """Output resumes 65 s after a failure, on the mean; the engine itself only sees that it stopped for less."""
+    """Output resumes 65 s after a failure on average; the engine itself reports a shorter stop."""
     fleet = Fleet(plant, [Constant(60e3)] * 6, range(6), failures_s=(600.0, 1500.0, 2400.0))
-    engines, found = [fleet.engine(r) for r in range(6)], [Outages(interval_s=10.0)] * 6
+    engines, folded = [fleet.engine(r) for r in range(6)], [Outages(interval_s=10.0)] * 6
     for _ in range(110):
         fleet.advance(30)
-        found = [fold(outages, engine.observe()) for outages, engine in zip(found, engines, strict=True)]
-    downtimes = [r.downtime_s for outages in found for r in outages.recoveries]
+        folded = [fold(outages, engine.observe()) for outages, engine in zip(folded, engines, strict=True)]
+    downtimes = [r.downtime_s for outages in folded for r in outages.recoveries]
     assert len(downtimes) == 18
     assert sum(downtimes) / 18 == pytest.approx(65.0, abs=6.0)
-    assert max(restart.downtime_s for restart in found[0].downtimes.restarts) > 45.0
+    assert max(restart.downtime_s for restart in folded[0].downtimes.restarts) > 45.0
 
 
 def test_a_series_is_regular_and_bounded() -> None:
     series = LoadSeries(30.0)
-    for k in range(KEPT + 50):
+    for k in range(MAX_STEPS + 50):
         series = series.add(30.0 * k, float(k))
-    assert len(series.rates) == KEPT
-    assert series.newest == KEPT + 49
-    series = series.add(30.0 * (KEPT + 52), 7.0)
+    assert len(series.rates) == MAX_STEPS
+    assert series.newest == MAX_STEPS + 49
+    series = series.add(30.0 * (MAX_STEPS + 52), 7.0)
     assert series.rates[-3:] == (None, None, 7.0)
     assert math.isnan(series.values()[-2])
 
 
-def test_odd_readings_are_counted_and_not_taken() -> None:
+def test_odd_readings_are_counted_and_dropped() -> None:
     series = LoadSeries(30.0).add(3000.0, 5.0)
     for at, rate in ((2970.0, 9.0), (3030.0, -1.0), (3030.0, math.nan), (math.inf, 3.0)):
         series = series.add(at, rate)
@@ -154,7 +156,7 @@ def test_odd_readings_are_counted_and_not_taken() -> None:
     assert series.add(3030.0, None) is series
 
 
-def test_after_a_jump_of_the_clock_it_starts_anew() -> None:
+def test_after_a_jump_of_the_clock_the_series_starts_again() -> None:
     series = LoadSeries(30.0).add(0.0, 5.0).add(30.0, 6.0)
     assert series.add(30.0 * (LONGEST_GAP + 9), 7.0).rates == (7.0,)
     later = replace(series, last=10_000)

@@ -1,4 +1,4 @@
-"""Where results go: a console for people, files and stdout for machines."""
+"""Consoles and files for results."""
 
 from __future__ import annotations
 
@@ -17,24 +17,26 @@ STDOUT = "-"
 
 
 def console(json_file: str | None = None) -> Console:
-    """Return the console for people; it goes to stderr where stdout belongs to a machine."""
+    """Return the console; it writes to stderr if the JSON result goes to stdout."""
     from rich.console import Console
 
     return Console(stderr=json_file == STDOUT, highlight=False)
 
 
 def check_writable(**files: str | None) -> None:
-    """Refuse a file that cannot be written, by the option that names it, before the long work starts."""
+    """Refuse a file that cannot be written before the long work starts; the message names its option."""
     for option, name in files.items():
         if name is None or name == STDOUT:
             continue
         path = Path(name)
         if path.is_dir():
-            raise InvalidValue(f"--{option} {name!r} is a folder: give the path of a file in it")
+            raise InvalidValue(f"--{option} {name!r} is a folder: give the path of a file")
         if not path.parent.is_dir():
-            raise InvalidValue(f"--{option} {name!r}: there is no folder {str(path.parent)!r}")
+            raise InvalidValue(
+                f"--{option} {name!r}: the folder {str(path.parent)!r} does not exist: create it, or give another path"
+            )
         if not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise InvalidValue(f"--{option} {name!r} cannot be written: permission denied")
+            raise InvalidValue(f"--{option} {name!r} cannot be written: permission denied; give another path")
 
 
 def write_text(file: str, text: str) -> None:
@@ -45,11 +47,11 @@ def write_text(file: str, text: str) -> None:
     try:
         Path(file).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InvalidValue(f"cannot write {file!r}: {error.strerror}") from error
+        raise InvalidValue(f"{file!r} cannot be written ({error.strerror}): give another path") from error
 
 
 def write_json(file: str, value: Any) -> None:
-    """Write a result as strict JSON: infinity is the string "Infinity", as in the journal."""
+    """Write a result as strict JSON; infinity is the string "Infinity", as in the journal."""
     from rheostat.job.frozen import to_json
 
     write_text(file, json.dumps(json.loads(to_json(value)), indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""A series as a line of blocks: enough to see a shape in a terminal."""
+"""A series as one line of block characters, for a terminal."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 def sparkline(values: Sequence[float], width: int = 48) -> str:
-    """Draw a series from zero to its peak; where several values share a column, the highest is drawn."""
-    known = [value if math.isfinite(value) else 0.0 for value in values]
-    if not known:
+    """Draw a series from zero to its peak; of several values in one column the highest is drawn."""
+    finite = [value if math.isfinite(value) else 0.0 for value in values]
+    if not finite:
         return ""
-    columns = min(width, len(known))
-    edges = [round(column * len(known) / columns) for column in range(columns + 1)]
-    peaks = [max(known[start:end]) for start, end in pairwise(edges)]
+    columns = min(width, len(finite))
+    edges = [round(column * len(finite) / columns) for column in range(columns + 1)]
+    peaks = [max(finite[start:end]) for start, end in pairwise(edges)]
     top = max(peaks)
     if top <= 0:
         return BLOCKS[0] * columns

@@ -15,37 +15,52 @@ if TYPE_CHECKING:
 
     from rheostat.lab.experiment.comparison import Comparison
     from rheostat.lab.experiment.run import Run
+    from rheostat.lab.experiment.score import Column, Score
 
 PLOTTED = {"load_per_s": "load/s", "slots": "slots", "backlog": "backlog", "latency_s": "latency s"}
+"""Series of a run that are drawn as sparklines -> heading."""
 
 
 def comparison_table(comparison: Comparison[Any]) -> Table:
-    """Return a line per policy, with the best value of every column set off, and its prediction where there is one."""
+    """Return a row per policy with the best value of every column in bold, and its prediction where there is one."""
     from rich.markup import escape
 
     ground = comparison.ground
-    rivals = [row for row in comparison.rows if row.engine == ground.name]
+    rivals = comparison.rivals
     table = plain_table()
     table.add_column("policy", overflow="fold", min_width=11)
     for column in ground.columns:
         table.add_column(column.heading, justify="right")
-    # What reads the same is as good, whatever digits are hidden.
-    best = [column.text(min(rivals, key=attrgetter(column.key))) for column in ground.columns]
+    # Values that read the same are equally good, whatever digits are hidden.
+    best = [_least(column, rivals) for column in ground.columns]
     for row in comparison.lines:
+        name = escape(row.policy) if row.engine == ground.name else "  predicted"
         cells = [column.text(row) for column in ground.columns]
-        if row not in rivals:
-            table.add_row("  predicted", *cells)
-            continue
-        marked = [f"[bold green]{cell}[/]" if cell == top else cell for cell, top in zip(cells, best, strict=True)]
-        failed = f"\n[red]{escape(row.failed)}[/]" if row.failed else ""
-        table.add_row(escape(row.policy) + failed, *marked)
+        if row.failed:
+            table.add_row(f"{name}\n[red]failed[/]", *("-" for _ in cells))
+        elif row not in rivals:
+            table.add_row(name, *cells)
+        else:
+            marked = [f"[bold green]{cell}[/]" if cell == top else cell for cell, top in zip(cells, best, strict=True)]
+            table.add_row(name, *marked)
     return table
 
 
+def failures(comparison: Comparison[Any]) -> list[str]:
+    """Return a line per failed row, for below the table: the policy and its first failure."""
+    return [f"{policy}: {text}" for policy, text in comparison.failures.items()]
+
+
+def _least(column: Column, rivals: Sequence[Score]) -> str | None:
+    """Return the least number of a column as it reads; None where no row has one."""
+    numbers = [row for row in rivals if getattr(row, column.key) is not None]
+    return column.text(min(numbers, key=attrgetter(column.key))) if numbers else None
+
+
 def recoveries(comparison: Comparison[Any]) -> list[str]:
-    """Return a line per policy: how long it took to catch up after every failure, and how often that was too long."""
+    """Return a line per policy: its recovery time after every failure, and how many missed the objective."""
     trial, lines = comparison.trial, []
-    for row in comparison.rows if trial.failures_s else ():
+    for row in comparison.rivals if trial.failures_s else ():
         own = [run.recoveries_s(trial.failures_s) for run in comparison.runs if run.policy == row.policy]
         times = ", ".join("never" if math.isinf(time) else f"{time:.0f}" for time in own[0])
         line = f"{row.policy}: caught up after {times} s"
@@ -57,7 +72,7 @@ def recoveries(comparison: Comparison[Any]) -> list[str]:
 
 
 def conditions(comparison: Comparison[Any], seeds: Sequence[int], notes: Sequence[str] = ()) -> str:
-    """Say under which conditions a table came about."""
+    """Return the conditions of a comparison: job, load, length, seeds, objectives."""
     trial, slo = comparison.trial, comparison.trial.slo
     objectives = {
         "latency at most": (slo.max_latency_s, " s"),
@@ -65,22 +80,22 @@ def conditions(comparison: Comparison[Any], seeds: Sequence[int], notes: Sequenc
         "recovery within": (slo.max_recovery_s, " s"),
         "headroom": (slo.headroom, ""),
     }
-    said = [f"{what} {value:g}{unit}" for what, (value, unit) in objectives.items() if value is not None]
+    texts = [f"{what} {value:g}{unit}" for what, (value, unit) in objectives.items() if value is not None]
     if slo.budget and slo.budget.max_slots:
-        said.append(f"at most {slo.budget.max_slots} slots")
-    spread = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
+        texts.append(f"at most {slo.budget.max_slots} slots")
+    seeds_text = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
     start = comparison.ground.facts(trial).get("start")
     lines = [
         f"{comparison.ground.subject(trial)}, load {trial.load.name}, {trial.duration_s:g} s, "
-        f"a decision every {trial.interval_s:g} s, {spread}",
-        f"promised: {', '.join(said) or 'nothing'}{'' if start is None else f'; at the start: {start}'}",
+        f"a decision every {trial.interval_s:g} s, {seeds_text}",
+        f"objectives: {', '.join(texts) or 'none'}{'' if start is None else f'; at the start: {start}'}",
         *notes,
     ]
     return "\n".join(lines)
 
 
 def summary_table(comparison: Comparison[Any]) -> Table:
-    """Return the first policy's row, a line per value."""
+    """Return the first row of a comparison, a line per value."""
     from rich.table import Table
 
     table = Table(show_header=False, box=None)
@@ -90,7 +105,7 @@ def summary_table(comparison: Comparison[Any]) -> Table:
 
 
 def changes_table(run: Run[Any]) -> Table:
-    """Return what was changed, when and why, and what came of it."""
+    """Return the changes of a run: when, why, and the verdict on each."""
     from rich.markup import escape
 
     verdicts = {step.outcome.step: step.outcome for step in run.steps if step.outcome}
@@ -107,7 +122,7 @@ def changes_table(run: Run[Any]) -> Table:
 
 
 def counts(run: Run[Any]) -> dict[str, dict[str, int]]:
-    """Count what was decided and why, what came of the changes, and which guards acted."""
+    """Count decisions by reason, changes by verdict, and interventions by guard."""
     reasons = Counter(
         f"{step.decision.reason} ({'hold' if step.decision.target is None else 'change'})" for step in run.steps
     )
@@ -116,13 +131,13 @@ def counts(run: Run[Any]) -> dict[str, dict[str, int]]:
     return {"decisions": dict(reasons), "verdicts": dict(verdicts), "guards": dict(guards)}
 
 
-def counted(what: dict[str, int]) -> str:
-    """Write counts in a line."""
-    return ", ".join(f"{name} {count}" for name, count in what.items()) or "none"
+def counts_line(counts: dict[str, int]) -> str:
+    """Return counts as one line."""
+    return ", ".join(f"{name} {count}" for name, count in counts.items()) or "none"
 
 
 def plots(run: Run[Any]) -> Table:
-    """Return small pictures of the run, each from zero to its peak."""
+    """Return sparklines of a run, each from zero to its peak."""
     from rich.table import Table
 
     table = Table(show_header=False, box=None)
@@ -133,7 +148,7 @@ def plots(run: Run[Any]) -> Table:
 
 
 def plain_table(title: str | None = None) -> Table:
-    """Return an empty table in the look that all results have."""
+    """Return an empty table in the style of all results."""
     from rich import box
     from rich.table import Table
 

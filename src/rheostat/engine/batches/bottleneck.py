@@ -1,6 +1,6 @@
-"""What is not a matter of size: causes of slow batches that more executors do not cure. Pure.
+"""Names causes of slow batches that more executors do not cure. Pure.
 
-Each is named in the window, and growth is held back while one of them is why the job is behind.
+The window lists them. While one of them is the reason why the job is behind, Rheostat does not grow it.
 """
 
 from __future__ import annotations
@@ -14,81 +14,81 @@ from rheostat.engine.batches.stage import Stage
 from rheostat.job.observation import BatchTime
 
 BEHIND_S = 1.0
-"""Batches shorter than this are not slow, whatever they are made of."""
+"""Seconds below which a batch is not slow, whatever its parts."""
 MOST = 0.5
-"""A cause that takes this share of a batch is what the batch is made of."""
+"""Share of a batch's time from which a cause dominates it."""
 IDLE = 0.5
-"""Slots that work less than this share of the time are not what is missing."""
+"""Busy share of the slots below which more slots would not help."""
 UNEVEN = 2.5
-"""A stage that lasts this many times longer than its work, spread evenly, would take, waits for a few tasks."""
+"""Ratio of a stage's duration to that of the same work spread evenly, from which on the stage is skewed."""
 COLLECTING, COLLECTING_S = 0.3, 1.0
-"""Garbage collection of this share of the run time, and of so many seconds, is more than a start brings along."""
+"""Share of the run time and seconds of garbage collection from which it counts: a start alone causes less."""
 FAILING = 0.1
-"""A share of tasks that fails is no accident any more."""
+"""Share of failed tasks from which failures count: a single lost task is normal."""
 
 
 def bottlenecks(
     batches: Sequence[Batch], stages: Sequence[Stage], slots: int, fitted: BatchTime | None = None
 ) -> tuple[str, ...]:
-    """Name what slows these batches down and is not too few slots; stages are those of the batches.
+    """Return why these batches are slow, other than for lack of slots. `stages` are those of the batches.
 
-    Batches whose stages were not seen are judged by the fitted line, where there is one.
+    Batches without stages are judged by the fitted line, if there is one.
     """
     if not batches or slots < 1:
         return ()
-    seen = {(stage.run_id, stage.batch) for stage in stages}
-    whole = [batch for batch in batches if (batch.run_id, batch.number) in seen]
+    with_stages = {(stage.run_id, stage.batch) for stage in stages}
+    whole = [batch for batch in batches if (batch.run_id, batch.number) in with_stages]
     slow = [batch for batch in whole if batch.seconds >= BEHIND_S]
-    causes = [_capped(whole, stages, slots), _collecting(stages), _failing(stages)]
+    causes = [_source_limit(whole, stages, slots), _garbage_collection(stages), _failed_tasks(stages)]
     if 2 * len(slow) > len(whole):
-        causes += [_on_the_driver(slow, stages), _skewed(slow, stages, slots)]
+        causes += [_driver_time(slow, stages), _skew(slow, stages, slots)]
     if not whole:
-        causes.append(_fixed(batches, fitted))
+        causes.append(_fixed_cost(batches, fitted))
     return tuple(cause for cause in causes if cause)
 
 
-def unused(useful: int, slots: int) -> str:
-    """Say that slots outnumber the tasks that there can be at a time."""
+def describe_unused_slots(useful: int, slots: int) -> str:
+    """Return the message for more slots than concurrent tasks."""
     cure = "more partitions (repartition, spark.sql.shuffle.partitions, partitions of the topic) would use the rest"
     return f"only {useful} of {slots} slots can be used, there are never more than {useful} tasks at a time: {cure}"
 
 
 def gc_share(stages: Sequence[Stage]) -> float | None:
-    """Return garbage collection as a share of run time; None where nothing ran."""
+    """Return garbage collection as a share of run time; None without run time."""
     run_s = sum(stage.run_s for stage in stages)
     return min(1.0, sum(stage.gc_s for stage in stages) / run_s) if run_s > 0 else None
 
 
-def _capped(batches: Sequence[Batch], stages: Sequence[Stage], slots: int) -> str:
-    """Every batch left records at a source that it could have taken, and slots were idle."""
+def _source_limit(batches: Sequence[Batch], stages: Sequence[Stage], slots: int) -> str:
+    """Every batch leaves records at a source although slots are idle."""
     left = all(any(source.took_all is False for source in batch.sources) for batch in batches)
     idle = sum(stage.busy_s for stage in stages) < IDLE * slots * sum(batch.seconds for batch in batches)
-    cap = "maxOffsetsPerTrigger or maxFilesPerTrigger is reached"
-    return f"the source holds records back although slots are idle: {cap}" if batches and left and idle else ""
+    limit = "batches reach maxOffsetsPerTrigger or maxFilesPerTrigger"
+    return f"records wait at the source although slots are idle: {limit}" if batches and left and idle else ""
 
 
-def _collecting(stages: Sequence[Stage]) -> str:
-    """Executors spend their time on garbage: each has too little memory, however many there are."""
+def _garbage_collection(stages: Sequence[Stage]) -> str:
+    """Executors spend their time on garbage collection: each has too little memory, however many there are."""
     share, gc_s = gc_share(stages), sum(stage.gc_s for stage in stages)
     if share is None or share < COLLECTING or gc_s < COLLECTING_S:
         return ""
     return f"{share:.0%} of the run time is garbage collection: give executors more memory (spark.executor.memory)"
 
 
-def _failing(stages: Sequence[Stage]) -> str:
-    """Tasks fail and run again; those of lost executors are not here, their windows are not used."""
+def _failed_tasks(stages: Sequence[Stage]) -> str:
+    """Tasks fail and are retried. Tasks of a lost executor do not count: windows with a loss are not used."""
     tasks, failed = sum(stage.tasks for stage in stages), sum(stage.failed_tasks for stage in stages)
     if failed <= 1 or failed < FAILING * tasks:
         return ""
-    return f"{failed} tasks failed and ran again, {tasks} were to do: see the logs of the executors"
+    return f"{failed} tasks failed and were retried (of {tasks}): see the logs of the executors"
 
 
-def _on_the_driver(batches: Sequence[Batch], stages: Sequence[Stage]) -> str:
-    """Most of the time passes outside of stages: before the batch's jobs, or between them."""
+def _driver_time(batches: Sequence[Batch], stages: Sequence[Stage]) -> str:
+    """Most of the time is spent outside of stages: before the batch's jobs, or between them."""
     walls: dict[tuple[str, int], float] = defaultdict(float)
     for stage in stages:
         walls[stage.run_id, stage.batch] += stage.queued_s + stage.wall_s
-    # The middle of the batches, so that one of them, the first with its cold start, decides nothing.
+    # The median, so that the cold start of the first batch does not decide.
     seconds = median(batch.seconds for batch in batches)
     around_s = median(batch.seconds - batch.work_s for batch in batches)
     between_s = median(batch.work_s - walls[batch.run_id, batch.number] for batch in batches)
@@ -99,23 +99,23 @@ def _on_the_driver(batches: Sequence[Batch], stages: Sequence[Stage]) -> str:
     return ""
 
 
-def _fixed(batches: Sequence[Batch], fitted: BatchTime | None) -> str:
-    """Most of a batch's time does not depend on what is in it."""
+def _fixed_cost(batches: Sequence[Batch], fitted: BatchTime | None) -> str:
+    """Most of a batch's time does not depend on its records."""
     seconds = median(batch.seconds for batch in batches)
     if fitted is None or seconds < BEHIND_S or fitted.fixed_s < MOST * seconds:
         return ""
     return f"batches are driver-bound: {fitted.fixed_s:.1f} of {seconds:.1f} s do not depend on their records"
 
 
-def _skewed(batches: Sequence[Batch], stages: Sequence[Stage], slots: int) -> str:
-    """The longest stage waits for a few tasks."""
+def _skew(batches: Sequence[Batch], stages: Sequence[Stage], slots: int) -> str:
+    """The longest stage waits for a few long tasks."""
     times = {(batch.run_id, batch.number): batch.seconds for batch in batches}
     inside = [stage for stage in stages if (stage.run_id, stage.batch) in times]
     longest = max(inside, key=lambda stage: stage.wall_s, default=None)
     if longest is None or longest.tasks < 2:
         return ""
     even_s = longest.busy_s / min(longest.tasks, slots)
-    # Starting tasks takes time too, which is not in their run time: in short stages that is most of it.
+    # Launching tasks takes time that is not in their run time: in short stages it dominates.
     slow = longest.wall_s > MOST * times[longest.run_id, longest.batch] and longest.wall_s > even_s + BEHIND_S
     if not slow or longest.wall_s < UNEVEN * even_s:
         return ""

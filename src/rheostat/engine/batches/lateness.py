@@ -1,10 +1,10 @@
-"""Whether a batch of real-time mode is longer than what it found waiting explains, and which stage is to blame. Pure.
+"""Finds real-time batches that last longer than their backlog explains, and the stage that causes it. Pure.
 
-A batch that starts when nothing has been read for w seconds and reads for D seconds has (w + D) L records to do at load
-L; at capacity c that takes (w + D) L / c. So it lasts longer than w + D exactly when the capacity is below the load,
-however much had piled up before, and the part of its time beyond w + D is 1 - c / L of it. A job that catches up after
-a change or a peak has long batches too, and this tells them apart. No batch has to be compared with another one, and
-one that still runs is found out as soon as w + D is over.
+A batch starts w seconds after the source was last read, and reads for D seconds. At load L it holds (w + D) L records,
+which take (w + D) L / c seconds at capacity c. So it lasts longer than w + D exactly when the capacity is below the
+load, whatever the backlog before it, and a share 1 - c / L of its time lies beyond w + D. A job that catches up after a
+change or a peak has long batches, too, but not late ones. The test needs no other batch for comparison, and detects a
+running batch as soon as w + D is over.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from rheostat.job.observation import OperatorReading
 
 LATE = 0.1
 LATE_S = 0.5
-"""A batch is late when it lasts longer than it should by this share, and by this many seconds."""
+"""Share of the batch length and seconds by which a batch must exceed its due time to be late."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """What a window is read against: operators in the order of the records, their tasks, the length of a batch."""
+    """The operators in the order of the records, their tasks, and the length of a batch."""
 
     names: tuple[str, ...]
     """The source first."""
@@ -31,42 +31,42 @@ class Chain:
 
     @property
     def late_s(self) -> float:
-        """Seconds after its start from which on a batch is late."""
+        """Seconds after its start at which a batch is late."""
         return self.batch_s + max(LATE_S, LATE * self.batch_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One batch: when it started, when its stages had finished (the source first), and since when nothing was read."""
+    """One batch: its start, the ends of its stages (the source first), and the last read of the source before it."""
 
     start_s: float
     ends_s: tuple[float, ...]
-    """Of stages that are at work: now."""
-    unread_s: float
+    """Now, for a stage that still runs."""
+    last_read_s: float
 
     @property
     def seconds(self) -> float:
-        """How long it took, or has taken so far."""
+        """Its duration, up to now if it still runs."""
         return max(self.ends_s) - self.start_s
 
     def due_s(self, batch_s: float) -> float:
-        """Return when it would end at a capacity that is just the load."""
-        return self.start_s + batch_s + max(0.0, self.start_s - self.unread_s)
+        """Return when it would end if the capacity just equalled the load."""
+        return self.start_s + batch_s + max(0.0, self.start_s - self.last_read_s)
 
 
 def late_stages(chain: Chain, span: Span) -> tuple[str, ...]:
-    """Return the stages that go on for clearly longer than what waited explains, in the order of the records."""
+    """Return the stages that run clearly longer than the backlog explains, in the order of the records."""
     late_s = span.due_s(chain.batch_s) + chain.late_s - chain.batch_s
     return tuple(name for name, end_s in zip(chain.names, span.ends_s, strict=True) if end_s > late_s)
 
 
-def needs(
+def required_busy_shares(
     chain: Chain, readings: Sequence[OperatorReading], rate_per_s: float | None, tasks: Mapping[str, int]
 ) -> dict[str, float]:
-    """Return the useful seconds that every stage needs per second and task at this load; above 1 it cannot keep up.
+    """Return the busy share that each stage's tasks need at this load; above 1 the stage cannot keep up.
 
-    The readings tell useful time per record, and records of every stage per record of the source. Where they are of
-    another size, time per record is taken to stay as it was.
+    The readings give the useful time per record, and the records of every stage per record of the source. If they were
+    taken at another size, the time per record is assumed to be the same.
     """
     source = next((r.records_in_per_s for r in readings if r.name == chain.names[0]), None)
     if not source or rate_per_s is None:
@@ -79,27 +79,27 @@ def needs(
 
 
 def worth_waiting_s(elapsed_s: float, least_s: float, was: Mapping[str, int], target: Mapping[str, int]) -> float:
-    """Return how long the end of a batch is worth waiting for before a change is made inside it.
+    """Return the seconds to wait for the end of a batch before a restart interrupts it.
 
-    What is cut off is done again. Stopping after `a` seconds with `r` to go loses `a` at the old capacity and gains
-    the difference to the new one over `r`: with a capacity that grows by the share g, that pays where g r > a. How long
-    a batch still lasts is not known, and to wait for a / g costs at most as much as not to have waited. A change that
-    makes nothing larger gains nothing by haste.
+    An interrupted batch runs again from its start. Interrupting it after `a` seconds, with `r` seconds to go, loses `a`
+    at the old capacity and gains the extra capacity over `r`: if capacity grows by the share g, that pays when
+    g r > a. The rest of the batch is unknown, and waiting a / g costs at most as much as not waiting. A change that
+    grows nothing can wait for ever.
     """
     growth = max((tasks / was[name] for name, tasks in target.items() if was.get(name)), default=1.0) - 1.0
     return math.inf if growth <= 0 else max(least_s, elapsed_s / growth)
 
 
-def held_up(chain: Chain, spans: Sequence[Span]) -> dict[str, float]:
-    """Return for every stage the share of the time in which it alone kept the source from reading on.
+def blocking_shares(chain: Chain, spans: Sequence[Span]) -> dict[str, float]:
+    """Return the share of the time in which each stage alone kept the source from reading.
 
-    Dhalion's back pressure: tasks x 1 / (1 - share) is what the load needs, where capacities are linear.
+    This is Dhalion's back pressure: with linear capacities the load needs tasks x 1 / (1 - share).
     """
-    found = dict.fromkeys(chain.names, 0.0)
+    blocking_s = dict.fromkeys(chain.names, 0.0)
     for span in spans:
         before_s = span.due_s(chain.batch_s)
         for name, end_s in zip(chain.names, span.ends_s, strict=True):
-            found[name] += max(0.0, end_s - before_s)
+            blocking_s[name] += max(0.0, end_s - before_s)
             before_s = max(before_s, end_s)
     seconds = sum(span.seconds for span in spans)
-    return {name: min(1.0, held_s / seconds) if seconds else 0.0 for name, held_s in found.items()}
+    return {name: min(1.0, blocked_s / seconds) if seconds else 0.0 for name, blocked_s in blocking_s.items()}

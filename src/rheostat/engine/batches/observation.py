@@ -1,4 +1,4 @@
-"""From windows of batches to the observation that the controller gets: the one place that builds it. Pure."""
+"""Builds the observation that the controller gets from the windows of the batches. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rheostat.job.observation import (
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """The job around its batches, as an engine sees it at a moment."""
+    """The job around its batches, as an engine sees it at one moment."""
 
     at_s: float
     running: Allocation | None
@@ -34,10 +34,10 @@ class JobView:
     bottlenecks: tuple[str, ...] = ()
     change_costs_s: Mapping[str, float] = field(default_factory=dict)
     end_s: float | None = None
-    """End of the window, where metrics come late; now where they do not."""
+    """End of the window if metrics arrive late; None for now."""
 
-    def observation(self, **seen: Any) -> Observation:
-        """Return the observation of what was seen; a window without a start covers nothing."""
+    def observation(self, **readings: Any) -> Observation:
+        """Return the observation with these readings; a window without a start is empty."""
         end_s = self.at_s if self.end_s is None else self.end_s
         return Observation(
             at_s=self.at_s,
@@ -49,19 +49,19 @@ class JobView:
             uptime_s=self.uptime_s,
             downtime_s=self.downtime_s,
             change_costs_s=self.change_costs_s,
-            **{"start_s": end_s, "bottlenecks": self.bottlenecks, **seen},
+            **{"start_s": end_s, "bottlenecks": self.bottlenecks, **readings},
         )
 
 
 def observe_queries(
     job: JobView, name: str, slots: int, parts: Sequence[QueryWindow], problem: str | None
 ) -> Observation:
-    """Return the observation of micro-batch queries that share the slots: one operator, the job."""
+    """Return the observation of micro-batch queries that share the slots. The job is one operator."""
     if not parts:
         return job.observation(problem=problem)
     start_s = min(part.start_s for part in parts)
     seconds = max(part.end_s for part in parts) - start_s
-    # What a slot does is told only when all of it was seen at the present size.
+    # The rate of a slot is known only if the whole window ran at the present size.
     operators = [] if problem else [job_reading(name, parts, slots, seconds), *named_readings(parts, slots, seconds)]
     return job.observation(
         start_s=start_s,
@@ -86,7 +86,7 @@ def observe_queries(
 def observe_stages(
     job: JobView, source: str, window: RealTimeWindow, problem: str | None, since_s: float = 0.0
 ) -> Observation:
-    """Return the observation of a real-time query, whose stages are operators; it covers nothing before `since_s`."""
+    """Return the observation of a real-time query, whose stages are its operators; it starts at `since_s` or later."""
     return job.observation(
         start_s=max(window.start_s, since_s),
         sources=(SourceReading(source, window.rate_per_s, window.backlog, window.lag_s),),
@@ -101,28 +101,28 @@ def observe_stages(
 
 
 def job_reading(name: str, parts: Sequence[QueryWindow], slots: int, seconds: float) -> OperatorReading:
-    """Return the reading of the one operator that all queries together are."""
+    """Return the reading of the job as one operator: the sum of its queries."""
     records, busy_s = sum(part.records for part in parts), sum(part.busy_s for part in parts)
     slot_s = max(slots, 1) * max(seconds, 1e-3)
-    # Where Spark has forgotten the stages, the fitted line tells how busy slots were; the rest is not known then.
-    seen = all(part.seen for part in parts)
-    told = all(part.seen or part.batch_time is not None for part in parts)
+    # Where Spark has evicted the stages, the fitted line gives the busy time. CPU, spill and GC stay unknown.
+    has_stages = all(part.has_stages for part in parts)
+    busy_known = all(part.has_stages or part.batch_time is not None for part in parts)
     shares = [part.gc_share for part in parts if part.gc_share is not None]
     return OperatorReading(
         name,
         slots,
         records_in_per_s=records / max(seconds, 1e-3),
-        useful_share=min(1.0, busy_s / slot_s) if told else None,
-        true_rate_per_s=records / busy_s if told and busy_s > 0 and records > 0 else None,
-        cpu_share=min(1.0, sum(part.cpu_s for part in parts) / slot_s) if seen else None,
+        useful_share=min(1.0, busy_s / slot_s) if busy_known else None,
+        true_rate_per_s=records / busy_s if busy_known and busy_s > 0 and records > 0 else None,
+        cpu_share=min(1.0, sum(part.cpu_s for part in parts) / slot_s) if has_stages else None,
         state_bytes=float(sum(part.state_bytes for part in parts)),
-        spilled_bytes=float(sum(part.spilled_bytes for part in parts)) if seen else None,
+        spilled_bytes=float(sum(part.spilled_bytes for part in parts)) if has_stages else None,
         gc_share=max(shares, default=None),
     )
 
 
 def named_readings(parts: Sequence[QueryWindow], slots: int, seconds: float) -> list[OperatorReading]:
-    """Return the readings of operators with probes: evidence, since only the job as a whole can be tuned."""
+    """Return the readings of operators with probes. They only inform: a micro-batch job is resized as a whole."""
     slot_s = slots * max(seconds, 1e-3)
     return [
         OperatorReading(
@@ -139,9 +139,9 @@ def named_readings(parts: Sequence[QueryWindow], slots: int, seconds: float) -> 
 
 
 def worst_latency(parts: Sequence[QueryWindow]) -> Latency | None:
-    """Return, quantile by quantile, that of the slowest query; None when one of them has ended no batch."""
-    known = [part.latency for part in parts if part.latency is not None]
+    """Return the latency of the slowest query, per quantile; None if a query has finished no batch."""
+    latencies = [part.latency for part in parts if part.latency is not None]
     names = ("p50_s", "p95_s", "p99_s", "event_p50_s", "event_p95_s", "event_p99_s")
-    if not known or len(known) < len(parts):
+    if not latencies or len(latencies) < len(parts):
         return None
-    return Latency(*(max(getattr(latency, name) for latency in known) for name in names))
+    return Latency(*(max(getattr(latency, name) for latency in latencies) for name in names))

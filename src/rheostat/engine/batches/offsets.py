@@ -1,7 +1,7 @@
-"""From a source's offset to the records before it: how a rate and a backlog become known.
+"""Counts the records before a source's offset: the basis of the input rate and of the backlog.
 
-Spark's own `inputRowsPerSecond` is what was taken, not what arrived. What arrived is how far the latest offset
-moved; every kind of source writes its offsets in its own way, so each has a counter.
+Spark's own `inputRowsPerSecond` counts the rows that a batch took, not the rows that arrived. Arrivals are the
+distance that the latest offset moved. Every kind of source has its own offset format, hence its own counter.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from typing import Any, Protocol
 
 
 class OffsetCounter(Protocol):
-    """Counts the records before an offset, from any fixed beginning; None where it cannot be told."""
+    """Counts the records before an offset, from any fixed origin; None where the offset does not show them."""
 
     def records(self, offset: Any) -> float | None:
-        """Return how many records lie before the offset."""
+        """Return the number of records before the offset."""
 
     def ahead(self, offset: Any, seconds: float) -> float | None:
-        """Return how many will have come so long after this was the latest offset; None where only the source knows.
+        """Return the records that exist `seconds` after this was the latest offset; None for an unpredictable source.
 
-        Progress arrives when a batch ends. A source that goes by the clock can tell in between what has come.
+        A progress event arrives only when a batch ends. In between, arrivals are known for sources with a fixed rate.
         """
 
 
 class ByReport:
-    """A source of which nothing is known between two reports."""
+    """A source whose arrivals are unknown between two progress events."""
 
     def ahead(self, offset: Any, seconds: float) -> float | None:
-        """Say that it cannot be told."""
+        """Return None: arrivals are unknown."""
         return None
 
 
-def decoded(offset: Any) -> Any:
-    """Return an offset as plain data; progress shows some as text that holds JSON."""
+def decode_offset(offset: Any) -> Any:
+    """Return an offset as plain data; some progress events hold it as JSON text."""
     if isinstance(offset, str):
         try:
             return json.loads(offset)
@@ -47,8 +47,8 @@ class KafkaCounter(ByReport):
     """Kafka: {"topic": {"partition": offset}}."""
 
     def records(self, offset: Any) -> float | None:
-        """Add up all partitions."""
-        topics = decoded(offset)
+        """Sum over all partitions."""
+        topics = decode_offset(offset)
         if not isinstance(topics, Mapping):
             return None
         return float(sum(sum(partitions.values()) for partitions in topics.values()))
@@ -61,12 +61,12 @@ class RateCounter:
         self.rows_per_s = rows_per_s
 
     def records(self, offset: Any) -> float | None:
-        """Multiply seconds by the rate."""
+        """Return the seconds times the rate."""
         return self.ahead(offset, 0.0)
 
     def ahead(self, offset: Any, seconds: float) -> float | None:
-        """Go on at the same rate."""
-        at = decoded(offset)
+        """Extrapolate at the same rate."""
+        at = decode_offset(offset)
         return (at + seconds) * self.rows_per_s if isinstance(at, int | float) else None
 
 
@@ -74,28 +74,28 @@ class RowCounter(ByReport):
     """Sources whose offset is itself a count of rows: `rate-micro-batch`, the memory stream."""
 
     def records(self, offset: Any) -> float | None:
-        """Take the number as it is."""
-        value = decoded(offset)
+        """Return the offset itself."""
+        value = decode_offset(offset)
         if isinstance(value, Mapping):
             value = value.get("offset")
         return float(value) if isinstance(value, int | float) else None
 
 
 class UnknownCounter(ByReport):
-    """A source whose offsets say nothing about records, such as files: its backlog is not reported."""
+    """A source whose offsets do not count records, such as files: its backlog is not reported."""
 
     def records(self, offset: Any) -> float | None:
-        """Say that it cannot be told."""
+        """Return None: the offset does not count records."""
         return None
 
 
 def counter_for(description: str) -> OffsetCounter:
-    """Return the counter for a source, by how Spark describes it."""
+    """Return the counter for a source, selected by Spark's description of it."""
     if description.startswith("KafkaV2") or description.startswith("KafkaSource"):
         return KafkaCounter()
     if description.startswith("RateStream"):
-        found = re.search(r"rowsPerSecond=(\d+)", description)
-        return RateCounter(float(found[1])) if found else UnknownCounter()
+        rate = re.search(r"rowsPerSecond=(\d+)", description)
+        return RateCounter(float(rate[1])) if rate else UnknownCounter()
     if description.startswith(("RatePerMicroBatchStream", "MemoryStream")):
         return RowCounter()
     return UnknownCounter()

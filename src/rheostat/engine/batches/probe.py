@@ -1,4 +1,4 @@
-"""What the probes of a query counted in one batch. Pure."""
+"""Reads the counts of a query's probes in one batch. Pure."""
 
 from __future__ import annotations
 
@@ -7,29 +7,25 @@ from dataclasses import dataclass
 from typing import Any
 
 RECORDS, SAMPLED, NANOSECONDS = "rheostat_records", "rheostat_sampled", "rheostat_ns"
+LATENCY = "rheostat_latency_ms"
+"""Name of the quantiles of the event age in ms when rows leave the last stage, if its probe measures them."""
+QUANTILES = (0.5, 0.95, 0.99)
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What one batch's probe counted."""
+    """The counts of one probe in one batch."""
 
     records: int
     useful_s: float | None
-    """Seconds of all tasks together; None where the stamps did not come through."""
+    """Useful seconds of all tasks; None when the rows lost their time stamps on the way."""
 
 
 def read_probe(counted: Mapping[str, Any]) -> Probe | None:
-    """Return what a probe counted in one batch; None for observations that are not ours."""
+    """Return the counts of a probe in one batch; None for an `observe()` that is not Rheostat's."""
     if RECORDS not in counted:
         return None
     records, sampled = int(counted[RECORDS]), int(counted.get(SAMPLED) or 0)
     if not sampled:
         return Probe(records, 0.0 if records == 0 else None)
     return Probe(records, float(counted[NANOSECONDS] or 0) / 1e9 * records / sampled)
-
-
-LATENCY = "rheostat_latency_ms"
-"""Quantiles of the age of events when their rows leave the last stage, where its probe counts."""
-
-
-QUANTILES = (0.5, 0.95, 0.99)

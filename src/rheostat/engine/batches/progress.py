@@ -1,4 +1,4 @@
-"""A finished micro-batch, as Spark's progress tells it. Pure: JSON in, numbers out."""
+"""A finished micro-batch, as Spark's progress event reports it. Pure: JSON in, numbers out."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from rheostat.engine.batches.offsets import decoded
+from rheostat.engine.batches.offsets import decode_offset
 
 
 @dataclass(frozen=True, slots=True)
 class SourceProgress:
-    """One source of a batch: what it took, and how far it could have gone. Offsets are Spark's JSON values."""
+    """One source of a batch: the offsets it read, and the latest one available. Offsets are Spark's JSON values."""
 
     description: str
     start_offset: Any
@@ -23,21 +23,21 @@ class SourceProgress:
     rows: int
     metrics: Mapping[str, str]
     all_taken: bool | None = None
-    """Whether nothing was left behind, where neither offsets nor metrics tell; None when it is not known."""
+    """Whether the batch took everything, for sources whose offsets and metrics do not show it; None when unknown."""
 
     @property
     def took_all(self) -> bool | None:
-        """Whether the batch took all there was; None when it cannot be told."""
+        """Whether the batch took everything that was available; None when unknown."""
         if self.latest_offset is not None:
             return bool(self.latest_offset == self.end_offset)
-        # Files: open-source Spark does not report these, others do.
+        # Files: Databricks reports this metric, open-source Spark does not.
         left = self.offsets_left if self.offsets_left is not None else self._metric("numFilesOutstanding")
         return self.all_taken if left is None else left == 0
 
     @property
     def offsets_left(self) -> float | None:
-        """Records that were left behind, as Kafka's own metrics count them: an average over its partitions."""
-        average, topics = self._metric("avgOffsetsBehindLatest"), decoded(self.end_offset)
+        """Records left at the source, from Kafka's own metric, which is an average over its partitions."""
+        average, topics = self._metric("avgOffsetsBehindLatest"), decode_offset(self.end_offset)
         if average is None or not isinstance(topics, Mapping):
             return None
         return average * sum(len(partitions) for partitions in topics.values() if isinstance(partitions, Mapping))
@@ -58,29 +58,29 @@ class Batch:
     run_id: str
     number: int
     start_s: float
-    """When its trigger began, seconds since the epoch."""
+    """Start of its trigger, seconds since the epoch."""
     seconds: float
-    """How long the trigger took, planning and commits included."""
+    """Duration of the trigger, planning and commits included."""
     work_s: float
-    """How long its jobs ran (`addBatch`)."""
+    """Duration of its Spark jobs (`addBatch`)."""
     rows: int
     sources: tuple[SourceProgress, ...]
     observed: Mapping[str, Mapping[str, Any]]
-    """What `observe()` counted, by name."""
+    """Results of `observe()`, by name."""
     state_rows: int
     state_bytes: int
 
     @property
     def end_s(self) -> float:
-        """When it was finished."""
+        """End of its trigger, seconds since the epoch."""
         return self.start_s + self.seconds
 
 
 def parse_progress(text: str) -> Batch | None:
-    """Read one progress report; None for those that only say that a query is idle."""
+    """Read one progress event; return None for an idle one, which ran no batch."""
     report = json.loads(text)
     durations = report.get("durationMs", {})
-    # An idle trigger reports too, without having run a batch: its number is that of the batch to come.
+    # An idle trigger sends an event too. Its batchId is that of the next batch.
     if "addBatch" not in durations:
         return None
     states = report.get("stateOperators", [])

@@ -1,4 +1,4 @@
-"""Which batches a window covers: the one place that says so, for both Spark modes and both simulated ones. Pure."""
+"""Selects the batches that a window covers, for both Spark modes and both simulated ones. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Protocol
 
 
 class Started(Protocol):
-    """A batch, as far as it matters here."""
+    """A batch: only its start matters here."""
 
     @property
     def start_s(self) -> float:
-        """When it began."""
+        """Start of the batch."""
 
 
 def window_start_s(
@@ -21,20 +21,20 @@ def window_start_s(
     window_s: float,
     clean_s: float,
     *,
-    rested_s: float = -math.inf,
+    last_idle_s: float = -math.inf,
     overdue: bool = False,
 ) -> float:
-    """Return the moment from which on batches, given oldest first, belong to the window that ends now.
+    """Return the start of the window that ends now: it covers the batches that begin at this moment or later.
 
-    The window reaches back `window_s`, but not beyond `clean_s`: batches that began earlier ran at another size. A
-    clean batch that began before the window is covered when it is the last one: a batch that outlasts the window is
-    itself the signal, unless the query has rested since (`rested_s`). Where no batch is clean, the last of all stands
-    in when the running one is `overdue`.
+    Batches are sorted by start. The window reaches back `window_s`, but not beyond `clean_s`: batches that began
+    earlier ran at another size. A clean batch that began before the window is covered if it is the last one: a batch
+    that outlasts the window shows overload, unless the query has been idle since (`last_idle_s`). If no batch is clean
+    and the running one is `overdue`, the last batch is covered.
     """
     earliest_s = max(now_s - window_s, clean_s)
     clean = [batch for batch in batches if batch.start_s >= clean_s] or (list(batches[-1:]) if overdue else [])
     if not clean:
         return earliest_s
     last_s = clean[-1].start_s
-    rested = last_s <= rested_s and now_s - rested_s <= window_s
-    return earliest_s if rested else min(earliest_s, last_s)
+    idle_since = last_s <= last_idle_s and now_s - last_idle_s <= window_s
+    return earliest_s if idle_since else min(earliest_s, last_s)

@@ -1,4 +1,4 @@
-"""What a stage of a batch cost, read from a row of Spark's status store. Pure."""
+"""The cost of a stage of a batch, read from a row of Spark's status store. Pure."""
 
 from __future__ import annotations
 
@@ -21,59 +21,59 @@ class Stage:
     batch: int
     tasks: int
     wall_s: float
-    """From its first to its last moment."""
+    """From the launch of its first task to its completion."""
     busy_s: float
-    """Run time of all tasks, less what they waited for shuffled data."""
+    """Run time of all tasks without their waits for shuffle data."""
     cpu_s: float
     gc_s: float
     records_in: int
     spilled_bytes: int
     run_s: float = 0.0
-    """Run time of all tasks, what they waited for included."""
+    """Run time of all tasks, waits included."""
     failed_tasks: int = 0
     start_s: float | None = None
-    """When its first task began, seconds since the epoch."""
+    """Launch of its first task, seconds since the epoch."""
     queued_s: float = 0.0
-    """How long it waited for its first slot."""
+    """Wait between its submission and its first task."""
 
 
-BROKEN_KEPT = 256
-
+BROKEN_BATCHES = 256
+"""Batches with missing stages to remember: more than the windows and the fit ever cover."""
 UNFINISHED = ("ACTIVE", "PENDING", "FAILED")
-"""A failed attempt is followed by another one, or by the end of the query."""
+"""States of a stage that is not over: after a failed attempt comes another one, or the end of the query."""
 
 
 class StageBook:
-    """Which stages were seen, which are waited for, and which batches lost one. Pure."""
+    """Tracks the stages that were read, those that still run, and the batches that lost one. Pure."""
 
     def __init__(self) -> None:
-        self.seen = -1
-        """The newest number that was looked at."""
+        self.newest = -1
+        """The highest stage id that was read."""
         self.open: dict[int, tuple[str, int] | None] = {}
-        """Stages that had not finished, and whose they are."""
-        self.broken: deque[tuple[str, int]] = deque(maxlen=BROKEN_KEPT)
+        """Unfinished stages, with their run id and batch."""
+        self.broken: deque[tuple[str, int]] = deque(maxlen=BROKEN_BATCHES)
         self._latest: dict[str, int] = {}
-        self._torn: set[str] = set()
+        self._after_gap: set[str] = set()
 
     def enter(self, rows: Sequence[dict[str, Any]], again: Mapping[int, dict[str, Any] | None]) -> list[Stage]:
-        """Take in the newest rows, newest first, and those of open stages (None: forgotten); return what finished."""
-        found: dict[int, dict[str, Any] | None] = dict(again)
-        for row in reversed(rows):  # of several attempts the newest stays
-            if row["stageId"] > self.seen or row["stageId"] in self.open:
-                found[row["stageId"]] = row
-        newest = max([self.seen, *found])
-        self._miss(found, newest)
+        """Enter the newest rows, newest first, and those of open stages (None: evicted); return the finished stages."""
+        current: dict[int, dict[str, Any] | None] = dict(again)
+        for row in reversed(rows):  # the newest of several attempts wins
+            if row["stageId"] > self.newest or row["stageId"] in self.open:
+                current[row["stageId"]] = row
+        newest = max([self.newest, *current])
+        self._mark_gap(current, newest)
         ready = []
-        for number, row in sorted(found.items()):
+        for number, row in sorted(current.items()):
             owner = self.open.pop(number, None) if row is None else batch_of(row)
             if row is None:
-                # A stage that waits for another has no description yet: it may be anyone's.
+                # A stage that waits for another has no description yet: it may belong to any query.
                 self.broken.extend([owner] if owner else self._latest.items())
                 continue
             if owner:
                 self._latest[owner[0]] = owner[1]
-                if owner[0] in self._torn and number > self.seen:
-                    self._torn.discard(owner[0])
+                if owner[0] in self._after_gap and number > self.newest:
+                    self._after_gap.discard(owner[0])
                     self.broken.append(owner)
             if row["status"] in UNFINISHED:
                 self.open[number] = owner
@@ -81,44 +81,44 @@ class StageBook:
             self.open.pop(number, None)
             if stage := parse_stage(row):
                 ready.append(stage)
-        self.seen = max(self.seen, newest)
+        self.newest = max(self.newest, newest)
         return ready
 
-    def _miss(self, found: Mapping[int, dict[str, Any] | None], newest: int) -> None:
-        """Where numbers are missing, each query may have lost stages of the batch before and of the one after."""
-        if sum(number > self.seen for number in found) == newest - self.seen:
+    def _mark_gap(self, current: Mapping[int, dict[str, Any] | None], newest: int) -> None:
+        """If stage ids are missing, mark the batch before and the one after the gap, for every query."""
+        if sum(number > self.newest for number in current) == newest - self.newest:
             return
         self.broken.extend(self._latest.items())
-        owners = (batch_of(row) for row in found.values() if row)
-        self._torn |= set(self._latest) | {owner[0] for owner in owners if owner}
+        owners = (batch_of(row) for row in current.values() if row)
+        self._after_gap |= set(self._latest) | {owner[0] for owner in owners if owner}
 
 
-def widest(stages: Iterable[Stage]) -> dict[str, int]:
-    """Return how many tasks each query (by run id) can have at a time: stages that overlap add up."""
+def max_concurrent_tasks(stages: Iterable[Stage]) -> dict[str, int]:
+    """Return the most tasks that each query (by run id) runs at a time: overlapping stages add up."""
     batches: dict[tuple[str, int], list[Stage]] = {}
     for stage in stages:
         batches.setdefault((stage.run_id, stage.batch), []).append(stage)
-    found: dict[str, int] = {}
+    tasks: dict[str, int] = {}
     for (run_id, _), members in batches.items():
-        found[run_id] = max(found.get(run_id, 0), _at_a_time(members))
-    return found
+        tasks[run_id] = max(tasks.get(run_id, 0), _concurrent_tasks(members))
+    return tasks
 
 
-def _at_a_time(stages: Sequence[Stage]) -> int:
-    """Count the tasks of the stages of one batch at the moment that has most of them."""
+def _concurrent_tasks(stages: Sequence[Stage]) -> int:
+    """Return the peak of the concurrent tasks in one batch."""
     timed = [(s.start_s, s.start_s + s.wall_s, s.tasks) for s in stages if s.start_s is not None]
     together = [sum(tasks for low, high, tasks in timed if low <= start_s < high) for start_s, _, _ in timed]
     return max([stage.tasks for stage in stages] + together, default=0)
 
 
 def batch_of(row: Mapping[str, Any]) -> tuple[str, int] | None:
-    """Return the run id and batch that a stage belongs to; None where it is no stage of a streaming query."""
-    found = RUN_ID.search(row.get("description") or "")
-    return (found[1], int(found[2])) if found else None
+    """Return the run id and the batch of a stage; None for a stage outside of streaming queries."""
+    match = RUN_ID.search(row.get("description") or "")
+    return (match[1], int(match[2])) if match else None
 
 
 def parse_stage(row: dict[str, Any]) -> Stage | None:
-    """Read one stage of the status store; None unless it is a finished stage of a streaming query."""
+    """Read one row of the status store; return None unless it is a finished stage of a streaming query."""
     owner = batch_of(row)
     if row["status"] != "COMPLETE" or owner is None:
         return None
@@ -144,5 +144,5 @@ def parse_stage(row: dict[str, Any]) -> Stage | None:
 
 
 def _moment_s(text: str | None) -> float | None:
-    """Read the status store's `2026-11-15T22:45:48.062GMT`."""
+    """Read a time stamp of the status store, such as `2026-11-15T22:45:48.062GMT`."""
     return datetime.fromisoformat(text.replace("GMT", "+00:00")).timestamp() if text else None

@@ -1,8 +1,8 @@
-"""From finished batches and their stages to one window of the job. Pure.
+"""Reads one window of a micro-batch query from its finished batches and their stages. Pure.
 
-Micro-batch stages share the slots one after another, so the job is one operator. Its useful time is the busy time
-of its tasks; what a slot can do is records per busy second. Planning, commits and waiting for the next trigger are
-time in which slots idle: they are in a batch's `seconds`, not in its useful time.
+The stages of a micro-batch use the same slots one after another, so the job is one operator. Its useful time is the
+busy time of its tasks; the true rate of a slot is records per busy second. Slots are idle during planning, commits and
+the wait for the next trigger: that time counts in a batch's `seconds`, not in its useful time.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.engine.batches.probe import Probe, read_probe
 from rheostat.engine.batches.progress import Batch, SourceProgress
 from rheostat.engine.batches.selection import window_start_s
-from rheostat.engine.batches.stage import Stage, widest
+from rheostat.engine.batches.stage import Stage, max_concurrent_tasks
 from rheostat.job.observation import BatchTime, Latency
 
-GAPS = 12
-"""Of so many batches the rest between them is taken."""
+GAP_BATCHES = 12
+"""Batches in the median idle gap."""
 BACK_TO_BACK = 0.9
-"""Share of the time in which triggers are active from which on there is no idle gap."""
+"""Share of the time with an active trigger above which batches count as back to back."""
 BEHIND = 1.02
-"""Arrivals beyond this multiple of what was processed are overload, not the jitter of batch borders."""
-CALM = Latency(0, 0, 0, 0, 0, 0)
-SAMPLES = (0.1, 0.3, 0.5, 0.7, 0.9)
-"""Records of a batch arrived evenly since the batch before: latency is sampled at these shares of that span."""
+"""Ratio of arrived to processed records above which the query is overloaded; less is jitter at batch borders."""
+NO_LATENCY = Latency(0, 0, 0, 0, 0, 0)
+ARRIVAL_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""Shares of the gap between two batch starts at which latency is sampled, as if records arrived evenly."""
 
 Counters = Callable[[str, int, str], OffsetCounter]
 """(query, index of the source, its description) -> its counter."""
 SlotsDuring = Callable[[float, float], int | None]
-"""(start, end) -> the slots that there were all the while; None when they changed."""
+"""(start, end) -> the number of slots in between; None when it changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,38 +48,38 @@ class QueryWindow:
     records: float
     """Records processed by the window's batches."""
     rate_per_s: float | None
-    """Records that arrived per second: how far the latest offset moved."""
+    """Input rate: the distance that the latest offset moved per second."""
     backlog: float | None
-    """Records that wait, those of a running batch included."""
+    """Records without a result, those of a running batch included."""
     lag_s: float
     """Age of the oldest record without a result."""
     overdue_s: float
-    """How much longer than usual a running batch takes already."""
+    """Seconds by which the running batch exceeds the usual batch time."""
     overloaded: bool
     latency: Latency | None
     busy_s: float
-    """Where no stage was seen (`seen`), what the fitted line makes of the records; 0 where there is no line either."""
+    """Busy time of all tasks. Without stages (`has_stages`) it comes from the fitted line, or is 0."""
     cpu_s: float
     gc_s: float
     spilled_bytes: int
     most_tasks: int
-    """Tasks that there were at a time: more slots than that cannot be used."""
+    """Most concurrent tasks: more slots than that stay idle."""
     state_bytes: int
     probes: Mapping[str, Probe]
-    """Named operators, by what their probes counted."""
+    """Named operator -> the counts of its probe."""
     bottlenecks: tuple[str, ...]
-    """What slows it down and is not a matter of size."""
-    seen: bool = True
-    """Whether stages were seen: without them CPU, garbage and tasks are not known."""
+    """Causes of slow batches that more executors do not cure."""
+    has_stages: bool = True
+    """Whether stages were read: without them CPU time, garbage collection and tasks are unknown."""
     gc_share: float | None = None
     batch_time: BatchTime | None = None
     settled: bool = True
-    """False when only what came and what waits is told: its batches ran at another size."""
+    """False when the batches ran at another size: then only input rate, backlog and lag are valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryView:
-    """What is known of one query at a moment: its finished batches, oldest first, and what it does now."""
+    """One query at one moment: its finished batches, sorted by start, and its present state."""
 
     batches: Sequence[Batch]
     stages: Sequence[Stage]
@@ -88,31 +88,31 @@ class QueryView:
     window_s: float
     changed_s: float
     """End of the last change of size: batches that began earlier ran at another size."""
-    quiet_s: float
-    """Last moment at which the query is known to have rested."""
+    last_idle_s: float
+    """Last moment at which the query was idle for certain."""
     active: bool
     """Whether a trigger is active."""
     slots: int
     slots_during: SlotsDuring
 
     @property
-    def resting(self) -> bool:
-        """Whether the last trigger found nothing new, and the query waits for the next."""
-        return self.quiet_s >= self.now_s
+    def idle(self) -> bool:
+        """Whether the last trigger had no input and the query waits for the next one."""
+        return self.last_idle_s >= self.now_s
 
 
 def read_query(view: QueryView) -> tuple[QueryWindow | None, str | None]:
-    """Return one query's part of the window, and why nothing can be decided from it, where that is so."""
-    calm_s = view.now_s - max(view.changed_s, view.quiet_s)
+    """Return one query's part of the window, and the reason if no decision may rest on it."""
+    since_change_s = view.now_s - max(view.changed_s, view.last_idle_s)
     since_s = window_start_s(
         view.batches,
         view.now_s,
         view.window_s,
         view.changed_s,
-        rested_s=view.quiet_s,
-        overdue=calm_s > view.window_s,
+        last_idle_s=view.last_idle_s,
+        overdue=since_change_s > view.window_s,
     )
-    found = query_window(
+    window = query_window(
         view.batches,
         view.stages,
         view.counters,
@@ -121,20 +121,24 @@ def read_query(view: QueryView) -> tuple[QueryWindow | None, str | None]:
         view.active,
         view.slots,
         view.window_s,
-        view.quiet_s,
+        view.last_idle_s,
         view.slots_during,
     )
-    if isinstance(found, QueryWindow):
-        return found, None
-    if view.resting and view.now_s - view.changed_s >= view.window_s:
-        # Nothing to do for a whole window is a window too.
+    if isinstance(window, QueryWindow):
+        return window, None
+    problem = window
+    if view.idle and view.now_s - view.changed_s >= view.window_s:
+        # A query without input for a whole window is a valid window, too.
         return idle_window(view.now_s, view.window_s), None
-    return unsettled(view.batches, view.counters, view.now_s, view.active, view.window_s, view.quiet_s), found
+    unsettled = unsettled_window(view.batches, view.counters, view.now_s, view.active, view.window_s, view.last_idle_s)
+    return unsettled, problem
 
 
 def idle_window(now_s: float, window_s: float) -> QueryWindow:
-    """Return the window of a query that has had nothing to do for all of it."""
-    return QueryWindow(now_s - window_s, now_s, 0, 0.0, 0.0, 0.0, 0.0, 0.0, False, CALM, 0.0, 0.0, 0.0, 0, 0, 0, {}, ())
+    """Return the window of a query that had no input."""
+    return QueryWindow(
+        now_s - window_s, now_s, 0, 0.0, 0.0, 0.0, 0.0, 0.0, False, NO_LATENCY, 0.0, 0.0, 0.0, 0, 0, 0, {}, ()
+    )
 
 
 def query_window(
@@ -146,12 +150,12 @@ def query_window(
     active: bool,
     slots: int = 1,
     window_s: float = 30.0,
-    quiet_s: float = -math.inf,
+    last_idle_s: float = -math.inf,
     slots_during: SlotsDuring | None = None,
 ) -> QueryWindow | str:
-    """Describe the batches that began after `since_s`, oldest first; or say why they cannot be described.
+    """Return the window of the batches that began at `since_s` or later, or the reason why there is none.
 
-    `quiet_s` is the last moment at which the query is known to have rested: until then nothing new had come.
+    `last_idle_s` is the last moment at which the query was idle: no input was waiting then.
     """
     inside = [batch for batch in batches if batch.start_s >= since_s]
     if not inside:
@@ -160,28 +164,28 @@ def query_window(
     before = next((batch for batch in reversed(batches) if batch.start_s < first.start_s), None)
     numbers = {(batch.run_id, batch.number) for batch in inside}
     work = [stage for stage in stages if (stage.run_id, stage.batch) in numbers]
-    records = _processed(inside, counters)
-    fitted = _fitted(batches, counters, slots_during)
-    seen = _seen(inside, work)
+    records = _processed_records(inside, counters)
+    fitted = _fit_batch_time(batches, counters, slots_during)
+    share_with_stages = _share_with_stages(inside, work)
     busy_s = sum(stage.busy_s for stage in work)
-    if not seen:
+    if not share_with_stages:
         busy_s = fitted.slot_s_per_record * records if fitted is not None else 0.0
     span_s = max(last.end_s - first.start_s, 1e-3)
     since_last_s = max(0.0, now_s - last.start_s)
     rate = _rate_by_clock(last, counters, since_last_s, window_s)
     if rate is None:
-        rate = _rate_by_reports(before or first, inside, counters, quiet_s)
-    untold_s = max(0.0, now_s - max(last.start_s, quiet_s))
-    waiting = _waiting(last, counters, since_last_s, untold_s, rate) if untold_s else 0.0
+        rate = _rate_by_reports(before or first, inside, counters, last_idle_s)
+    unreported_s = max(0.0, now_s - max(last.start_s, last_idle_s))
+    waiting = _waiting_records(last, counters, since_last_s, unreported_s, rate) if unreported_s else 0.0
     typical_s = sorted(batch.seconds for batch in inside)[len(inside) // 2]
-    # The next batch began when its trigger came, which is when the others' did: not at the end of the last one.
-    begun_s = max(last.end_s + _gap_s(batches), quiet_s)
+    # The running batch began with its trigger, after the usual idle gap, not at the end of the last batch.
+    begun_s = max(last.end_s + _gap_s(batches), last_idle_s)
     overdue_s = max(0.0, now_s - begun_s - max(typical_s, 1.0)) if active else 0.0
     busy_share = sum(batch.seconds for batch in inside) / span_s
     late = rate is not None and busy_share > BACK_TO_BACK and rate > BEHIND * records / span_s
-    behind = _behind(last, counters)
-    left_s = behind / rate if behind and rate else 0.0
-    scale = 1 / seen if seen else 0.0
+    left = _records_left(last, counters)
+    left_s = left / rate if left and rate else 0.0
+    scale = 1 / share_with_stages if share_with_stages else 0.0
     return QueryWindow(
         start_s=first.start_s,
         end_s=last.end_s,
@@ -189,7 +193,7 @@ def query_window(
         records=records,
         rate_per_s=rate,
         backlog=waiting,
-        lag_s=untold_s + left_s if untold_s else 0.0,
+        lag_s=unreported_s + left_s if unreported_s else 0.0,
         overdue_s=overdue_s,
         overloaded=late or overdue_s > typical_s,
         latency=_latency(inside, before, left_s),
@@ -197,46 +201,48 @@ def query_window(
         cpu_s=sum(stage.cpu_s for stage in work) * scale,
         gc_s=sum(stage.gc_s for stage in work) * scale,
         spilled_bytes=sum(stage.spilled_bytes for stage in work),
-        most_tasks=max(widest(work).values(), default=0),
+        most_tasks=max(max_concurrent_tasks(work).values(), default=0),
         state_bytes=last.state_bytes,
-        probes=_probes(inside),
+        probes=_sum_probes(inside),
         bottlenecks=bottlenecks(inside, work, slots, fitted),
-        seen=bool(seen),
+        has_stages=bool(share_with_stages),
         gc_share=gc_share(work),
         batch_time=fitted,
     )
 
 
-def unsettled(
+def unsettled_window(
     batches: Sequence[Batch],
     counters: Counters,
     now_s: float,
     active: bool,
     window_s: float,
-    quiet_s: float = -math.inf,
+    last_idle_s: float = -math.inf,
 ) -> QueryWindow | None:
-    """Describe what is certain while no batch of the present size has ended: what came, what waits, how late it is.
+    """Return input rate, backlog and lag while no batch of the present size has finished.
 
-    Arrivals do not depend on the size. What a slot does and how busy it is are left out, the batches ran at another.
+    Arrivals do not depend on the size. Busy time and true rate do, and are left out.
     """
     ended = [batch for batch in batches if batch.end_s > now_s - window_s]
     shown = ended or list(batches[-1:])
     if not shown:
         return None
-    found = query_window(batches, (), counters, now_s, shown[0].start_s, active, window_s=window_s, quiet_s=quiet_s)
-    if isinstance(found, str):
+    window = query_window(
+        batches, (), counters, now_s, shown[0].start_s, active, window_s=window_s, last_idle_s=last_idle_s
+    )
+    if isinstance(window, str):
         return None
-    rate, backlog = found.rate_per_s, found.backlog
-    if _arrived(shown[-1], counters, 0.0) is None and now_s - max(shown[-1].start_s, quiet_s) > window_s:
-        # What was reported a window ago says nothing about now.
+    rate, backlog = window.rate_per_s, window.backlog
+    if _arrived_records(shown[-1], counters, 0.0) is None and now_s - max(shown[-1].start_s, last_idle_s) > window_s:
+        # A report older than a window does not describe the present.
         rate = backlog = None
     return replace(
-        found,
+        window,
         records=0.0,
         rate_per_s=rate,
         backlog=backlog,
         overloaded=False,
-        latency=found.latency if ended else None,
+        latency=window.latency if ended else None,
         busy_s=0.0,
         probes={},
         bottlenecks=(),
@@ -245,40 +251,42 @@ def unsettled(
     )
 
 
-def _seen(inside: Sequence[Batch], work: Sequence[Stage]) -> float:
-    """Return the share of the records whose stages were seen; where nothing was to do, all of it."""
-    have = {(stage.run_id, stage.batch) for stage in work}
+def _share_with_stages(inside: Sequence[Batch], work: Sequence[Stage]) -> float:
+    """Return the share of the records in batches with stages; 1 for batches without records."""
+    with_stages = {(stage.run_id, stage.batch) for stage in work}
     rows = sum(batch.rows for batch in inside)
-    return sum(batch.rows for batch in inside if (batch.run_id, batch.number) in have) / rows if rows else 1.0
+    return sum(batch.rows for batch in inside if (batch.run_id, batch.number) in with_stages) / rows if rows else 1.0
 
 
-def _fitted(batches: Sequence[Batch], counters: Counters, slots_during: SlotsDuring | None) -> BatchTime | None:
-    """Fit the times of the batches during which the slots did not change."""
+def _fit_batch_time(batches: Sequence[Batch], counters: Counters, slots_during: SlotsDuring | None) -> BatchTime | None:
+    """Fit the batch time to batches with a constant number of slots."""
     if slots_during is None:
         return None
     sized = ((batch, slots_during(batch.start_s, batch.end_s)) for batch in batches)
-    return fit_batches(Sample(_processed([batch], counters), slots, batch.seconds) for batch, slots in sized if slots)
+    return fit_batches(
+        Sample(_processed_records([batch], counters), slots, batch.seconds) for batch, slots in sized if slots
+    )
 
 
-def _probes(inside: Sequence[Batch]) -> dict[str, Probe]:
-    """Add up what the probes of all batches counted."""
-    found: dict[str, Probe] = {}
+def _sum_probes(inside: Sequence[Batch]) -> dict[str, Probe]:
+    """Sum the counts of the probes over all batches."""
+    sums: dict[str, Probe] = {}
     for batch in inside:
         for name, counted in batch.observed.items():
             probe = read_probe(counted)
             if probe is None:
                 continue
-            so_far = found.get(name, Probe(0, 0.0))
-            known = so_far.useful_s is not None and probe.useful_s is not None
-            useful_s = (so_far.useful_s or 0.0) + (probe.useful_s or 0.0) if known else None
-            found[name] = Probe(so_far.records + probe.records, useful_s)
-    return found
+            so_far = sums.get(name, Probe(0, 0.0))
+            timed = so_far.useful_s is not None and probe.useful_s is not None
+            useful_s = (so_far.useful_s or 0.0) + (probe.useful_s or 0.0) if timed else None
+            sums[name] = Probe(so_far.records + probe.records, useful_s)
+    return sums
 
 
-def _summed(
+def _sum_over_sources(
     batch: Batch, count: Callable[[OffsetCounter, SourceProgress], float | None], counters: Counters
 ) -> float | None:
-    """Add up a count over all sources of a batch; None when one cannot be told."""
+    """Sum a count over all sources of a batch; None when one is unknown."""
     total = 0.0
     for index, source in enumerate(batch.sources):
         records = count(counters(batch.query, index, source.description), source)
@@ -288,59 +296,62 @@ def _summed(
     return total
 
 
-def _counted(batch: Batch, which: str, counters: Counters) -> float | None:
-    """Count the records before one kind of offset."""
-    return _summed(batch, lambda counter, source: counter.records(getattr(source, which)), counters)
+def _records_before(batch: Batch, offset: str, counters: Counters) -> float | None:
+    """Return the records before one of the offsets of a batch."""
+    return _sum_over_sources(batch, lambda counter, source: counter.records(getattr(source, offset)), counters)
 
 
-def _latest(batch: Batch, counters: Counters) -> float | None:
-    """Count the records that there were when the batch began: by the latest offset, or else by what was left."""
+def _available_records(batch: Batch, counters: Counters) -> float | None:
+    """Return the records that existed when the batch began: by the latest offset, else by the records left."""
 
     def count(counter: OffsetCounter, source: SourceProgress) -> float | None:
-        known = counter.records(source.latest_offset)
-        if known is not None:
-            return known
+        latest = counter.records(source.latest_offset)
+        if latest is not None:
+            return latest
         done = counter.records(source.end_offset)
         left = 0.0 if source.took_all else source.offsets_left
         return None if done is None or left is None else done + left
 
-    return _summed(batch, count, counters)
+    return _sum_over_sources(batch, count, counters)
 
 
-def _arrived(last: Batch, counters: Counters, seconds: float) -> float | None:
-    """Count what had come so long after the last trigger, by sources that go by the clock."""
-    return _summed(last, lambda counter, source: counter.ahead(source.latest_offset, seconds), counters)
+def _arrived_records(last: Batch, counters: Counters, seconds: float) -> float | None:
+    """Return the records that exist `seconds` after the last trigger, for sources with a fixed rate."""
+    return _sum_over_sources(last, lambda counter, source: counter.ahead(source.latest_offset, seconds), counters)
 
 
-def _processed(inside: Sequence[Batch], counters: Counters) -> float:
-    start, end = _counted(inside[0], "start_offset", counters), _counted(inside[-1], "end_offset", counters)
+def _processed_records(inside: Sequence[Batch], counters: Counters) -> float:
+    start = _records_before(inside[0], "start_offset", counters)
+    end = _records_before(inside[-1], "end_offset", counters)
     rows = float(sum(batch.rows for batch in inside))
     return rows if start is None or end is None or end < start else end - start
 
 
 def _rate_by_clock(last: Batch, counters: Counters, since_last_s: float, window_s: float) -> float | None:
-    """What came during the window that ends now, where the sources can tell without a report."""
-    now, then = (_arrived(last, counters, since_last_s - ago) for ago in (0.0, window_s))
+    """Return the input rate over the window that ends now, for sources with a fixed rate."""
+    now, then = (_arrived_records(last, counters, since_last_s - ago) for ago in (0.0, window_s))
     return None if now is None or then is None else max(0.0, now - then) / window_s
 
 
-def _waiting(last: Batch, counters: Counters, since_last_s: float, untold_s: float, rate: float | None) -> float | None:
-    """Records that have come and have no result: by the clock, or what was left and what the rate has added since."""
-    arrived, done = _arrived(last, counters, since_last_s), _counted(last, "end_offset", counters)
+def _waiting_records(
+    last: Batch, counters: Counters, since_last_s: float, unreported_s: float, rate: float | None
+) -> float | None:
+    """Return the records without a result: by the clock, or the records left plus the arrivals since at this rate."""
+    arrived, done = _arrived_records(last, counters, since_last_s), _records_before(last, "end_offset", counters)
     if arrived is not None and done is not None:
         return max(0.0, arrived - done)
-    return None if rate is None else (_behind(last, counters) or 0.0) + rate * untold_s
+    return None if rate is None else (_records_left(last, counters) or 0.0) + rate * unreported_s
 
 
-def _rate_by_reports(before: Batch, inside: Sequence[Batch], counters: Counters, quiet_s: float) -> float | None:
-    """How far the latest offset moved from a trigger on; for sources that take all there is, what they took."""
+def _rate_by_reports(before: Batch, inside: Sequence[Batch], counters: Counters, last_idle_s: float) -> float | None:
+    """Return the input rate from the latest offsets; for sources that take everything, from the rows they took."""
     last = inside[-1]
     if last.start_s <= before.start_s:
         return None
-    # A rest before the first of these batches: what they brought has come since. One after the last: nothing has.
-    rested = before.start_s < quiet_s < inside[0].start_s
-    seconds = max(last.start_s, quiet_s) - (quiet_s if rested else before.start_s)
-    start, end = _latest(before, counters), _latest(last, counters)
+    # Idle before the first of these batches: all their input arrived since then. Idle after the last: none did since.
+    idle_before = before.start_s < last_idle_s < inside[0].start_s
+    seconds = max(last.start_s, last_idle_s) - (last_idle_s if idle_before else before.start_s)
+    start, end = _available_records(before, counters), _available_records(last, counters)
     if start is not None and end is not None:
         return max(0.0, end - start) / seconds
     later = [batch for batch in inside if batch.start_s > before.start_s]
@@ -349,28 +360,28 @@ def _rate_by_reports(before: Batch, inside: Sequence[Batch], counters: Counters,
 
 
 def _gap_s(batches: Sequence[Batch]) -> float:
-    """Return how long a query usually rests between two batches."""
-    gaps = [max(0.0, later.start_s - sooner.end_s) for sooner, later in pairwise(batches[-GAPS:])]
+    """Return the median idle gap between two batches."""
+    gaps = [max(0.0, later.start_s - sooner.end_s) for sooner, later in pairwise(batches[-GAP_BATCHES:])]
     return median(gaps) if gaps else 0.0
 
 
-def _behind(last: Batch, counters: Counters) -> float | None:
-    """Records that the last batch left at the source because it was not allowed to take them."""
-    latest, end = _latest(last, counters), _counted(last, "end_offset", counters)
-    return None if latest is None or end is None else max(0.0, latest - end)
+def _records_left(last: Batch, counters: Counters) -> float | None:
+    """Return the records that the last batch left at the source because of its limit per trigger."""
+    available, end = _available_records(last, counters), _records_before(last, "end_offset", counters)
+    return None if available is None or end is None else max(0.0, available - end)
 
 
 def _latency(inside: Sequence[Batch], before: Batch | None, waiting_s: float) -> Latency:
-    through = sorted(batch.seconds for batch in inside)
+    processing = sorted(batch.seconds for batch in inside)
     event = []
     earlier = before
     for batch in inside:
         gap_s = batch.start_s - earlier.start_s if earlier else batch.seconds
-        event += [batch.seconds + share * gap_s + waiting_s for share in SAMPLES]
+        event += [batch.seconds + share * gap_s + waiting_s for share in ARRIVAL_SHARES]
         earlier = batch
     event.sort()
 
     def at(ranked: list[float], share: float) -> float:
         return ranked[min(len(ranked) - 1, int(share * len(ranked)))]
 
-    return Latency(*(at(through, q) for q in (0.5, 0.95, 0.99)), *(at(event, q) for q in (0.5, 0.95, 0.99)))
+    return Latency(*(at(processing, q) for q in (0.5, 0.95, 0.99)), *(at(event, q) for q in (0.5, 0.95, 0.99)))

@@ -2,12 +2,12 @@
 
 | file | what it is |
 |---|---|
-| `plant.py`, `curves.py` | everything that is true of a job, most of which its engine never shows |
-| `discipline.py` | what a plant asks the way in which its job works |
-| `fleet.py` | time, loads, noise, failures, history and trace of all replicas; `Replicas`, which play the discipline |
-| `engine.py` | what the engines of all disciplines share; the fleet's clock |
-| `flow/` | fluid flow with back pressure, as Flink has it |
-| `microbatch/`, `realtime/` | Spark's two modes; `arrivals.py` is for both |
+| `plant.py`, `curves.py` | the true parameters of a job, most of which its engine never shows |
+| `discipline.py` | the interface between a plant and its execution model |
+| `fleet.py` | time, loads, noise, failures, history and trace of all replicas; `Replicas` simulate the discipline |
+| `engine.py` | the parts common to the engines of all disciplines; the fleet's clock |
+| `flow/` | fluid flow with back pressure, as in Flink |
+| `microbatch/`, `realtime/` | Spark's two modes; both use `arrivals.py` |
 """
 
 from rheostat.engine.simulated.engine import FleetClock, SimulatedEngine

@@ -20,7 +20,7 @@ class Curve(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """Every task adds the same, on top of a base that is there anyway (Phoebe's capacity regression has one)."""
+    """Every task adds the same capacity on top of a base (Phoebe's capacity regression has one)."""
 
     rate_per_s: float
     base_per_s: float = 0.0
@@ -58,7 +58,7 @@ class Usl:
     sigma: float = 0.0
     """Contention: the share of the work that is serial."""
     kappa: float = 0.0
-    """Coherence: what tasks cost each other; above 0 the curve falls again."""
+    """Coherence: the mutual cost of the tasks; above 0 the curve falls again."""
 
     def __post_init__(self) -> None:
         check_number("rate_per_s", self.rate_per_s, least=1e-12)
@@ -72,14 +72,14 @@ class Usl:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Measured points, interpolated between; outside them the nearest point's rate per task holds."""
+    """Measured points with linear interpolation; outside them the rate per task of the nearest point holds."""
 
     points: tuple[tuple[int, float], ...]
 
     def __post_init__(self) -> None:
         tasks = [p for p, _ in self.points]
         if not tasks or tasks != sorted(set(tasks)) or tasks[0] < 1:
-            raise InvalidValue(f"a curve's table needs rising task counts from 1 on, not {tasks}")
+            raise InvalidValue(f"the task counts of a curve's table must rise from at least 1, not {tasks}")
         for p, capacity in self.points:
             check_number(f"capacity at {p} tasks", capacity, least=1e-12)
 
@@ -94,4 +94,4 @@ class Table:
 
 
 UNLIMITED = Linear(1e12)
-"""For operators that never hold anything up, such as a source that only reads."""
+"""Capacity of operators that are never a bottleneck, such as a source that only reads."""

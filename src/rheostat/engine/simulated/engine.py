@@ -1,4 +1,4 @@
-"""One replica behind the Engine port: it shows only what a real engine would show."""
+"""One replica behind the Engine port. It shows only what a real engine would show."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rheostat.job.record import Intent
 from rheostat.ports import Note
 
 OVERLOADED_SHARE = 0.1
-"""Back pressure in more than a tenth of the window is a symptom (Flink calls it low above 10 %, high above 50 %)."""
+"""Share of the window with back pressure above which an operator is overloaded (Flink: "low" above 10 %)."""
 
 
 class FleetClock:
-    """The fleet's own time: sleeping advances all replicas."""
+    """The fleet's own time: `sleep_until` advances all replicas."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
@@ -34,7 +34,7 @@ class FleetClock:
 
 
 class SimulatedEngine(ABC):
-    """A replica of a fleet: what is the same for all disciplines. Source offsets are read without delay."""
+    """A replica of a fleet: the parts common to all disciplines. Source offsets have no delay."""
 
     def __init__(self, fleet: Fleet, replica: int) -> None:
         self.fleet, self.replica = fleet, replica
@@ -46,7 +46,7 @@ class SimulatedEngine(ABC):
         return self.fleet.spec
 
     def apply(self, intent: Intent, note: Note) -> None:
-        """Ask the fleet for the target; the same intent again changes nothing."""
+        """Request the target from the fleet; a repeated intent has no effect."""
         if intent.id == self._applied:
             return
         self._check(intent)
@@ -57,7 +57,7 @@ class SimulatedEngine(ABC):
 
     @abstractmethod
     def _steps(self, intent: Intent) -> tuple[str, ...]:
-        """Return the steps of a change, as they are noted before it."""
+        """Return the steps of a change for the journal."""
 
     def _check(self, intent: Intent) -> None:
         spec, target = self.fleet.spec, intent.target
@@ -67,27 +67,29 @@ class SimulatedEngine(ABC):
             if tunable.bounds.clip(target.tasks[tunable.operator]) != target.tasks[tunable.operator]:
                 raise EngineError(f"{tunable.operator} cannot have {target.tasks[tunable.operator]} tasks")
         if spec.slots_available is not None and target.slots > spec.slots_available:
-            raise EngineError(f"{target.slots} slots are asked for, {spec.slots_available} are there")
+            raise EngineError(f"{target.slots} slots requested, the cluster has {spec.slots_available}")
         for tunable in spec.tunable:
             if target.tasks[tunable.operator] % tunable.quantum:
-                raise EngineError(f"{target.slots} slots are no whole number of executors of {tunable.quantum}")
+                raise EngineError(
+                    f"{target.slots} slots is not a multiple of the slots per executor ({tunable.quantum})"
+                )
         if why := self.fleet.plant.shortage(target):
             raise EngineError(why)
 
     def observe(self) -> Observation:
-        """Return the last window, with everything that is wrong with real metrics."""
+        """Return the present window, with the flaws of real metrics."""
         fleet, metrics = self.fleet, self.fleet.plant.metrics
         rng = fleet.rng(self.replica, METRICS, fleet.now)
         if self._last is not None and metrics.stale and rng.random() < metrics.stale:
             return Observation(
                 float(fleet.now), self._last.start_s, self._last.end_s, self._last.running, self._last.wanted
             )
-        self._last = self._look(rng)
+        self._last = self._read_window(rng)
         return self._last
 
     @abstractmethod
-    def _look(self, rng: np.random.Generator) -> Observation:
-        """Return what the metrics show now."""
+    def _read_window(self, rng: np.random.Generator) -> Observation:
+        """Return the present window."""
 
     def _missing(self, rng: np.random.Generator) -> bool:
         """Draw whether an operator's metrics are missing."""
@@ -109,7 +111,7 @@ class SimulatedEngine(ABC):
             arrived, taken = float(fleet.arrived[k, i]), float(fleet.taken[k, i])
             rate = (arrived - float(past[k])) / seconds if seconds else None
             backlog = max(arrived - taken, 0.0)
-            # Age of the oldest waiting record: when did the arrivals pass what has been taken?
+            # Lag: the time since the total of arrivals passed the records taken.
             history = histories[:, k]
             lag = float(len(history) - np.searchsorted(history, taken, side="right"))
             if len(history) and taken < history[0] and rate:

@@ -1,7 +1,7 @@
 """The fleet: many replicas of one plant, advanced together, one second at a time.
 
-Everything random comes from generators keyed by (replica's seed, purpose, moment), so a replica's run does
-not depend on which others run beside it, nor on how often it is looked at.
+Random numbers come from generators keyed by (the replica's seed, purpose, moment). So a replica's run depends neither
+on the other replicas nor on how often it is observed.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from rheostat.ports import Engine
 Floats = NDArray[np.float64]
 
 BLOCK_S = 512
-"""Loads and noise are drawn in blocks of this many seconds."""
-LOAD, ABILITY, RESTART, FAILURE, METRICS, BATCHES = range(1, 7)
+"""Seconds of load and noise per draw."""
+LOAD, CAPACITY, RESTART, FAILURE, METRICS, BATCHES = range(1, 7)
 """Purposes of random numbers."""
 ROWS = ("processed", "useful", "blocked", "emitted", "queue", "state", "arrived", "taken", "latency", "event_latency")
-"""What the history keeps: six rows per operator, two per source, two per job."""
+"""Rows of the history: six per operator, two per source, two per job."""
 TRACED = ("load_per_s", "throughput_per_s", "backlog", "latency_s", "lag_s", "slots", "up")
 
 
 class LoadShape(Protocol):
-    """What the fleet needs of a load: see `engine/testbed/loads.py`."""
+    """The interface of a load: see `engine/testbed/loads.py`."""
 
     @property
     def noise(self) -> float:
-        """Return the share by which rates scatter evenly, every second anew."""
+        """Return the share by which rates scatter evenly, drawn every second."""
 
     def level(self, t_s: Floats) -> Floats:
         """Return one level per second (times the unit rates), or sources x seconds of records/s."""
 
 
 class Replicas(Protocol):
-    """What plays the plant's discipline, for all replicas of a fleet, and keeps the fleet's rows up to date."""
+    """Simulates the plant's discipline for all replicas of a fleet, and updates the fleet's rows."""
 
     @property
-    def unnoticed_s(self) -> float:
-        """Return the seconds from the loss of a worker until anything stops."""
+    def detection_s(self) -> float:
+        """Return the seconds from the loss of a worker until output stops."""
 
     @property
     def lag_s(self) -> Floats:
@@ -55,19 +55,19 @@ class Replicas(Protocol):
 
     @property
     def slots(self) -> Floats:
-        """Return the slots that were there in the last second, by replica."""
+        """Return the slots in the last second, by replica."""
 
     def tick(self, arrivals: Floats) -> tuple[Floats, Floats]:
-        """Play a second; return the records taken in it, by source, and those processed, by operator."""
+        """Simulate a second; return the records taken in it, by source, and those processed, by operator."""
 
-    def renew(self, factors: Floats) -> None:
-        """Multiply all capacities by these factors (operators x replicas), until there are others."""
+    def set_noise(self, factors: Floats) -> None:
+        """Multiply all nominal capacities by these factors (operators x replicas) from now on."""
 
     def reconfigure(self, replica: int, target: Allocation) -> None:
-        """Begin to give a replica another allocation."""
+        """Begin to change the allocation of a replica."""
 
     def fail(self, replica: int) -> None:
-        """Let a replica lose a worker."""
+        """Remove a worker from a replica."""
 
     def engine(self, replica: int) -> Engine:
         """Return one replica behind the Engine port."""
@@ -75,12 +75,12 @@ class Replicas(Protocol):
 
 @singledispatch
 def make_replicas(discipline: Discipline, fleet: Fleet) -> Replicas:
-    """Return what plays a discipline; each discipline's replicas are registered where their class is."""
-    raise InvalidValue(f"plant {fleet.plant.name!r}: there are no replicas that play {discipline.title}")
+    """Return the replicas that simulate a discipline; every class of replicas registers itself here."""
+    raise InvalidValue(f"plant {fleet.plant.name!r}: no replicas simulate {discipline.title}")
 
 
 class Fleet:
-    """Replicas of one plant, each with its own load, seed, allocation and fate."""
+    """Replicas of one plant, each with its own load, seed, allocation and failures."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Fleet:
         self.size = r
         self.by_index = [plant.operator(name) for name in graph.operators]
 
-        # One array holds all that metrics are made of; its history is what the engine looks at.
+        # One array holds all values that metrics are computed from; the engine reads its history.
         self.now_rows = np.zeros((6 * n + 2 * s + 2, r))
         ends = np.cumsum([n] * 6 + [s] * 2 + [1, 1])
         self.rows = {
@@ -148,15 +148,15 @@ class Fleet:
         return np.random.default_rng([self.seeds[replica], purpose, moment])
 
     def trace(self) -> dict[str, Floats]:
-        """Return what really happened, second by second: name -> seconds x replicas."""
+        """Return the true course of the run: name -> seconds x replicas."""
         if self._traced is None:
-            raise InvalidValue("this fleet was made with trace=False")
+            raise InvalidValue("this fleet has no trace: create it with trace=True")
         return {name: self._traced[: self.now, k].astype(float) for k, name in enumerate(TRACED)}
 
     # -- time ------------------------------------------------------------------------------------------------
 
     def advance(self, seconds: int) -> None:
-        """Let time pass for all replicas."""
+        """Simulate the next seconds of all replicas."""
         for _ in range(seconds):
             while self._failures and self._failures[0][0] <= self.now:
                 self.replicas.fail(heapq.heappop(self._failures)[1])
@@ -190,7 +190,7 @@ class Fleet:
         row[5] = self.replicas.slots
         row[6] = self.up
 
-    # -- what is random --------------------------------------------------------------------------------------
+    # -- random numbers --------------------------------------------------------------------------------------
 
     def feed(self, loads: Sequence[LoadShape]) -> None:
         """Replace the loads from now on."""
@@ -220,31 +220,31 @@ class Fleet:
         block, place = divmod(period, 64)
         if place == 0:
             shape = (64, len(self.by_index))
-            drawn = [self.rng(k, ABILITY, block).standard_normal(shape) for k in range(self.size)]
+            drawn = [self.rng(k, CAPACITY, block).standard_normal(shape) for k in range(self.size)]
             self._noises = np.stack(drawn, axis=2)
-        self.replicas.renew(np.exp(self._noise_sd * self._noises[place]))
+        self.replicas.set_noise(np.exp(self._noise_sd * self._noises[place]))
 
     # -- changes and failures --------------------------------------------------------------------------------
 
     def reconfigure(self, replica: int, target: Allocation) -> None:
-        """Ask for another allocation of a replica."""
+        """Request another allocation for a replica."""
         self.wanted[replica] = target
         self.replicas.reconfigure(replica, target)
 
     def finish_backlog(self) -> None:
-        """Let all that waits be done, in no time: a benchmark's job finishes one load before it gets the next."""
+        """Finish the backlog in no time: a benchmark's job finishes one load before the next one starts."""
         self.taken[:] = self.arrived
         self.queue[:] = 0.0
         self.history[(self.now - 1) % len(self.history)] = self.now_rows
 
     def fail(self, replica: int, in_s: float = 0.0) -> None:
-        """Let a replica lose a worker, now or later."""
-        heapq.heappush(self._failures, (self.now + in_s + self.replicas.unnoticed_s, replica))
+        """Remove a worker from a replica, now or later."""
+        heapq.heappush(self._failures, (self.now + in_s + self.replicas.detection_s, replica))
 
     # -- history ---------------------------------------------------------------------------------------------
 
     def at(self, second: float, replica: int) -> Floats:
-        """Return all rows of one replica as they were at a second; as far back as the history reaches."""
+        """Return all rows of one replica at a second, or at the oldest second of the history."""
         moment = int(max(second, self.now - len(self.history) + 1))
         if moment <= 0:
             return np.zeros(len(self.now_rows))

@@ -1,4 +1,4 @@
-"""The plant: everything that is true of a simulated job, most of which its engine never shows."""
+"""The plant: the true parameters of a simulated job, most of which its engine never shows."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ GB = 1e9
 
 @dataclass(frozen=True, slots=True)
 class PlantOperator:
-    """One operator as it really is."""
+    """The true parameters of one operator."""
 
     name: str
     curve: Curve = UNLIMITED
     noise: float = 0.0
-    """Log standard deviation of the capacity, drawn anew every `Plant.noise_period_s`."""
+    """Log standard deviation of the capacity, drawn every `Plant.noise_period_s`."""
     skew: float = 0.0
-    """How much more than its share the hottest task gets (0.5 = half as much again)."""
+    """Extra load of the hottest task, as a share of the mean (0.5 = half as much again)."""
     limit_per_s: float | None = None
-    """An outside limit, such as a slow database: waiting for it looks like useful time."""
+    """Records/s that an outside system, such as a slow database, allows; waiting for it looks like useful time."""
     emits_every_s: float | None = None
-    """A window: results leave in a burst at the end of every such span."""
+    """Seconds of a window: its results leave in a burst at its end."""
     queueing_records: float = 0.0
-    """b of the latency law: how much it queues as it fills up."""
+    """b of the latency law: records of queueing per unit of rho / (1 - rho)."""
     state_bytes_per_record: float = 0.0
-    """State that a record adds."""
+    """Bytes of state that a record adds."""
     state_retention_s: float = 60.0
-    """Mean time for which state is kept."""
+    """Mean seconds for which state is retained."""
     max_tasks: int = 90
-    """The most tasks it can have."""
+    """Largest number of tasks."""
     pinned_tasks: int | None = None
     """Tasks of an operator that is not tuned."""
     pinned_why: str = "a source is not tuned"
-    """Why it is not tuned."""
+    """Reason why it is not tuned."""
 
     def __post_init__(self) -> None:
         for what in ("noise", "skew", "queueing_records", "state_bytes_per_record"):
@@ -55,22 +55,22 @@ class PlantOperator:
         check_number(f"state_retention_s of {self.name}", self.state_retention_s, least=1.0)
 
     def evenness(self, tasks: int) -> float:
-        """Return the share of the capacity that is left when the hottest task is full."""
+        """Return the share of the capacity that is usable before the hottest task is full."""
         return 1 / (1 + self.skew * (1 - 1 / tasks))
 
 
 @dataclass(frozen=True, slots=True)
 class Interference:
-    """Job-level interference: every operator gets eta(slots) of its capacity, and none of its metrics tells."""
+    """Job-level interference: every operator has the share eta(slots) of its capacity, and no metric shows it."""
 
     scale: float = 1.0
-    """Share of the capacity that is left at the reference size."""
+    """Share of the capacity at the reference size."""
     per_slot: float = 0.0
-    """How much of it every further slot costs."""
+    """Loss of capacity per slot above the reference size."""
     exponent: float = 0.0
-    """Power of the slots, relative to the reference; negative where size hurts."""
+    """Power of slots / reference size; negative if a larger job is less efficient."""
     reference_slots: float = 9.0
-    """The reference size."""
+    """Reference size in slots."""
 
     def __post_init__(self) -> None:
         check_number("interference.scale", self.scale, least=1e-3)
@@ -86,16 +86,16 @@ class Interference:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """How capacity depends on the memory profile: a gain per doubling, and a collapse below a minimum."""
+    """The effect of the memory profile on capacity: a gain per doubling, and a collapse below a minimum."""
 
     reference_mb: int
-    """Memory at which the curves hold."""
+    """Memory in MB at which the curves hold."""
     choices_mb: tuple[int, ...]
-    """Memory profiles that can be chosen."""
+    """Memory profiles to choose from, in MB."""
     gain_per_doubling: float = 0.0
     """Share by which capacity grows when memory doubles."""
     collapse: Mapping[int, float] = field(default_factory=FrozenMap)
-    """Memory in MB -> factor; holds up to that size."""
+    """Memory in MB -> factor on the capacity up to that size."""
 
     def __post_init__(self) -> None:
         for size in (self.reference_mb, *self.choices_mb, *self.collapse):
@@ -106,7 +106,7 @@ class Memory:
         put(self, collapse=FrozenMap(self.collapse))
 
     def factor(self, memory_mb: int | None) -> float:
-        """Return what a memory profile makes of every capacity."""
+        """Return the factor of a memory profile on every capacity."""
         memory = memory_mb or self.reference_mb
         grown = math.pow(1 + self.gain_per_doubling, math.log2(memory / self.reference_mb))
         small = [size for size in self.collapse if memory <= size]
@@ -115,20 +115,20 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class LatencyLaw:
-    """Latency that falls with tasks and then rises again (CALIBRATION.md, after AuTraScale+'s Figure 5).
+    """Latency that falls with the tasks and then rises again (after AuTraScale+'s Figure 5).
 
     base + sum over operators min(cap, b / rate_per_task * rho / (1 - rho))
-         + sum over edges min(timeout, buffer * p_up * p_down / rate) / 2, plus what waits in buffers.
+         + sum over edges min(timeout, buffer * p_up * p_down / rate) / 2, plus the wait in buffers.
     """
 
     base_s: float = 0.05
     """Latency of an empty job, in seconds."""
     cap_s: float = 5.0
-    """The most that one operator's queueing adds."""
+    """Largest queueing delay of one operator, in seconds."""
     buffer_records: float = 0.0
     """Records in a network buffer between two tasks."""
     timeout_s: float = 0.1
-    """A buffer is sent after this time at the latest."""
+    """Seconds after which a network buffer is sent even if it is not full."""
 
     def __post_init__(self) -> None:
         for what in ("base_s", "cap_s", "buffer_records", "timeout_s"):
@@ -140,33 +140,33 @@ class Restart:
     """A reconfiguration stops output for a random time that grows with the state."""
 
     mean_s: float = 20.0
-    """Mean downtime without state."""
+    """Mean seconds of downtime without state."""
     sd_s: float = 2.0
-    """Standard deviation of it."""
+    """Standard deviation of the downtime in seconds."""
     per_gb_s: float = 0.0
-    """Seconds more for every GB of state."""
+    """Extra seconds per GB of state."""
 
     def __post_init__(self) -> None:
         for what in ("mean_s", "sd_s", "per_gb_s"):
             check_number(f"restart.{what}", getattr(self, what))
 
     def draw_s(self, rng: np.random.Generator, state_bytes: float) -> float:
-        """Return one downtime, at least a second."""
+        """Draw a downtime of at least a second."""
         return max(1.0, self.mean_s + self.per_gb_s * state_bytes / GB + self.sd_s * float(rng.standard_normal()))
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A worker is lost: output goes on until it is noticed, stops, resumes, and records are read again."""
+    """The loss of a worker: output continues until it is detected, stops, resumes, and records are read again."""
 
     detected_after_s: float = 20.0
     """Seconds from the failure until output stops."""
     resumed_after_s: float = 65.0
     """Mean seconds from the failure until output resumes."""
     resumed_sd_s: float = 8.0
-    """Standard deviation of it."""
+    """Standard deviation of `resumed_after_s`."""
     replay_s: float | None = None
-    """Seconds of records that are read again; None: everything since the last checkpoint."""
+    """Seconds of records that are read again; None: all since the last checkpoint."""
 
     def __post_init__(self) -> None:
         for what in ("detected_after_s", "resumed_sd_s", "replay_s"):
@@ -174,29 +174,29 @@ class Failure:
         check_number("failure.resumed_after_s", self.resumed_after_s, least=self.detected_after_s)
 
     def draw_downtime_s(self, rng: np.random.Generator) -> float:
-        """Return the seconds from the stop to the resumption, at least one."""
+        """Draw the seconds from the stop to the resumption, at least one."""
         mean = self.resumed_after_s - self.detected_after_s
         return max(1.0, mean + self.resumed_sd_s * float(rng.standard_normal()))
 
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """What the engine shows of it: the window, and everything that is wrong with real metrics."""
+    """The metrics that the engine shows: the window, and the flaws of real metrics."""
 
     window_s: float = 60.0
-    """Seconds that a window covers."""
+    """Length of a window in seconds."""
     min_window_s: float = 20.0
-    """A window cut shorter than this by a change is not usable."""
+    """Seconds below which a window that a change cuts short is not usable."""
     settle_s: float = 10.0
-    """Seconds after a change that are left out of a window."""
+    """Seconds after a change that windows leave out."""
     display_lag_s: float = 0.0
-    """How late metrics are; the sources' offsets are not."""
+    """Delay of the metrics in seconds; the sources' offsets have none."""
     noise: float = 0.0
     """Log standard deviation of a measured true rate."""
     missing: float = 0.0
     """Probability that an operator's metrics are missing from a window."""
     stale: float = 0.0
-    """Probability that the last window is shown again."""
+    """Probability that the engine shows the previous window again."""
 
     def __post_init__(self) -> None:
         check_number("metrics.window_s", self.window_s, least=1.0)
@@ -217,33 +217,33 @@ class Plant:
     unit_per_s: Mapping[str, float]
     """Records/s at each source when the load's level is 1."""
     origin: str = ""
-    """Where the parameters come from."""
+    """Source of the parameters."""
     interference: Interference = Interference()
-    """What operators of one job cost each other."""
+    """Mutual slow-down of the operators."""
     memory: Memory | None = None
-    """What memory does to capacity; None where it is no choice."""
+    """Effect of memory on capacity; None if memory cannot be chosen."""
     latency: LatencyLaw = LatencyLaw()
-    """How long a record takes."""
+    """Latency of a record."""
     restart: Restart = Restart()
-    """What a reconfiguration costs."""
+    """Downtime of a reconfiguration."""
     failure: Failure = Failure()
-    """What a failure costs."""
+    """Downtime and replay of a failure."""
     metrics: Metrics = Metrics()
-    """What the engine shows."""
+    """Metrics that the engine shows."""
     buffer_s: float = 2.0
-    """Seconds of an operator's own capacity that fit into the buffers in front of it."""
+    """Size of an operator's input buffers, in seconds of its own capacity."""
     cpu_gain: float = 1.0
     """CPU share at full useful time; recorded jobs show far less than 1."""
     noise_period_s: int = 60
-    """Seconds after which capacities are drawn anew."""
+    """Seconds between two draws of the capacities' noise."""
     checkpoint_interval_s: float = 10.0
     """Seconds between two checkpoints."""
     slots_available: int | None = None
-    """Slots that the cluster has; None: as many as are asked for."""
+    """Slots of the cluster; None: unlimited."""
     start_tasks: int = 1
-    """Tasks of every tunable operator at the start, unless told otherwise."""
+    """Tasks of every tunable operator at the start of a run without `start`."""
     discipline: Discipline = Flow()
-    """How it works: by fluid flow, in micro-batches or in real time."""
+    """Execution model: fluid flow, micro-batches or real time."""
 
     def __post_init__(self) -> None:
         names = [operator.name for operator in self.operators]
@@ -264,11 +264,11 @@ class Plant:
             self._check_unused(operator, self.discipline.unused_in_operators)
 
     def _check_unused(self, part: Plant | PlantOperator, names: tuple[str, ...]) -> None:
-        """Refuse what has no meaning to the discipline, so that nothing that was set is ignored."""
+        """Refuse settings without effect on the discipline, so that none is silently ignored."""
         for each in fields(part):
             if each.name in names and getattr(part, each.name) != each.default:
-                what = self.discipline.title
-                raise InvalidValue(f"plant {self.name!r}: {each.name} means nothing to {what}, leave it out")
+                title = self.discipline.title
+                raise InvalidValue(f"plant {self.name!r}: {each.name} has no effect on {title}, leave it out")
 
     @property
     def _pinned(self) -> dict[str, int]:
@@ -279,7 +279,7 @@ class Plant:
         return next(operator for operator in self.operators if operator.name == name)
 
     def spec(self) -> JobSpec:
-        """Return what an engine may say about this job."""
+        """Return the job's description as an engine would give it."""
         own = self.discipline
         return JobSpec(
             self.name,
@@ -294,24 +294,24 @@ class Plant:
         )
 
     def shortage(self, allocation: Allocation) -> str:
-        """Say why the job cannot start with this allocation, or ""."""
+        """Return why the job cannot start with this allocation, or ""."""
         tasks = {o.name: o.pinned_tasks or allocation.tasks[o.name] for o in self.operators}
         why = self.discipline.shortage(tasks, self.slots_available)
         return why and f"{self.name} {why}"
 
     def start(self) -> Allocation:
-        """Return the allocation with which a run begins."""
+        """Return the allocation at the start of a run."""
         memory = self.memory.reference_mb if self.memory else None
         quantum = self.discipline.quantum
         tasks = -(-self.start_tasks // quantum) * quantum
         return Allocation({o.name: tasks for o in self.operators if o.pinned_tasks is None}, memory)
 
     def nominal_per_s(self, operator: PlantOperator, tasks: int, memory_mb: int | None) -> float:
-        """Return the capacity that metrics would show: curve and memory, without interference, skew and limit."""
+        """Return the capacity that metrics show: curve and memory, without interference, skew and limit."""
         return operator.curve.capacity_per_s(tasks) * (self.memory.factor(memory_mb) if self.memory else 1.0)
 
     def capacity_per_s(self, name: str, tasks: int, allocation: Allocation) -> float:
-        """Return what the operator can really do at p tasks, noise apart, while the job has this allocation."""
+        """Return the true capacity of an operator at p tasks, without noise, while the job has this allocation."""
         operator, usable = self.operator(name), self.discipline.usable(tasks)
         even = self.nominal_per_s(operator, usable, allocation.memory_mb) * operator.evenness(usable)
         limited = even if operator.limit_per_s is None else min(even, operator.limit_per_s)

@@ -2,11 +2,11 @@
 
 | file or folder | what |
 |---|---|
-| `microbatch.py` | micro-batch queries of one application: executors come and go live |
-| `realtime.py` | a real-time query: tasks of every stage, changed by a restart |
+| `microbatch.py` | micro-batch queries of one application, resized while they run |
+| `realtime.py` | a real-time query: the tasks of every stage change by a restart |
 | `pipeline.py` | `rheostat.pipeline`: a query as named stages |
-| `lifecycle/` | restarts, checkpoints, failures, who owns a checkpoint |
+| `lifecycle/` | restarts, checkpoints, failures, the owner of a checkpoint |
 | `session/` | a Spark that can be resized: its settings, its Java, an embedded cluster |
 | `executors/` | the executors of an application and its slots |
-| `telemetry/` | what is read of a running Spark |
+| `telemetry/` | progress, stages and offsets, read from a running Spark |
 """

@@ -1,4 +1,4 @@
-"""`rheostat.pipeline`: a query as named stages, built with tasks of their own for real-time mode, or for micro-batch.
+"""`rheostat.pipeline`: a query as named stages, for real-time mode (tasks per stage) or for micro-batch mode.
 
     @rheostat.pipeline
     def words(p, servers="localhost:9092"):
@@ -7,8 +7,8 @@
         p.keyed("count", count)                      # groupBy().agg() or dropDuplicates: its tasks are the state's
         p.to_kafka("counts", servers=servers, columns=record, checkpoint="/data/words")
 
-Between two stages stands an exchange. A stage's tasks are the partitions behind it: `repartition(n)` in front of a
-stateless stage, `spark.sql.shuffle.partitions` for the keyed one.
+There is an exchange between two stages. A stage's tasks are the partitions of the exchange before it: `repartition(n)`
+for a stateless stage, `spark.sql.shuffle.partitions` for the keyed one.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rheostat.engine.batches.probe import LATENCY, QUANTILES, RECORDS
-from rheostat.engine.spark.lifecycle.checkpoint import FORMAT, STORE, Checkpoint, set_for_now
+from rheostat.engine.spark.lifecycle.checkpoint import FORMAT, STORE, Checkpoint, temporary_settings
 from rheostat.engine.spark.lifecycle.restart import JOB, TASKS_PER_SLOT
-from rheostat.engine.spark.telemetry.probe import probed
+from rheostat.engine.spark.telemetry.probe import add_probes
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.allocation import Allocation
 
@@ -33,24 +33,22 @@ if TYPE_CHECKING:
 
 Transform = Callable[["DataFrame"], "DataFrame"]
 Slow = Callable[[int], Transform]
-"""Tasks -> a step that slows rows down."""
+"""Tasks -> a transform that slows rows down."""
 
 NAME = re.compile(r"[A-Za-z_][\w-]*")
 AGE = "__rheostat_age_ms"
 AGES_PER_TIMED = 8
-"""For each record that is timed, so many tell their age: quantiles need more of them, and all would cost a quarter of
-the CPU of a pipeline that does nothing else (seen)."""
+"""Records with a measured age per record with a measured time: quantiles need more samples, but the age of every record
+would cost a quarter of the CPU time of an empty pipeline."""
 BATCH_S = 5.0
-"""Spark's smallest batch of real-time mode, which is an interval of checkpoints and reports."""
+"""Length of a real-time batch in seconds, the smallest that Spark allows: the interval of checkpoints and reports."""
 SEED_S = 60.0
-"""A new checkpoint is made within this time, or something is wrong."""
-
-
+"""Seconds that the first micro-batch has to create a new checkpoint."""
 STATE_SETTINGS = {
     STORE: "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     FORMAT: "2",
 }
-"""What real-time mode needs; in micro-batch too, so that the modes can be changed on one checkpoint."""
+"""Settings that real-time mode needs; micro-batch mode uses them, too, so that both work on one checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -61,24 +59,24 @@ class StagePart:
     apply: Transform
     keyed: bool = False
     slow: Slow | None = None
-    """For experiments: a step that takes time, in its tasks; of a keyed stage behind the state, else in front."""
+    """For experiments: a transform that takes time in the stage's tasks, after the state of a keyed stage."""
 
     def timed(self, tasks: int) -> Transform:
-        """Return what is done between its probes: all of a stateless stage; of a keyed one what is behind its state."""
-        slow = _as_it_is if self.slow is None else self.slow(tasks)
+        """Return the part between the probes: all of a stateless stage, the part after the state of a keyed one."""
+        slow = _identity if self.slow is None else self.slow(tasks)
         return slow if self.keyed else lambda rows: self.apply(slow(rows))
 
 
 @dataclass(frozen=True)
 class Topic:
-    """Where records come from or go to."""
+    """A source or sink of the pipeline."""
 
     name: str
     servers: str
     topic: str
     options: Mapping[str, str] = field(default_factory=dict)
     parse: Transform | None = None
-    """Of a source: what its own tasks make of Kafka's rows."""
+    """For a source: the transform that its tasks apply to Kafka's rows."""
 
 
 @dataclass(frozen=True)
@@ -90,16 +88,16 @@ class Staged:
     stages: tuple[StagePart, ...]
     sink: Topic
     columns: Transform
-    """Makes `key` and `value` of the last stage's rows."""
+    """Turns the last stage's rows into `key` and `value`."""
     checkpoint: str
     event_time: str | None = None
-    """The column that says when a row's event was; latency is measured by it."""
+    """Column with the event time, from which the latency is measured."""
     sample: int = 64
-    """Of so many records one is timed."""
+    """Records per record with a measured time."""
 
     @property
     def keyed(self) -> str | None:
-        """Name of the stage that keeps state."""
+        """Name of the stage with state."""
         return next((stage.name for stage in self.stages if stage.keyed), None)
 
     @property
@@ -108,56 +106,56 @@ class Staged:
         return (self.source.name, *(stage.name for stage in self.stages))
 
     def frame(self, spark: SparkSession, tasks: Mapping[str, int]) -> DataFrame:
-        """Chain the stages: an exchange and probes for each. What leaves a part is counted under the part's name."""
+        """Chain the stages, with an exchange and probes for each. The output of a part is counted under its name."""
         from pyspark.sql import functions as sql
 
         reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", self.source.servers)
         reader = reader.option("subscribe", self.source.topic).options(**self.source.options)
-        rows = (self.source.parse or _as_it_is)(reader.load())
+        rows = (self.source.parse or _identity)(reader.load())
         rows = rows.observe(self.source.name, sql.count(sql.lit(1)).alias(RECORDS))
         for stage in self.stages:
             rows = stage.apply(rows) if stage.keyed else rows.repartition(tasks[stage.name])
             work = stage.timed(tasks[stage.name])
             if self.event_time is not None and stage is self.stages[-1]:
-                aged = _aged(work, self.event_time, max(1, self.sample // AGES_PER_TIMED))
-                rows = probed(stage.name, aged, self.sample, _quantiles)(rows).drop(AGE)
+                aged = _add_age(work, self.event_time, max(1, self.sample // AGES_PER_TIMED))
+                rows = add_probes(stage.name, aged, self.sample, _quantiles)(rows).drop(AGE)
             else:
-                rows = probed(stage.name, work, self.sample)(rows)
+                rows = add_probes(stage.name, work, self.sample)(rows)
         return self.columns(rows)
 
     def start(self, spark: SparkSession, allocation: Allocation, *, realtime: bool = True) -> StreamingQuery:
-        """Start the query; in real-time mode every stage has tasks of its own, else all share the job's slots."""
+        """Start the query; in real-time mode every stage has its own tasks, else all share the job's slots."""
         if realtime:
-            return self.drawn(spark, allocation)()
-        with set_for_now(spark, STATE_SETTINGS):
+            return self.build(spark, allocation)()
+        with temporary_settings(spark, STATE_SETTINGS):
             return self._writer(spark, dict.fromkeys(self.names, TASKS_PER_SLOT * allocation.tasks[JOB])).start()
 
-    def drawn(self, spark: SparkSession, allocation: Allocation) -> Callable[[], StreamingQuery]:
-        """Build the query for real-time mode, which takes a while, and return what starts it."""
+    def build(self, spark: SparkSession, allocation: Allocation) -> Callable[[], StreamingQuery]:
+        """Build the query for real-time mode, which takes a while, and return the function that starts it."""
         trigger: Any = {"realTime": f"{BATCH_S:g} seconds"}
         writer = self._writer(spark, allocation.tasks).trigger(**trigger)
 
         def start() -> StreamingQuery:
-            with set_for_now(spark, STATE_SETTINGS):
+            with temporary_settings(spark, STATE_SETTINGS):
                 self._seed(spark, allocation)
                 return writer.start()
 
         return start
 
     def _seed(self, spark: SparkSession, allocation: Allocation) -> None:
-        """Let a micro-batch make a new checkpoint: state that real-time mode makes cannot be repartitioned.
+        """Create a new checkpoint with a micro-batch: state that real-time mode creates cannot be repartitioned.
 
-        It takes a few records at most; what else is there is left to real-time mode.
+        The micro-batch takes a few records at most; real-time mode reads the others.
         """
         if Checkpoint(spark, self.checkpoint).done >= 0:
             return
         few = replace(self, source=replace(self.source, options={**self.source.options, "maxOffsetsPerTrigger": "1"}))
         query = few._writer(spark, allocation.tasks).trigger(availableNow=True).start()
         try:
-            until = SEED_S
-            while query.isActive and Checkpoint(spark, self.checkpoint).done < 0 and until > 0:
+            left_s = SEED_S
+            while query.isActive and Checkpoint(spark, self.checkpoint).done < 0 and left_s > 0:
                 query.awaitTermination(1)
-                until -= 1
+                left_s -= 1
         finally:
             query.stop()
         if (error := query.exception()) is not None:
@@ -170,13 +168,13 @@ class Staged:
 
 
 class Builder:
-    """What a function under `rheostat.pipeline` is given: it says what the pipeline consists of, in order."""
+    """The argument `p` of a function under `rheostat.pipeline`: its calls define the parts of the pipeline in order."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._source: Topic | None = None
         self._stages: list[StagePart] = []
-        self._end: Staged | None = None
+        self._staged: Staged | None = None
 
     def kafka(
         self,
@@ -187,21 +185,21 @@ class Builder:
         parse: Transform | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:
-        """Read a topic: one task per partition of it, in which `parse` makes something of Kafka's rows."""
+        """Read a topic with one task per partition; `parse` transforms Kafka's rows in these tasks."""
         if self._source is not None:
             raise InvalidValue(f"pipeline {self._name!r} has the source {self._source.name!r} already")
         self._source = Topic(self._new(name), servers, topic, dict(options or {}), parse)
 
     def stage(self, name: str, apply: Transform, *, slow: Slow | None = None) -> None:
-        """Add a stateless stage, which has tasks of its own."""
+        """Add a stateless stage with its own tasks."""
         self._add(StagePart(self._new(name), _function(name, apply), slow=slow))
 
     def keyed(self, name: str, apply: Transform, *, slow: Slow | None = None) -> None:
         """Add the stage with state: `groupBy().agg()` or `dropDuplicates`."""
         if other := next((stage.name for stage in self._stages if stage.keyed), None):
             raise InvalidValue(
-                f"pipeline {self._name!r} has the keyed stage {other!r} already: Spark gives all states of a query the "
-                "same number of partitions, so only one of them could be sized"
+                f"pipeline {self._name!r} has the keyed stage {other!r} already: all states of a query have the same "
+                "number of partitions, so only one keyed stage can be sized"
             )
         self._add(StagePart(self._new(name), _function(name, apply), True, slow))
 
@@ -217,41 +215,43 @@ class Builder:
         sample: int = 64,
         options: Mapping[str, str] | None = None,
     ) -> None:
-        """Write to a topic: `columns` makes `key` and `value`, in the tasks of the last stage."""
+        """Write to a topic; `columns` creates `key` and `value` in the tasks of the last stage."""
         if self._source is None or not self._stages:
             raise InvalidValue(f"pipeline {self._name!r}: a source and at least one stage come before the sink")
-        if self._end is not None:
-            raise InvalidValue(f"pipeline {self._name!r} has the sink {self._end.sink.name!r} already")
+        if self._staged is not None:
+            raise InvalidValue(f"pipeline {self._name!r} has the sink {self._staged.sink.name!r} already")
         if not checkpoint:
-            raise InvalidValue(f"pipeline {self._name!r} needs a checkpoint: the folder that its progress is kept in")
+            raise InvalidValue(f"pipeline {self._name!r} needs a checkpoint: pass the folder as checkpoint=")
         sink = Topic(self._new(name), servers, topic, dict(options or {}))
-        self._end = Staged(
+        self._staged = Staged(
             self._name, self._source, tuple(self._stages), sink, columns, str(checkpoint), event_time, sample
         )
 
     @property
     def built(self) -> Staged:
-        """The whole."""
-        if self._end is None:
+        """The complete pipeline."""
+        if self._staged is None:
             raise InvalidValue(f"pipeline {self._name!r} has no sink: end it with p.to_kafka(...)")
-        return self._end
+        return self._staged
 
     def _add(self, stage: StagePart) -> None:
-        if self._source is None or self._end is not None:
-            raise InvalidValue(f"pipeline {self._name!r}: stage {stage.name!r} must stand between source and sink")
+        if self._source is None or self._staged is not None:
+            raise InvalidValue(f"pipeline {self._name!r}: stage {stage.name!r} must come between source and sink")
         self._stages.append(stage)
 
     def _new(self, name: str) -> str:
         taken = [stage.name for stage in self._stages] + ([self._source.name] if self._source else [])
         if not isinstance(name, str) or NAME.fullmatch(name) is None or name == JOB:
-            raise InvalidValue(f"{name!r} is no name for a part of a pipeline: letters, digits, _ and -, and not 'job'")
+            raise InvalidValue(
+                f"{name!r} is not a valid name for a part of a pipeline: use letters, digits, _ and -, and not 'job'"
+            )
         if name in taken:
             raise InvalidValue(f"pipeline {self._name!r} has two parts with the name {name!r}")
         return name
 
 
 class PipelineFunction:
-    """A function that defines a pipeline: `define` gives it its options and returns the pipeline."""
+    """A function that defines a pipeline: `define` calls it with options and returns the pipeline."""
 
     def __init__(self, function: Callable[..., None]) -> None:
         self._function = function
@@ -260,23 +260,23 @@ class PipelineFunction:
 
     def define(self, **options: Any) -> Staged:
         """Define the pipeline with these options."""
-        known = list(inspect.signature(self._function).parameters)[1:]
+        valid = list(inspect.signature(self._function).parameters)[1:]
         for name in options:
-            if name not in known:
-                raise InvalidValue(f"pipeline {self.__name__!r} has no option {name!r}, {nearest(name, known)}")
+            if name not in valid:
+                raise InvalidValue(f"pipeline {self.__name__!r} has no option {name!r}, {nearest(name, valid)}")
         builder = Builder(self.__name__)
         self._function(builder, **options)
         return builder.built
 
 
 def pipeline(function: Callable[..., None]) -> PipelineFunction:
-    """Make a pipeline of a function that is given a builder `p`, and options of your own."""
+    """Turn a function with a builder `p`, and options of your own, into a pipeline."""
     if not callable(function) or not inspect.signature(function).parameters:
-        raise InvalidValue("rheostat.pipeline goes above a function whose first parameter is the builder, as in f(p)")
+        raise InvalidValue("rheostat.pipeline decorates a function whose first parameter is the builder, as in f(p)")
     return PipelineFunction(function)
 
 
-def _as_it_is(rows: DataFrame) -> DataFrame:
+def _identity(rows: DataFrame) -> DataFrame:
     return rows
 
 
@@ -286,12 +286,12 @@ def _function(name: str, apply: Transform) -> Transform:
     return apply
 
 
-def _aged(work: Transform, event_time: str, sample: int) -> Transform:
-    """Do the work, and note how old the event of one row in so many then is."""
+def _add_age(work: Transform, event_time: str, sample: int) -> Transform:
+    """Return the work with a column for the event's age after it, for one row in `sample`."""
     from pyspark.sql import functions as sql
 
     now_ms = "cast(java_method('java.lang.System', 'currentTimeMillis') as bigint)"
-    # Drawn, not by a hash of the row: a key that is never among them would never be late.
+    # Drawn at random, not by a hash of the row: a hash would leave out the same keys every time.
     age = f"case when rand() * {sample} < 1 then {now_ms} - unix_millis({event_time}) end"
     return lambda rows: work(rows).withColumn(AGE, sql.expr(age))
 

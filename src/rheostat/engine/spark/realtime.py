@@ -1,9 +1,9 @@
-"""A pipeline in real-time mode behind the Engine port: tasks of every stage are tuned, each change is a restart.
+"""A pipeline in real-time mode behind the Engine port: every stage has its own tasks, and each change is a restart.
 
-    executors -> stop after a batch -> move the state -> executors that are too many leave -> start -> tasks run
+    executors -> stop after a batch -> repartition the state -> remove surplus executors -> start -> tasks run
 
-In real-time mode every task holds a slot for the whole batch, and a query without slots enough fails: slots are
-counted before anything is stopped. A query that fails, as it does when an executor dies, is started again.
+In real-time mode every task occupies a slot for the whole batch, and a query with too few slots fails. So the slots are
+counted before the query is stopped. A query that fails, as after the death of an executor, is restarted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ from rheostat.engine.batches.lateness import Chain, worth_waiting_s
 from rheostat.engine.batches.observation import JobView, observe_stages
 from rheostat.engine.batches.offsets import KafkaCounter
 from rheostat.engine.batches.progress import Batch, parse_progress
-from rheostat.engine.batches.realtime_window import Arrived, RealTimeWindow, Running, arrival_rate, realtime_window
+from rheostat.engine.batches.realtime_window import (
+    ArrivalCount,
+    RealTimeWindow,
+    RunningBatch,
+    arrival_rate,
+    realtime_window,
+)
 from rheostat.engine.batches.selection import window_start_s
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.spark.executors.slots import Slots
@@ -43,24 +49,27 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-KEPT = 512
-ARRIVALS_KEPT = 1024
+BATCH_HISTORY = 512
+"""Batches to retain: more than a window covers."""
+ARRIVAL_HISTORY = 1024
+"""Counts of the topic to retain: more than a window covers."""
 POLL_S = 0.2
+"""Seconds between two checks for slots."""
 
 
 class RealTime:
-    """What an allocation means in real-time mode: the state has as many partitions as the keyed stage has tasks."""
+    """The meaning of an allocation in real-time mode: the state has one partition per task of the keyed stage."""
 
     exactly_once = False
-    """The sink is Kafka, which gets a batch again that was not finished."""
+    """False: the sink is Kafka, and an unfinished batch is written to it again."""
 
-    def __init__(self, spark: SparkSession, pipeline: Staged, left_s: Callable[[], float]) -> None:
+    def __init__(self, spark: SparkSession, pipeline: Staged, stop_wait_s: Callable[[], float]) -> None:
         self._tracker: Any = spark.sparkContext.statusTracker()
-        self._pipeline, self._left_s = pipeline, left_s
+        self._pipeline, self._stop_wait_s = pipeline, stop_wait_s
 
-    def patience_s(self) -> float:
-        """Wait for the end of a batch, but not for ever: one that is overdue is what a change is to cure."""
-        return self._left_s()
+    def stop_wait_s(self) -> float:
+        """Return a limited wait for the end of a batch: an overdue batch may be the reason for the change."""
+        return self._stop_wait_s()
 
     def shuffle_partitions(self, allocation: Allocation) -> int:
         """Return the tasks of the keyed stage."""
@@ -70,20 +79,20 @@ class RealTime:
         """Return the tasks of the keyed stage."""
         return self.shuffle_partitions(allocation)
 
-    def keeping(self, allocation: Allocation, partitions: int) -> Allocation:
-        """Return it with as many tasks of the keyed stage as the state has partitions."""
+    def with_state_partitions(self, allocation: Allocation, partitions: int) -> Allocation:
+        """Return the allocation with one task of the keyed stage per partition of the state."""
         return allocation.with_tasks({self._pipeline.keyed: partitions} if self._pipeline.keyed else {})
 
-    def alive(self, query: StreamingQuery) -> bool:
-        """Whether the stages are at work, or a batch was finished meanwhile."""
-        # Behind a single task Spark needs no exchange by key, and runs the keyed stage in the one before it.
+    def is_processing(self, query: StreamingQuery) -> bool:
+        """Whether the stages run, or a batch has finished."""
+        # After a single task Spark needs no exchange by key, and runs the keyed stage together with the one before.
         stages = max(2, len(self._pipeline.names) - 1)
         return len(self._tracker.getActiveStageIds()) >= stages or query.lastProgress is not None
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
-    """The last batch before a restart, with its stages and the tasks that it ran with."""
+class PreviousRun:
+    """The last batch before a restart, with its stages and its tasks."""
 
     batch: Batch
     work: tuple[Stage, ...]
@@ -91,7 +100,7 @@ class Earlier:
 
 
 class RealTimeEngine:
-    """Sees a real-time query through its batches and its topic, and starts it anew with other tasks."""
+    """Observes a real-time query through its batches and its topic, and restarts it with other tasks."""
 
     def __init__(
         self,
@@ -107,19 +116,19 @@ class RealTimeEngine:
         self.spark, self.staged, self.slots, self.clock = spark, staged, slots, clock
         self.name = name or staged.name
         self.window_s, self.patience_s = window_s, patience_s
-        shape = RealTime(spark, staged, self._left_s)
-        self.pipeline = Pipeline(spark, lambda allocation: staged.drawn(spark, allocation), clock, shape)
+        shape = RealTime(spark, staged, self._stop_wait_s)
+        self.pipeline = Pipeline(spark, lambda allocation: staged.build(spark, allocation), clock, shape)
         self.topic = TopicEnds(spark, staged.source.servers, staged.source.topic, staged.source.options)
         self.partitions = self.topic.partitions()
         self._feed = Feed()
         spark.streams.addListener(self._feed)
         self._stages = Stages(spark.sparkContext)
         self._store: Any = spark.sparkContext._jsc.sc().statusStore()
-        self._batches: deque[Batch] = deque(maxlen=KEPT)
-        self._work: deque[Stage] = deque(maxlen=KEPT * len(staged.names))
-        self._arrived: deque[Arrived] = deque(maxlen=ARRIVALS_KEPT)
+        self._batches: deque[Batch] = deque(maxlen=BATCH_HISTORY)
+        self._work: deque[Stage] = deque(maxlen=BATCH_HISTORY * len(staged.names))
+        self._arrived: deque[ArrivalCount] = deque(maxlen=ARRIVAL_HISTORY)
         self._run = ""
-        self._before: Earlier | None = None
+        self._previous: PreviousRun | None = None
         self._applied = ""
         self._target: Allocation | None = None
         self._started_s = clock.now()
@@ -128,41 +137,41 @@ class RealTimeEngine:
         self._owner = Owner(Checkpoint(spark, staged.checkpoint), clock)
         self._watcher = Watcher(self.name, self.pipeline, self._owner, self._await_own_slots)
 
-    # -- what the scaler needs -----------------------------------------------------------------------------------
+    # -- for the scaler ------------------------------------------------------------------------------------------
 
     @property
     def queries(self) -> tuple[StreamingQuery, ...]:
-        """The query that runs; a restart replaces it."""
+        """The running query; a restart replaces it."""
         return () if self.pipeline.query is None else (self.pipeline.query,)
 
     @property
     def ended(self) -> bool:
-        """Whether the query was stopped by someone else, or fails whenever it is started."""
-        if self.pipeline.doing:
+        """Whether the user stopped the query, or it keeps failing after restarts."""
+        if self.pipeline.activity:
             return False
         stopped = any(not query.isActive and query.exception() is None for query in self.queries)
         return self._watcher.given_up or stopped
 
     @property
     def failure(self) -> Exception | None:
-        """Why the last restart was given up."""
+        """The error of the last restart."""
         return self.pipeline.failure
 
     def claim(self) -> None:
-        """Wait until no other driver works on the checkpoint; refuse where one goes on."""
+        """Wait until no other driver runs on the checkpoint; raise if one keeps running."""
         self._owner.claim()
 
     def begin(self, allocation: Allocation) -> None:
         """Start the query for the first time in this process."""
-        self._check_pinned()
+        self._check_state()
         self.check_slots(allocation, self.slots.most)
-        self.slots.want(self.needed(allocation), lambda _: None)
+        self.slots.request(self.needed(allocation), lambda _: None)
         self._await_slots(allocation)
         self.pipeline.begin(allocation)
         self._watcher.start()
 
     def close(self) -> None:
-        """Let nothing more be done to the query, and stop listening."""
+        """Allow no further restart, and stop listening."""
         self._watcher.closed.set()
         try:
             self.pipeline.finish()
@@ -176,81 +185,80 @@ class RealTimeEngine:
 
     @property
     def pinned(self) -> str:
-        """Why the state keeps its number of partitions; "" where it can be moved."""
-        return self.pipeline.kept
+        """Why the state cannot be repartitioned; "" if it can."""
+        return self.pipeline.state_fixed_reason
 
     def describe(self) -> JobSpec:
-        """Return a chain: the source has a task per partition of its topic, the stages share the other slots."""
+        """Return a chain: the source has one task per partition of its topic, the stages share the other slots."""
         names = self.staged.names
-        room = self.slots.most - self.partitions
-        most = max(1, room - (len(names) - 2))
+        left = self.slots.most - self.partitions
+        most = max(1, left - (len(names) - 2))
         fixed = {names[0]: (self.partitions, f"one task per partition of topic {self.staged.source.topic}")}
         if self.pinned and self.staged.keyed:
             tasks = self.pipeline.allocation.tasks[self.staged.keyed] if self.pipeline.allocation else 1
             fixed[self.staged.keyed] = (tasks, self.pinned)
         edges = tuple(Edge(one, other) for one, other in pairwise(names))
         tunable = tuple(Tunable(name, Bounds(1, most)) for name in names if name not in fixed)
-        pinned = tuple(Pinned(name, tasks, why) for name, (tasks, why) in fixed.items())
-        held = sum(tasks for tasks, _ in fixed.values())
+        pinned = tuple(Pinned(name, tasks, reason) for name, (tasks, reason) in fixed.items())
+        occupied = sum(tasks for tasks, _ in fixed.values())
         return JobSpec(
             self.name,
             Graph(names, edges, (names[0],)),
             tunable,
             pinned,
             checkpoint_interval_s=BATCH_S,
-            slots_available=max(len(tunable), self.slots.most - held),
+            slots_available=max(len(tunable), self.slots.most - occupied),
         )
 
     def apply(self, intent: Intent, note: Note) -> None:
-        """Start the query anew with the wanted tasks, in the background."""
+        """Restart the query with the requested tasks, in the background."""
         if intent.id == self._applied:
             return
-        target = self._whole(intent.target)
+        target = self._with_pinned(intent.target)
         self.check_slots(target, self.slots.most)
-        if self.pipeline.doing:
-            raise EngineError(f"the pipeline is being built anew: {self.pipeline.doing}")
+        if self.pipeline.activity:
+            raise EngineError(f"the pipeline is restarting: {self.pipeline.activity}")
         self._applied, self._target = intent.id, target
         self.pipeline.failure = self.pipeline.downtime_s = None
         if target == self.pipeline.allocation:
             return
         needed = self.needed(target)
         if needed > self.slots.available():
-            self.slots.want(needed, note)
-        was, keys = self.pipeline.allocation, self._keys()
+            self.slots.request(needed, note)
+        before, keys = self.pipeline.allocation, self._keys()
 
         def prepare() -> Allocation:
             self._await_slots(target)
             return target
 
         def done() -> None:
-            if self.pipeline.failure is None and self.pipeline.downtime_s is not None and was is not None:
-                moved = (
-                    self.staged.keyed is not None and target.tasks[self.staged.keyed] != was.tasks[self.staged.keyed]
-                )
+            if self.pipeline.failure is None and self.pipeline.downtime_s is not None and before is not None:
+                keyed = self.staged.keyed
+                moved = keyed is not None and target.tasks[keyed] != before.tasks[keyed]
                 self._downtimes.append(Downtime(moved, keys, self.pipeline.downtime_s))
 
-        self.pipeline.rebuild(prepare, note, stopped=lambda: self.slots.want(needed, note), done=done)
+        self.pipeline.restart(prepare, note, stopped=lambda: self.slots.request(needed, note), done=done)
 
     def observe(self) -> Observation:
-        """Return what the batches since the last change, or of the last window, show."""
+        """Return the window of the batches since the last change."""
         now_s = self.clock.now()
-        # In this order: a restart that ends in between still counts as under way.
-        doing, status, downtime_s = self.pipeline.doing, self.pipeline.status, self.pipeline.downtime_s
+        # The activity first: a restart that ends between the two reads still counts as under way.
+        activity, status, downtime_s = self.pipeline.activity, self.pipeline.status, self.pipeline.downtime_s
         self._collect()
-        broker = self._ask(now_s)
+        broker_problem = self._count_arrivals(now_s)
         allocation = self.pipeline.allocation
-        running = None if allocation is None else self._tuned(allocation)
+        running = None if allocation is None else self._tunable_part(allocation)
         change = self.slots.state(self.patience_s, now_s)
-        if doing:
+        if activity:
             change = Change.UNDER_WAY
         elif self.failure is not None:
             change = Change.FAILED
         query = self.pipeline.query
-        if doing or status is not Status.RUNNING or query is None or not query.isActive:
-            why = f"restart: {doing}" if doing else self._why_ended()
-            wanted = running if self._target is None else self._tuned(self._target)
-            down = status if doing else Status.DOWN
-            return JobView(now_s, running, wanted, change, down).observation(problem=why)
+        if activity or status is not Status.RUNNING or query is None or not query.isActive:
+            problem = f"restart: {activity}" if activity else self._why_ended()
+            wanted = running if self._target is None else self._tunable_part(self._target)
+            down = status if activity else Status.DOWN
+            return JobView(now_s, running, wanted, change, down).observation(problem=problem)
         job = JobView(
             now_s,
             running,
@@ -259,39 +267,40 @@ class RealTimeEngine:
             Status.RUNNING,
             now_s - self._started_s,
             downtime_s,
-            tuple(text for text in (self.pipeline.kept, self.pipeline.fixed) if text),
+            tuple(text for text in (self.pipeline.state_fixed_reason, self.pipeline.fixed_reason) if text),
             {
                 name: expected_downtime_s(self._downtimes, name == self.staged.keyed, self._keys())
                 for name in (() if running is None else running.tasks)
             },
         )
         chain = Chain(self.staged.names, self._tasks, BATCH_S)
-        found = self._window(chain, now_s)
-        if isinstance(found, str):
+        window = self._window(chain, now_s)
+        if isinstance(window, str):
             sources = (SourceReading(chain.names[0], arrival_rate(self._arrived, now_s - self.window_s)),)
             overdue_s = max(0.0, now_s - self._begun_s() - chain.late_s)
-            return job.observation(sources=sources, overdue_s=overdue_s, problem=broker or found)
-        return observe_stages(job, chain.names[0], found, broker, self.pipeline.ready_s if self._batches else 0.0)
+            return job.observation(sources=sources, overdue_s=overdue_s, problem=broker_problem or window)
+        since_s = self.pipeline.ready_s if self._batches else 0.0
+        return observe_stages(job, chain.names[0], window, broker_problem, since_s)
 
     # -- slots -----------------------------------------------------------------------------------------------------
 
     def needed(self, allocation: Allocation) -> int:
-        """Return the slots that an allocation holds, the source's among them."""
+        """Return the slots of an allocation, with those of the source."""
         return self.partitions + allocation.slots
 
-    def check_slots(self, allocation: Allocation, there: int) -> None:
-        """Refuse what Spark would fail at: every task of real-time mode needs a slot of its own at the same time."""
-        if (needed := self.needed(allocation)) > there:
+    def check_slots(self, allocation: Allocation, available: int) -> None:
+        """Refuse an allocation that would fail on Spark: in real-time mode every task needs its own slot."""
+        if (needed := self.needed(allocation)) > available:
             raise EngineError(
                 f"{allocation} and {self.partitions} tasks of the source need {needed} slots at the same time, and "
-                f"there are {there}: more executors, or fewer tasks"
+                f"there are {available}: use more executors or fewer tasks"
             )
 
     def _await_slots(self, allocation: Allocation) -> None:
         deadline_s = self.clock.now() + self.patience_s
-        while (there := self.slots.available()) < self.needed(allocation):
+        while (available := self.slots.available()) < self.needed(allocation):
             if self.clock.now() > deadline_s or self._watcher.closed.is_set():
-                self.check_slots(allocation, there)
+                self.check_slots(allocation, available)
             self.clock.sleep_until(self.clock.now() + POLL_S)
 
     def _await_own_slots(self) -> None:
@@ -300,36 +309,36 @@ class RealTimeEngine:
 
     # -- allocations -----------------------------------------------------------------------------------------------
 
-    def _whole(self, target: Allocation) -> Allocation:
-        """Return an allocation with all stages, also those that are pinned."""
-        wanted = set(self.staged.names[1:])
+    def _with_pinned(self, target: Allocation) -> Allocation:
+        """Return an allocation of all stages, pinned ones included."""
+        stages = set(self.staged.names[1:])
         tasks = dict(target.tasks)
         if self.pinned and self.staged.keyed and self.pipeline.allocation is not None:
             tasks[self.staged.keyed] = self.pipeline.allocation.tasks[self.staged.keyed]
-        if set(tasks) != wanted:
-            raise EngineError(f"the pipeline has the stages {sorted(wanted)}, not {sorted(tasks)}")
+        if set(tasks) != stages:
+            raise EngineError(f"the pipeline has the stages {sorted(stages)}, not {sorted(tasks)}")
         return Allocation({name: tasks[name] for name in self.staged.names[1:]})
 
-    def _tuned(self, allocation: Allocation) -> Allocation:
-        """Return the part of an allocation that can be tuned."""
+    def _tunable_part(self, allocation: Allocation) -> Allocation:
+        """Return the allocation without pinned stages."""
         fixed = self.staged.keyed if self.pinned else None
         return Allocation({name: count for name, count in allocation.tasks.items() if name != fixed})
 
-    def _check_pinned(self) -> None:
-        """Find out, before anything is decided, whether the state can be moved at all."""
+    def _check_state(self) -> None:
+        """Find out before the first decision whether the state can be repartitioned."""
         checkpoint = Checkpoint(self.spark, self.staged.checkpoint)
         state = checkpoint.state()
         if state is not None and self.staged.keyed:
-            self.pipeline.kept = checkpoint.immovable()
+            self.pipeline.state_fixed_reason = checkpoint.immovable_reason()
 
-    # -- what is seen ------------------------------------------------------------------------------------------------
+    # -- observation -------------------------------------------------------------------------------------------------
 
     def _collect(self) -> None:
         query = self.pipeline.query
         run = "" if query is None else str(query.runId)
         if run != self._run:
             if self._batches:
-                self._before = Earlier(self._batches[-1], tuple(self._work), self._tasks)
+                self._previous = PreviousRun(self._batches[-1], tuple(self._work), self._tasks)
             self._run, self._started_s = run, self.clock.now()
             self._batches.clear()
             self._work.clear()
@@ -342,32 +351,32 @@ class RealTimeEngine:
                 self._watcher.failures.clear()
         self._work.extend(stage for stage in self._stages.finished() if stage.run_id == run)
 
-    def _ask(self, now_s: float) -> str | None:
-        """Ask the broker how far the topic is; return why it does not say."""
+    def _count_arrivals(self, now_s: float) -> str | None:
+        """Read the topic's end offsets from the broker; return why that failed, if it did."""
         try:
-            self._arrived.append(Arrived(now_s, self.topic.end()))
+            self._arrived.append(ArrivalCount(now_s, self.topic.end()))
         except RheostatError as error:
             return str(error)
         return None
 
     def _window(self, chain: Chain, now_s: float) -> RealTimeWindow | str:
-        batches, work, before = list(self._batches), list(self._work), self._before
+        batches, work, previous = list(self._batches), list(self._work), self._previous
         clean_s, begun_s = batches[0].start_s if batches else now_s, self._begun_s()
-        if before is not None:
-            # The batch before the restart stands in where the first one after it is overdue.
-            batches, work = [before.batch, *batches], [*before.work, *work]
+        if previous is not None:
+            # If the first batch after a restart is overdue, the window covers the last one before the restart.
+            batches, work = [previous.batch, *batches], [*previous.work, *work]
         overdue = now_s - begun_s > chain.late_s
         since_s = window_start_s(batches, now_s, self.window_s, clean_s, overdue=overdue)
-        running = Running(begun_s, self._at_work(chain) if overdue else (), chain.tasks)
-        if before is not None and not self._batches:
-            # What stages can do is then told with the tasks that they had.
-            chain = replace(chain, tasks=before.tasks)
+        running = RunningBatch(begun_s, self._active_stages(chain) if overdue else (), chain.tasks)
+        if previous is not None and not self._batches:
+            # The readings then have the tasks of that batch.
+            chain = replace(chain, tasks=previous.tasks)
         done = None
         if batches and batches[-1].sources:
             done = KafkaCounter().records(batches[-1].sources[0].end_offset)
-        # The load is what came lately, however old the batch is that tells what stages can do.
-        lately = [point for point in self._arrived if point.at_s >= now_s - self.window_s]
-        return realtime_window(chain, batches, work, since_s, now_s, lately, done, running)
+        # The input rate is that of the last window, even if the batch is older.
+        recent = [count for count in self._arrived if count.at_s >= now_s - self.window_s]
+        return realtime_window(chain, batches, work, since_s, now_s, recent, done, running)
 
     def _keys(self) -> int:
         return self._batches[-1].state_rows if self._batches else 0
@@ -375,19 +384,19 @@ class RealTimeEngine:
     def _begun_s(self) -> float:
         return self._batches[-1].end_s if self._batches else self.pipeline.ready_s
 
-    def _left_s(self) -> float:
-        """Return how long the end of the running batch is worth waiting for."""
-        was = {} if self.pipeline.allocation is None else self.pipeline.allocation.tasks
+    def _stop_wait_s(self) -> float:
+        """Return the seconds for which it pays to wait for the end of the running batch."""
+        before = {} if self.pipeline.allocation is None else self.pipeline.allocation.tasks
         target = {} if self._target is None else self._target.tasks
-        return worth_waiting_s(self.clock.now() - self._begun_s(), 2 * BATCH_S, was, target)
+        return worth_waiting_s(self.clock.now() - self._begun_s(), 2 * BATCH_S, before, target)
 
-    def _at_work(self, chain: Chain) -> tuple[str, ...]:
-        """Name the stages that are not done: what stands behind a stage at work waits for it, so they are the last."""
+    def _active_stages(self, chain: Chain) -> tuple[str, ...]:
+        """Return the active stages: a stage waits for those before it, so they are the last ones of the chain."""
         count = int(self._store.activeStages().size())
         return chain.names[-min(count, len(chain.names)) :] if count else ()
 
     def _why_ended(self) -> str:
-        why = self._watcher.failures[-1] if self._watcher.failures else ""
+        error = self._watcher.failures[-1] if self._watcher.failures else ""
         if self.failure is not None:
-            why = str(self.failure)
-        return f"the query is not active{': ' + why if why else ''}"
+            error = str(self.failure)
+        return f"the query is not active{': ' + error if error else ''}"

@@ -1,7 +1,7 @@
-"""Load shapes: how much arrives at the sources, as a multiple of the job's unit rate, over time.
+"""Load shapes: the input rate over time, as a multiple of the job's unit rate.
 
-A shape is a frozen dataclass whose fields are its parameters; `level` is exact and repeatable, noise is
-added by whoever plays the load, from a seeded generator.
+A shape is a frozen dataclass whose fields are its parameters. `level` is exact and repeatable; the source or the
+simulator adds the noise, from a seeded generator.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Load:
-    """The base of all shapes. `noise` 0.1 means +-10 %, drawn evenly, every second anew."""
+    """The base of all shapes. `noise` 0.1 means +-10 %, drawn evenly every second."""
 
     name: ClassVar[str] = ""
     noise: float = field(default=0.0, kw_only=True)
-    """Share by which the rate scatters evenly around the shape, every second anew."""
+    """Share by which the rate scatters evenly around the shape, drawn every second."""
 
     def __post_init__(self) -> None:
         check_number(f"{self.name}.noise", self.noise, most=1.0)
@@ -39,13 +39,13 @@ class Load:
         raise NotImplementedError
 
     def peak(self, start_s: float, end_s: float) -> float:
-        """Return the highest level, noise included, that a span of time can bring."""
+        """Return the highest level between two moments, noise included."""
         return float(self.level(np.arange(start_s, max(end_s, start_s + 1.0))).max()) * (1.0 + self.noise)
 
 
 @dataclass(frozen=True)
 class Constant(Load):
-    """Always the same."""
+    """A constant level."""
 
     name: ClassVar[str] = "constant"
     value: float = 1.0
@@ -56,7 +56,7 @@ class Constant(Load):
         check_number("constant.value", self.value)
 
     def level(self, t_s: Floats) -> Floats:
-        """Return the one value."""
+        """Return the value."""
         return np.full(len(t_s), float(self.value))
 
 
@@ -68,7 +68,7 @@ class Steps(Load):
     levels: tuple[float, ...] = (1.0, 5.0, 10.0, 3.0)
     """The levels, in order."""
     hold_s: float = 600.0
-    """How long each one lasts, in seconds."""
+    """Seconds per level."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -79,25 +79,25 @@ class Steps(Load):
         check_number(f"{self.name}.hold_s", self.hold_s, least=1.0)
 
     def level(self, t_s: Floats) -> Floats:
-        """Return the level of the step that each second lies in."""
+        """Return the level of each second's step."""
         index = np.clip((t_s // self.hold_s).astype(int), 0, len(self.levels) - 1)
-        chosen: Floats = np.asarray(self.levels, dtype=float)[index]
-        return chosen
+        levels: Floats = np.asarray(self.levels, dtype=float)[index]
+        return levels
 
 
 @dataclass(frozen=True)
 class Permutation(Load):
-    """ContTune's load (section 7.1): the levels 1 to `top` in random order, twice over, `hold_s` each."""
+    """ContTune's load (section 7.1): the levels 1 to `top` in random order, `repeats` times, `hold_s` each."""
 
     name: ClassVar[str] = "permutation"
     seed: int = 0
-    """Which permutation."""
+    """Seed of the order."""
     top: int = 10
     """The highest level."""
     repeats: int = 2
-    """How often the permutation is played."""
+    """Number of times the permutation runs."""
     hold_s: float = 600.0
-    """How long each level lasts, in seconds."""
+    """Seconds per level."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -112,21 +112,21 @@ class Permutation(Load):
         return Steps(tuple(float(v) for v in np.tile(order, self.repeats)), self.hold_s)
 
     def level(self, t_s: Floats) -> Floats:
-        """Return the level of the step that each second lies in."""
+        """Return the level of each second's step."""
         return self.steps.level(t_s)
 
 
 @dataclass(frozen=True)
 class Square(Load):
-    """Low and high in turn, half a period each; Dragster's Table 2 switches every 200 minutes."""
+    """Alternates between low and high, half a period each; Dragster's Table 2 switches every 200 minutes."""
 
     name: ClassVar[str] = "square"
     low: float = 2.0
-    """The level of the first half of a period."""
+    """Level of the first half of a period."""
     high: float = 8.0
-    """The level of the second half."""
+    """Level of the second half."""
     period_s: float = 3600.0
-    """Length of low and high together, in seconds."""
+    """Seconds per period, low and high together."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -141,15 +141,15 @@ class Square(Load):
 
 @dataclass(frozen=True)
 class Sine(Load):
-    """A wave; Phoebe's YSB load is mean 100000, amplitude 100000, period 7200 s, noise 0.1 (in records/s)."""
+    """A sine wave; Phoebe's YSB load is mean 100000, amplitude 100000, period 7200 s, noise 0.1 (in records/s)."""
 
     name: ClassVar[str] = "sine"
     mean: float = 5.0
-    """The level around which it swings."""
+    """Mean level of the wave."""
     amplitude: float = 4.0
-    """How far it swings, up and down; below zero it stays at zero."""
+    """Amplitude of the wave; levels below zero are cut to zero."""
     period_s: float = 7200.0
-    """Length of one wave, in seconds."""
+    """Seconds per wave."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -158,23 +158,23 @@ class Sine(Load):
         check_number("sine.period_s", self.period_s, least=2.0)
 
     def level(self, t_s: Floats) -> Floats:
-        """Return mean + amplitude * sin, never below zero."""
+        """Return mean + amplitude * sin, at least zero."""
         return np.maximum(self.mean + self.amplitude * np.sin(2 * np.pi * t_s / self.period_s), 0.0)
 
 
 @dataclass(frozen=True)
 class Spikes(Load):
-    """A quiet level with a short burst at the end of every `every_s`."""
+    """A base level with a short burst at the end of every `every_s`."""
 
     name: ClassVar[str] = "spikes"
     base: float = 3.0
-    """The quiet level."""
+    """Level between two bursts."""
     peak_level: float = 9.0
-    """The level of a burst."""
+    """Level of a burst."""
     every_s: float = 1800.0
     """Seconds from burst to burst."""
     length_s: float = 120.0
-    """Seconds that a burst lasts."""
+    """Seconds per burst."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -185,26 +185,26 @@ class Spikes(Load):
 
     def level(self, t_s: Floats) -> Floats:
         """Return the burst in the last `length_s` of every period."""
-        quiet = t_s % self.every_s < self.every_s - self.length_s
-        return np.where(quiet, float(self.base), float(self.peak_level))
+        between = t_s % self.every_s < self.every_s - self.length_s
+        return np.where(between, float(self.base), float(self.peak_level))
 
 
 @dataclass(frozen=True)
 class Trace(Load):
     """A recorded load: a CSV file with a header, time in the first column, the rate in the second.
 
-    Time is seconds or a date; between two rows the rate is interpolated, after the last one it starts anew.
+    Time is in seconds or a date. The rate is interpolated between two rows; after the last row the trace repeats.
     """
 
     name: ClassVar[str] = "trace"
     file: str = ""
     """Path of the CSV file."""
     scale: float = 1.0
-    """Every rate is multiplied by this."""
+    """Factor on every rate."""
     speed: float = 1.0
-    """Seconds of the trace that pass in one second: 60 plays an hour in a minute."""
+    """Seconds of the trace per second of the run: 60 runs an hour in a minute."""
     delay_s: float = 0.0
-    """Seconds by which the trace starts later; until then its first rate holds."""
+    """Seconds before the trace starts; until then its first rate holds."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -239,15 +239,15 @@ class Trace(Load):
 
     @property
     def length_s(self) -> float:
-        """How long the trace plays before it starts anew."""
+        """Seconds of the run before the trace repeats."""
         return float(self.rows[0][-1]) / self.speed
 
     def level(self, t_s: Floats) -> Floats:
         """Return the interpolated, scaled rate."""
         at, rates = self.rows
         moment = np.maximum(t_s - self.delay_s, 0.0) * self.speed
-        played: Floats = np.interp(moment % (at[-1] + (at[1] - at[0])), at, rates) * self.scale
-        return played
+        levels: Floats = np.interp(moment % (at[-1] + (at[1] - at[0])), at, rates) * self.scale
+        return levels
 
 
 def _seconds(text: str) -> float:

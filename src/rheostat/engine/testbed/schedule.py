@@ -1,7 +1,7 @@
-"""A load shape as whole records: how many are due in every second, exactly, so that a source can be checked to the row.
+"""A load shape as whole records per second, so that the output of a source can be checked to the row.
 
-A source plays a schedule of `seconds` seconds and then starts it anew. Within a step of `step_s` seconds the records
-are spread evenly; over many steps rounding never adds up, because the running total is rounded, not each step.
+A source repeats a schedule of `seconds` seconds. Records are spread evenly within a step of `step_s` seconds. Rounding
+errors do not add up over the steps, because the running total is rounded, not each step.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from rheostat.errors import InvalidValue
 from rheostat.job.frozen import check_number
 
 MOST_STEPS = 10_000
-"""More steps than this make a query plan that is slow to print and to send around."""
+"""Largest number of steps: more make the query plan slow to print and to ship."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """What a load asks for, in records per step."""
+    """A load in records per step."""
 
     load: Load
     unit_per_s: float
     """Records/s at level 1."""
     seconds: int
-    """Length in seconds; then it starts anew."""
+    """Length in seconds; then the schedule repeats."""
     step_s: int = 5
-    """Seconds for which the rate holds: the mean of the load over them."""
+    """Seconds per step; its rate is the mean of the load over them."""
     seed: int = 0
-    """Of the load's noise."""
+    """Seed of the load's noise."""
 
     def __post_init__(self) -> None:
         check_number("unit_per_s", self.unit_per_s, least=1e-12)
@@ -44,7 +44,7 @@ class Schedule:
                 f"{self.seconds} s in steps of {self.step_s} s are more than {MOST_STEPS} steps: choose a larger step_s"
             )
         if self.total == 0:
-            raise InvalidValue(f"load {self.load.name!r} brings no record within {self.seconds} s: raise unit_per_s")
+            raise InvalidValue(f"load {self.load.name!r} has no record within {self.seconds} s: raise unit_per_s")
 
     @cached_property
     def before(self) -> tuple[int, ...]:
@@ -62,17 +62,17 @@ class Schedule:
 
     @property
     def total(self) -> int:
-        """Records of one round of `seconds`."""
+        """Records of one run of the schedule."""
         return self.before[-1]
 
     @property
     def peak_per_s(self) -> int:
-        """The most records that any second brings."""
+        """Largest number of records in a second."""
         return max(-(-count // self.step_s) for count in self.counts)
 
     def due(self, second: int) -> int:
-        """Return how many records are due before this second, counted from the source's start."""
+        """Return the number of records due before this second, counted from the source's start."""
         rounds, within = divmod(second, self.seconds)
         step, part = divmod(within, self.step_s)
-        held = self.counts[step] * part // self.step_s if step < len(self.counts) else 0
-        return rounds * self.total + self.before[step] + held
+        in_step = self.counts[step] * part // self.step_s if step < len(self.counts) else 0
+        return rounds * self.total + self.before[step] + in_step

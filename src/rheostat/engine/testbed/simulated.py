@@ -1,4 +1,4 @@
-"""The simulator as a testbed: a fresh replica of the plant, fed at the trial's rates."""
+"""The simulator as a testbed: a fresh replica of the plant for every trial, with the trial's input rates."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class PhaseLoad:
     start_s: float = 0.0
 
     def level(self, t_s: Floats) -> Floats:
-        """Return sources x seconds; after the last phase nothing arrives."""
+        """Return sources x seconds; after the last phase the rate is 0."""
         ends = np.cumsum([phase.seconds for phase in self.phases])
         rates = np.array([[phase.rates_per_s[s] for s in self.sources] for phase in self.phases])
         rates = np.vstack([rates, np.zeros(len(self.sources))])
-        chosen: Floats = rates[np.searchsorted(ends, t_s - self.start_s, side="right")].T
-        return chosen
+        levels: Floats = rates[np.searchsorted(ends, t_s - self.start_s, side="right")].T
+        return levels
 
 
 LONGEST_S = 3600.0
-"""The longest stretch that a rig can look back over."""
+"""Seconds of history of a rig: the longest window it can show."""
 
 
 class SimulatedRig:
-    """One replica that goes on running; its sources are rate limiters that heed back pressure."""
+    """One replica that keeps running; its sources are rate limiters with back pressure."""
 
     holds_back = True
 
@@ -47,15 +47,15 @@ class SimulatedRig:
         self._shown = replace(plant.metrics, display_lag_s=0.0, stale=0.0, min_window_s=1.0)
         plant = replace(plant, metrics=replace(self._shown, window_s=LONGEST_S))
         number = int(np.random.default_rng(list(seed)).integers(2**31))
-        quiet = PhaseLoad((Phase(1.0, dict.fromkeys(plant.graph.sources, 0.0)),), plant.graph.sources)
-        self.fleet = Fleet(plant, [quiet], [number], start=[allocation], holds_back=True)
+        no_load = PhaseLoad((Phase(1.0, dict.fromkeys(plant.graph.sources, 0.0)),), plant.graph.sources)
+        self.fleet = Fleet(plant, [no_load], [number], start=[allocation], holds_back=True)
 
     def play(self, phases: Sequence[Phase]) -> Measurement:
-        """Go on with these phases and look at the observed ones, which come last."""
-        played = tuple(self._limited(phase) for phase in phases)
+        """Run these phases and return the window of the observed ones, which come last."""
+        limited = tuple(self._limit_rates(phase) for phase in phases)
         trial = Trial("rig", self.allocation, tuple(phases))
         fleet = self.fleet
-        fleet.feed([PhaseLoad(played, fleet.plant.graph.sources, start_s=float(fleet.now))])
+        fleet.feed([PhaseLoad(limited, fleet.plant.graph.sources, start_s=float(fleet.now))])
         fleet.advance(round(trial.seconds))
         observed_s = sum(phase.seconds for phase in phases if phase.observed)
         shown = replace(self._shown, window_s=min(max(observed_s, 1.0), LONGEST_S))
@@ -66,9 +66,9 @@ class SimulatedRig:
         )
 
     def stop(self) -> None:
-        """Nothing is left running: time passes only in `play`."""
+        """Do nothing: simulated time passes only in `play`."""
 
-    def _limited(self, phase: Phase) -> Phase:
+    def _limit_rates(self, phase: Phase) -> Phase:
         total = sum(phase.rates_per_s.values())
         if total <= self.injector_per_s:
             return phase
@@ -77,13 +77,13 @@ class SimulatedRig:
 
 
 class SimulatedTestbed:
-    """Measures trials on replicas of a plant; every trial has a seed of its own, so repeats differ."""
+    """Measures trials on replicas of a plant; every trial has its own seed, so repetitions differ."""
 
     def __init__(self, plant: Plant, seed: int = 0, injector_per_s: float = math.inf) -> None:
         self.plant, self.seed, self.injector_per_s, self._count = plant, seed, injector_per_s, 0
 
     def start(self, allocation: Allocation) -> SimulatedRig:
-        """Start an allocation that keeps running; its discipline must hold the sources back."""
+        """Start a rig that keeps running with this allocation; its discipline must have back pressure."""
         self._count += 1
         if not self.plant.discipline.holds_back:
             raise EngineError(f"{self.plant.name} has no back pressure: measure it trial by trial")
@@ -91,11 +91,11 @@ class SimulatedTestbed:
         if problem := self._problem(Trial("start", allocation, (Phase(1.0, rates, observed=True),))):
             raise EngineError(problem)
         if (memory := self.plant.memory) is not None and allocation.memory_mb not in (None, *memory.choices_mb):
-            raise EngineError(f"there is no memory profile of {allocation.memory_mb} MB")
+            raise EngineError(f"no memory profile has {allocation.memory_mb} MB: choose one of {memory.choices_mb}")
         return SimulatedRig(self.plant, allocation, [self.seed, self._count], self.injector_per_s)
 
     def measure(self, trial: Trial) -> Measurement:
-        """Run the phases one after another and look at the observed ones."""
+        """Run the phases one after another and return the window of the observed ones."""
         slot_seconds = trial.allocation.slots * trial.seconds
         if problem := self._problem(trial):
             return Measurement(trial, None, 0.0, 0.0, problem)
@@ -114,7 +114,7 @@ class SimulatedTestbed:
         return Measurement(trial, observation, trial.seconds, slot_seconds, observation.problem)
 
     def _problem(self, trial: Trial) -> str | None:
-        """Say why a trial cannot be run here."""
+        """Return why a trial cannot run here."""
         spec = self.plant.spec()
         if set(trial.allocation.tasks) != set(spec.tunable_names):
             return f"the trial names {sorted(trial.allocation.tasks)}, the job has {sorted(spec.tunable_names)}"
@@ -122,12 +122,12 @@ class SimulatedTestbed:
             count = trial.allocation.tasks[tunable.operator]
             if tunable.bounds.clip(count) != count:
                 return f"{tunable.operator} cannot have {count} tasks"
-        if why := self.plant.shortage(trial.allocation):
-            return why
+        if shortage := self.plant.shortage(trial.allocation):
+            return shortage
         for phase in trial.phases:
             if set(phase.rates_per_s) != set(spec.graph.sources):
                 return f"a phase names {sorted(phase.rates_per_s)}, the sources are {sorted(spec.graph.sources)}"
         observed = [k for k, phase in enumerate(trial.phases) if phase.observed]
         if observed != list(range(observed[0], observed[-1] + 1)):
-            return "the observed phases must follow one another"
+            return "the observed phases must be adjacent"
         return None

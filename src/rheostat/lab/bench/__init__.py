@@ -1,10 +1,10 @@
-"""Benches: printed, never asserted. Each returns `Measure`s under stable names.
+"""Benches, which print and never assert. Each returns `Measure`s under stable names.
 
 | file | what |
 |---|---|
-| `registry.py`, `measure.py` | benches and their parts by name; what a bench prints |
+| `registry.py`, `measure.py` | benches and their parts by name; a measured number |
 | `speed.py` | `simulator`, `decision` |
-| `fidelity.py`, `spark_fidelity.py`, `realtime_fidelity.py` | `fidelity`: the simulator beside recordings and Spark |
+| `fidelity.py`, `spark_fidelity.py`, `realtime_fidelity.py` | `fidelity`: the simulator against recordings and Spark |
 | `overhead.py`, `probes.py` | `overhead` and `resize`; `probes` |
 | `rescale.py` | `rescale`: changes in real-time mode |
 | `recovery.py`, `spark_recovery.py` | `recovery` |

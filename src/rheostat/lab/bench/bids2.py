@@ -1,4 +1,4 @@
-"""BIDS2 against HiGHS: the same optimum, and how much faster."""
+"""BIDS2 against HiGHS: whether the optimum is the same, and how much faster it is found."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ import numpy as np
 from rheostat.lab.bench.measure import Measure
 from rheostat.lab.bench.side_constraints import solve
 from rheostat.lab.experiment.trial import Progress
-from rheostat.planner.configuration_optimizer import Capacity
+from rheostat.planner.configuration_optimizer import OperatorCapacity
 from rheostat.planner.configuration_optimizer import bids2 as by_bisection
 
 SAME = 1e-6
+"""Largest relative difference of rates that count as equal."""
 
 
-def problem(seed: int) -> tuple[list[Capacity], int]:
+def problem(seed: int) -> tuple[list[OperatorCapacity], int]:
     """Return a random problem of the paper's size: 2 to 9 operators, up to 64 slots."""
     rng = np.random.default_rng(seed)
     count = int(rng.integers(2, 10))
-    operators = [Capacity(f"op{k}", float(np.exp(rng.normal(10.0, 1.5)))) for k in range(count)]
+    operators = [OperatorCapacity(f"op{k}", float(np.exp(rng.normal(10.0, 1.5)))) for k in range(count)]
     return operators, int(rng.integers(count, 65))
 
 
 def bids2(quick: bool, progress: Progress) -> list[Measure]:
-    """Solve random problems in both ways."""
+    """Solve random problems with both solvers."""
     count = 100 if quick else 1000
     progress(f"{count} random problems")
     ours_s = theirs_s = 0.0
     differ = 0
-    solve(*problem(0))  # the solver's import is not its speed
+    solve(*problem(0))  # so that the solver's import is not timed
     for seed in range(count):
         operators, slots = problem(seed)
         started = time.process_time()

@@ -1,9 +1,8 @@
-"""How good are the forecasters? Recorded loads, walked through step by step, each forecast beside the last value.
+"""The error of the forecasters on recorded loads, against a forecast that repeats the last value.
 
-The chooser is judged as it works in the loop: at every moment it knows only what came before, it back-tests from time
-to time and sticks to its choice until the next back-test. A trace's error is relative to that of the last value over
-the same horizon from the same moments (MASE with the naive forecast of the same horizon), so below 1 is better. The
-horizons are those of CALIBRATION.md's table.
+The forecaster is selected as in the control loop: at every moment only earlier loads are known, a back-test runs from
+time to time, and its choice stays until the next one. A trace's error is relative to that of the last value over the
+same horizon from the same moments (MASE with the naive forecast of the same horizon): below 1 is better.
 """
 
 from __future__ import annotations
@@ -18,27 +17,28 @@ from pathlib import Path
 
 import numpy as np
 
-from rheostat.forecast.choose import MOST_HISTORY, UPPER, choose, pinball, predict
+from rheostat.forecast.backtest import MOST_HISTORY, UPPER, pinball, predict, select_forecaster
 from rheostat.forecast.registry import NAMES, OWN, STATISTICAL, make_forecaster
-from rheostat.forecast.series import Cleaned, Floats, clean
+from rheostat.forecast.series import Floats, RegularSeries, clean
 from rheostat.job.forecast import ForecastChoice
 from rheostat.lab.bench.measure import Measure
 from rheostat.lab.data import data_folder
 from rheostat.lab.experiment.trial import Progress
 
 QUANTILES = (0.1, 0.5, 0.9)
+"""Quantiles of every forecast."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One trace at one horizon, and what CALIBRATION.md found about it."""
+    """One trace at one horizon, with the reference error of an offline study."""
 
     name: str
     file: str
     step_s: float
     ahead_s: float
-    found: float | None = None
-    """The best error relative to the last value in CALIBRATION.md's table; None where it found nothing reliable."""
+    reference: float | None = None
+    """Lowest relative error of ARIMA, ETS, trend and daily profile, fitted offline; None: none is reliably below 1."""
 
     @property
     def steps(self) -> int:
@@ -64,27 +64,27 @@ CASES = (
 
 
 @dataclass(frozen=True)
-class Walked:
-    """What a walk through one trace came to."""
+class Accuracy:
+    """The errors of the forecasts of one trace."""
 
     error: float
     """Mean absolute error relative to the last value's."""
     mape: float
-    """Mean absolute error relative to the load; moments without load are left out."""
+    """Mean absolute error relative to the load, over moments with load."""
     mape_last: float
     upper: float
-    """Loss of the upper quantile relative to the last value's."""
+    """Pinball loss of the upper quantile relative to the last value's."""
     below: float
-    """Share of the loads that stayed below the upper quantile."""
+    """Share of the loads below the upper quantile."""
     models: tuple[str, ...]
-    """What was chosen, one after another."""
+    """The selected models, in order."""
     choose_s: tuple[float, ...]
     """Processor time of every choice."""
     predict_ms: float
 
 
-def read_trace(folder: Path, case: Case) -> Cleaned:
-    """Read a trace as a regular series; a trace counts seconds, or has dates."""
+def read_trace(folder: Path, case: Case) -> RegularSeries:
+    """Read a trace as a regular series; its times are seconds or dates."""
     with (folder / "traces" / case.file).open(newline="") as lines:
         rows = list(csv.reader(lines))[1:]
     times = [_seconds(row[0]) for row in rows]
@@ -97,14 +97,14 @@ def _seconds(text: str) -> float:
 
 
 def walk(
-    trace: Cleaned,
+    trace: RegularSeries,
     steps: int,
     moments: int,
     choices: int,
     candidates: Sequence[str] = OWN,
     timer: Callable[[], float] = time.process_time,
-) -> Walked:
-    """Walk through the later two thirds of a trace, forecasting from `moments` of it, choosing anew `choices` times."""
+) -> Accuracy:
+    """Forecast from `moments` of the last two thirds of a trace, with `choices` back-tests on the way."""
     values = trace.values
     places = np.unique(np.linspace(values.size // 3, values.size - steps, moments).astype(int))
     every = max(1, -(-places.size // choices))
@@ -113,28 +113,28 @@ def walk(
     shares: list[tuple[float, float]] = []
     below: list[float] = []
     for k, place in enumerate(places):
-        known = Cleaned(values[max(0, place - MOST_HISTORY) : place], trace.step_s, float(place) * trace.step_s)
+        past = RegularSeries(values[max(0, place - MOST_HISTORY) : place], trace.step_s, float(place) * trace.step_s)
         if k % every == 0:
             began = timer()
-            choice = choose(known, steps, candidates)
+            choice = select_forecaster(past, steps, candidates)
             spent.append(timer() - began)
             models.append(choice.model)
-        came = values[place : place + steps]
-        if np.isnan(known.values[-1]) or np.isnan(came).all():
+        actual = values[place : place + steps]
+        if np.isnan(past.values[-1]) or np.isnan(actual).all():
             continue
         began = timer()
-        told = np.array(predict(known, choice, steps, QUANTILES).rates_per_s)
+        path = np.array(predict(past, choice, steps, QUANTILES).rates_per_s)
         predicting.append(timer() - began)
-        last = np.array(predict(known, ForecastChoice(0.0), steps, QUANTILES).rates_per_s)
-        ours, theirs = (np.nanmean(np.abs(came - path[:, 1])) for path in (told, last))
-        errors.append((ours, theirs, pinball(came, told[:, 2], UPPER), pinball(came, last[:, 2], UPPER)))
-        busy = came > 0
+        last = np.array(predict(past, ForecastChoice(0.0), steps, QUANTILES).rates_per_s)
+        ours, theirs = (np.nanmean(np.abs(actual - each[:, 1])) for each in (path, last))
+        errors.append((ours, theirs, pinball(actual, path[:, 2], UPPER), pinball(actual, last[:, 2], UPPER)))
+        busy = actual > 0
         if busy.any():
-            shares.append(tuple(float(np.mean(np.abs(came - p[:, 1])[busy] / came[busy])) for p in (told, last)))  # type: ignore[arg-type]
-        below.append(float(np.mean(came <= told[:, 2])))
+            shares.append(tuple(float(np.mean(np.abs(actual - p[:, 1])[busy] / actual[busy])) for p in (path, last)))  # type: ignore[arg-type]
+        below.append(float(np.mean(actual <= path[:, 2])))
     ours, theirs, upper, upper_last = np.array(errors).mean(axis=0)
     mape, mape_last = np.array(shares).mean(axis=0)
-    return Walked(
+    return Accuracy(
         float(ours / theirs),
         float(mape),
         float(mape_last),
@@ -147,9 +147,9 @@ def walk(
 
 
 def fit_ms(name: str, values: Floats, repeats: int) -> float:
-    """Return the processor time of a fit and a forecast of twelve steps, the least of several, in milliseconds."""
+    """Return the processor time of a fit and a twelve-step forecast, the shortest of several, in milliseconds."""
     times = []
-    for _ in range(repeats + 1):  # the first one also pays for imports
+    for _ in range(repeats + 1):  # the first one includes imports
         began = time.process_time()
         forecaster = make_forecaster(name, 288 if name == "profile" else None)
         forecaster.fit(values.tolist())
@@ -159,35 +159,35 @@ def fit_ms(name: str, values: Floats, repeats: int) -> float:
 
 
 def forecast(quick: bool, progress: Progress) -> list[Measure]:
-    """Walk through all traces with the chooser, and time every forecaster."""
+    """Forecast all traces with the selected forecasters, and time every forecaster."""
     folder = data_folder()
     measures: list[Measure] = []
     longest, predicting = 0.0, 0.0
     for case in CASES:
         progress(case.name)
-        walked = walk(read_trace(folder, case), case.steps, 60 if quick else 300, 3 if quick else 8)
-        longest, predicting = max(longest, *walked.choose_s), max(predicting, walked.predict_ms)
-        used = ", ".join(dict.fromkeys(walked.models))
-        table = "nothing reliable" if case.found is None else f"{case.found:g}"
-        # Better where the table found something better, and nowhere worse by more than 2 %.
-        goal = "<= 1.02" if case.found is None else "< 1"
-        note = f"of the last value's error; {used}; CALIBRATION.md found {table}"
-        measures.append(Measure("forecast", f"mase_{case.name}", walked.error, "", goal, "lower", note))
-        note = f"the last value has {walked.mape_last:.4f}"
-        measures.append(Measure("forecast", f"mape_{case.name}", walked.mape, "share", "", "lower", note))
-        note = f"quantile {UPPER:g}, of the last value's loss; {walked.below:.2f} of the loads stayed below it"
-        measures.append(Measure("forecast", f"pinball_{case.name}", walked.upper, "", "<= 1.02", "lower", note))
+        accuracy = walk(read_trace(folder, case), case.steps, 60 if quick else 300, 3 if quick else 8)
+        longest, predicting = max(longest, *accuracy.choose_s), max(predicting, accuracy.predict_ms)
+        used = ", ".join(dict.fromkeys(accuracy.models))
+        reference = "none below 1" if case.reference is None else f"{case.reference:g}"
+        # Better than the last value if an offline fit is, and nowhere worse by more than 2 %.
+        goal = "<= 1.02" if case.reference is None else "< 1"
+        note = f"relative to the last value's error; {used}; best offline fit: {reference}"
+        measures.append(Measure("forecast", f"mase_{case.name}", accuracy.error, "", goal, "lower", note))
+        note = f"of the last value: {accuracy.mape_last:.4f}"
+        measures.append(Measure("forecast", f"mape_{case.name}", accuracy.mape, "share", "", "lower", note))
+        note = f"quantile {UPPER:g}, relative to the last value's loss; {accuracy.below:.2f} of the loads are below it"
+        measures.append(Measure("forecast", f"pinball_{case.name}", accuracy.upper, "", "<= 1.02", "lower", note))
     values = read_trace(folder, CASES[4]).values[:MOST_HISTORY]
     for name in NAMES:
         if name in STATISTICAL and find_spec("statsforecast") is None:
             continue
         progress(f"fits of {name}")
         label = name.replace(" ", "_").replace("-", "_")
-        note = "fit and forecast of 12 steps; at most 400 steps seen" if name in STATISTICAL else "fit and forecast"
+        note = "fit on at most 400 steps, forecast of 12 steps" if name in STATISTICAL else "fit and forecast"
         spent = fit_ms(name, values, 2 if quick else 5)
         measures.append(Measure("forecast", f"fit_ms_{label}", spent, "ms", "", "lower", note))
-    note = "processor time of the longest back-test, which is outside the control step"
+    note = "processor time of the longest back-test, which runs outside the control step"
     measures.append(Measure("forecast", "choose_s", longest, "s", "<= 2", "lower", note))
-    note = "processor time of a forecast inside the control step, the slowest trace's mean"
+    note = "processor time of a forecast in the control step, mean of the slowest trace"
     measures.append(Measure("forecast", "predict_ms", predicting, "ms", "<= 100", "lower", note))
     return measures

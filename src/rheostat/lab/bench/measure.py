@@ -1,4 +1,4 @@
-"""What a bench prints, under stable names."""
+"""A measured number under a stable name."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
 }
+"""Sign of a goal -> comparison."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One measured number beside what was promised."""
+    """One measured number beside its goal."""
 
     bench: str
     measure: str
@@ -28,7 +29,7 @@ class Measure:
 
     @property
     def met(self) -> bool | None:
-        """Whether the goal (`<= 5`, `< 0.4`, `>= 300000`) is met; None where there is none."""
+        """Whether the goal (`<= 5`, `< 0.4`, `>= 300000`) is met; None without a goal."""
         if not self.goal:
             return None
         sign, _, bound = self.goal.partition(" ")

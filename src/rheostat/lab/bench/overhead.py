@@ -1,11 +1,12 @@
-"""What Rheostat costs a query on real Spark, and what a live resize costs it.
+"""The overhead of Rheostat for a query on real Spark, and the cost of a live resize.
 
-Overhead: the same query with and without probes, side by side in one warm application at full load. Their batches
-alternate, so that what else the machine does hits both; compared is the CPU time of their tasks. (Turn by turn,
-batches of one second differed by 30 % from one turn to the next.) The scaler looks after one of the two; its steps take
-time from both, and are counted as if each step held a core as long as it lasts.
+Overhead: the same query with and without probes, in one warm application at full load. Their batches alternate, so that
+other load on the machine hits both; the CPU times of their tasks are compared. (In separate turns, one-second batches
+differ by 30 % from turn to turn.) The scaler controls one of the two; its steps take time from both, and each counts as
+if it occupied one core.
 
-Resize: a stateful query under load, 2 -> 6 -> 2 executors again and again, its output held against a batch computation.
+Resize: a stateful query under load, repeatedly 2 -> 6 -> 2 executors, with its output compared with a batch
+computation.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.testbed.loads import Constant
 from rheostat.lab.bench.measure import Measure
 from rheostat.lab.experiment.by_second import BatchRun, records_of, size_by_second
+from rheostat.lab.experiment.failures import raise_failure
 from rheostat.lab.experiment.microbatch_job import STATIC_MIN, MicroBatchJob
 from rheostat.lab.experiment.microbatch_run import run_microbatches
 from rheostat.lab.experiment.processes import in_own_process
@@ -36,24 +38,24 @@ if TYPE_CHECKING:
 
 ROWS = {"q1": 500_000, "q5": 80_000}
 """Pipeline -> rows of a batch: about a second of work."""
-LOOK_S = 2.0
-"""Between two looks of the scaler, for many steps in a short time."""
-DEFAULT_LOOK_S = 10.0
-"""Between two looks as `autoscale` has it: what its steps cost is counted at this pace."""
+INTERVAL_S = 2.0
+"""Seconds between two steps of the scaler, for many steps in a short time."""
+DEFAULT_INTERVAL_S = 10.0
+"""Seconds between two steps by default; the overhead is computed for this interval."""
 CORES = 2
 SMALL, LARGE = 2, 6
 WARM_UP = 8
-"""Batches of either query that are not counted."""
+"""First batches of either query, which are not counted."""
 HOLD_S = 25
-"""Between two resizes."""
+"""Seconds between two resizes."""
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Batches of the same query with and without probes, one after the other."""
+    """Alternating batches of the same query with and without probes."""
 
     ratios: tuple[float, ...]
-    """Of every pair: CPU seconds of the tasks without probes per CPU second with them."""
+    """CPU time of the tasks without probes over that with probes, of every pair."""
     rate_per_s: float
     """Records per second of one core, without probes."""
     step_ms: tuple[float, ...]
@@ -62,24 +64,24 @@ class Pairs:
 def overhead(quick: bool, progress: Progress) -> list[Measure]:
     """Compare throughput with and without probes and scaler, on Nexmark q1 and q5 at full load."""
     batches = 12 if quick else 60
-    found: list[Measure] = []
+    measures: list[Measure] = []
     steps_ms: list[float] = []
     for pipeline, rows in ROWS.items():
         progress(f"{pipeline}: {batches} batches with probes and {batches} without")
         pairs = in_own_process(run_pairs, pipeline, rows, batches)
         steps_ms += pairs.step_ms
-        ratios, scaler = sorted(pairs.ratios), median(pairs.step_ms) / 1e3 / (DEFAULT_LOOK_S * CORES)
+        ratios, scaler = sorted(pairs.ratios), median(pairs.step_ms) / 1e3 / (DEFAULT_INTERVAL_S * CORES)
         quarter = len(ratios) // 4
         note = (
             f"probes {median(ratios):.3f} (half of {len(ratios)} pairs from {ratios[quarter]:.3f} to "
             f"{ratios[-quarter - 1]:.3f}), scaler {1 - scaler:.4f}; without: {pairs.rate_per_s:,.0f} records/s and core"
         )
         ratio = median(ratios) * (1 - scaler)
-        found.append(Measure("overhead", f"throughput_ratio_{pipeline}", ratio, "", ">= 0.99", "higher", note))
+        measures.append(Measure("overhead", f"throughput_ratio_{pipeline}", ratio, "", ">= 0.99", "higher", note))
     steps_ms.sort()
     note = f"{len(steps_ms)} steps at full load, the slowest {steps_ms[-1]:.0f} ms; collect, decide, journal (SQLite)"
-    found.append(Measure("overhead", "step_ms_spark", median(steps_ms), "ms", "<= 50", "lower", note))
-    return found
+    measures.append(Measure("overhead", "step_ms_spark", median(steps_ms), "ms", "<= 50", "lower", note))
+    return measures
 
 
 def run_pairs(pipeline: str, rows: int, batches: int) -> Pairs:
@@ -94,7 +96,7 @@ def run_pairs(pipeline: str, rows: int, batches: int) -> Pairs:
 
     with TemporaryDirectory(prefix="rheostat-overhead-") as folder:
         conf = {**quiet(Path(folder)), "spark.sql.shuffle.partitions": "2"}
-        spark = session("rheostat-overhead", executors=(CORES, CORES), memory_mb=1024, conf=conf)
+        spark = session("rheostat-overhead", min_executors=CORES, max_executors=CORES, memory_mb=1024, conf=conf)
         try:
             clock, stages = WallClock(), Stages(spark.sparkContext)
             bare, ours = (
@@ -107,13 +109,14 @@ def run_pairs(pipeline: str, rows: int, batches: int) -> Pairs:
                 min_executors=CORES,
                 max_executors=CORES,
                 journal=f"{folder}/journal.db",
-                options=Options(interval_s=LOOK_S, window_s=10.0),
+                options=Options(interval_s=INTERVAL_S, window_s=10.0),
             ) as scaler:
                 while min(map(len, spent.values())) < batches + WARM_UP and bare.isActive and ours.isActive:
                     for stage in stages.finished():
                         done = spent[stage.run_id]
                         done[stage.batch] = done.get(stage.batch, 0.0) + stage.cpu_s
                     clock.sleep_until(clock.now() + 1.0)
+                raise_failure(scaler.steps)
                 steps_ms = tuple(step.step_ms for step in scaler.steps[1:])
             for query in (bare, ours):
                 query.stop()
@@ -129,7 +132,7 @@ def _endless(spark: SparkSession, pipeline: str, rows: int, around: Around, fold
     """Start a query that never waits for data."""
     from rheostat.lab.workload.catalog import pipeline_named
 
-    chosen = pipeline_named(pipeline)
+    definition = pipeline_named(pipeline)
     events = (
         spark.readStream.format("rate-micro-batch")
         .option("rowsPerBatch", rows)
@@ -139,8 +142,8 @@ def _endless(spark: SparkSession, pipeline: str, rows: int, around: Around, fold
         .load()
     )
     return (
-        chosen.build(events.select("value", "timestamp"), around)
-        .writeStream.outputMode(chosen.output_mode)
+        definition.build(events.select("value", "timestamp"), around)
+        .writeStream.outputMode(definition.output_mode)
         .format("noop")
         .queryName(folder.name)
         .option("checkpointLocation", str(folder))
@@ -149,11 +152,11 @@ def _endless(spark: SparkSession, pipeline: str, rows: int, around: Around, fold
 
 
 def resize(quick: bool, progress: Progress) -> list[Measure]:
-    """Resize a stateful query under load, and count rows lost and repeated, and seconds until it is done."""
+    """Resize a stateful query under load; count lost and repeated rows, and the seconds of a resize."""
     count = 4 if quick else 22
     script = tuple((HOLD_S * (k + 1.0), LARGE if k % 2 == 0 else SMALL) for k in range(count))
     seconds = HOLD_S * (count + 2)
-    # 2.5 slots' worth: too much for two executors, so that every shrink happens under overload, and little for six.
+    # The load of 2.5 slots: too much for two executors, so that every shrink ends in overload, and little for six.
     job = MicroBatchJob("ysb", "ysb", (SMALL, LARGE), trigger_s=1.0, level_per_s=1000.0, resizes=script)
     [run] = run_apart(run_microbatches, [Trial(job, Constant(1.0), seconds, way=STATIC_MIN)], progress)
     grows, shrinks = run.resize_s[::2], run.resize_s[1::2]
@@ -177,13 +180,13 @@ def resize(quick: bool, progress: Progress) -> list[Measure]:
             "x",
             "",
             "lower",
-            "slot-seconds per record of batches that a shrink hit, against all others",
+            "slot-seconds per record of batches during a shrink, relative to all others",
         ),
     ]
 
 
 def batch_pace(run: BatchRun, script: Sequence[tuple[float, int]]) -> tuple[float, float]:
-    """Return the middle slot-seconds per record of batches away from any shrink, and of those that one fell into."""
+    """Return the median slot-seconds per record of batches apart from any shrink, and of those during one."""
     sizes = size_by_second(run)
     apart: list[float] = []
     near: list[float] = []

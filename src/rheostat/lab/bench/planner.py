@@ -1,9 +1,9 @@
-"""How good plans are: slots, measurements and intervals over simulated truths; and the two estimators side by side.
+"""The error of plans on simulated jobs (slots, measurements, intervals), and both estimators of the capacity.
 
-A planning draws a truth (StreamBed's fitted queries with other exponents and interference, see `truth.py`), measures it
-with the noise and the failed runs of StreamBed's recorded estimates, and asks for the rate that Table IV's size really
-sustains. The answer is compared with that size, without headroom. The paper's rule is given the same budget of sizes by
-its own explorer.
+A planning draws a true job (StreamBed's fitted queries with other exponents and interference, see
+`papers/streambed/truth.py`), measures it with the noise and the failed runs of StreamBed's recorded estimates, and
+plans for the rate that Table IV's size sustains. The plan is compared with that size, without headroom. The paper's
+rule gets the same budget of sizes from its own explorer.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from rheostat.lab.papers.streambed.paper import QUERIES, SIMPLE_QUERIES
 from rheostat.lab.papers.streambed.truth import Drawn, Truth, varied
 from rheostat.planner.campaign import explore
 from rheostat.planner.capacity_estimator import dichotomic, estimate
-from rheostat.planner.extrapolation import Points, selected
-from rheostat.planner.failures import kept
-from rheostat.planner.plan import solve, worth_making
+from rheostat.planner.extrapolation import Points, select_fit
+from rheostat.planner.failures import drop_doubtful
+from rheostat.planner.plan import next_measurement, slots_for_rate
 from rheostat.planner.resource_explorer import Geometric, Paper, Space
 from rheostat.planner.rig import UNLIMITED_PER_S, Feed
 from rheostat.planner.scaling import Scaling
@@ -35,6 +35,7 @@ from rheostat.planner.sequential_estimator import sequential
 
 MEMORY_MB = 4096
 NOISES = (0.0, 0.02, 0.05, 0.1, 0.2)
+"""Noises at which the estimators are compared."""
 NOISE_PERIOD_S = 5
 TESTBED_SLOTS = 48
 ESTIMATED: Mapping[str, Mapping[str, int]] = {
@@ -45,43 +46,43 @@ ESTIMATED: Mapping[str, Mapping[str, int]] = {
 
 @dataclass(frozen=True)
 class Planned:
-    """What came of one planning."""
+    """The errors of one plan."""
 
     slots_error: float
     rate_error: float
     covered: bool
     width: float
-    """Upper over lower end of the 90 % interval of the rate at the size really needed."""
+    """Upper over lower end of the 90 % interval of the rate at the true size."""
     narrower: float
-    """Width now over width with the next measurement."""
+    """Width now over the expected width after the next measurement."""
     measurements: int
     sizes: int
     rule_error: float
-    """Of the paper's explorer and rule."""
+    """Slots error of the paper's explorer and rule."""
     rule_same_error: float
-    """Of the paper's rule on the same measurements as ours."""
+    """Slots error of the paper's rule on our measurements."""
 
 
 def planning(query: str, seed: int, wide: bool = False) -> Planned:
-    """Plan once; `wide` uses the whole testbed of 48 slots and asks for ten times that."""
-    asked = QUERIES[query]
-    truth = Truth(varied(job(asked.job), np.random.default_rng([seed, 1])), MEMORY_MB)
-    most = TESTBED_SLOTS if wide else asked.most
-    needed = max(10 * most, asked.slots[4.0]) if wide else asked.slots[4.0]
+    """Plan once; `wide` measures up to 48 slots and plans for ten times that."""
+    settings = QUERIES[query]
+    truth = Truth(varied(job(settings.job), np.random.default_rng([seed, 1])), MEMORY_MB)
+    most = TESTBED_SLOTS if wide else settings.most
+    needed = max(10 * most, settings.slots[4.0]) if wide else settings.slots[4.0]
     rate = truth.capacity_per_s(needed)
     needed_slots = min(truth.slots_for(rate), float(needed))
-    drawn = Drawn(truth, asked.rate_noise, np.random.default_rng([seed, 2]))
-    space = Space(asked.least, most, (MEMORY_MB,))
+    drawn = Drawn(truth, settings.rate_noise, np.random.default_rng([seed, 2]))
+    space = Space(settings.least, most, (MEMORY_MB,))
     done, _ = explore(Geometric(space), drawn)
-    good = kept(done)
+    good = drop_doubtful(done)
     scaling = Scaling.fit(good, seed)
-    slots = solve(scaling, rate, MEMORY_MB, asked.least)
+    slots = slots_for_rate(scaling, rate, MEMORY_MB, settings.least)
     at = scaling.rate_per_s(needed_slots, MEMORY_MB)
-    worth = worth_making(scaling, needed_slots, MEMORY_MB, most)
-    theirs = Drawn(truth, asked.rate_noise, np.random.default_rng([seed, 3]))
-    memories = tuple(round(1024 * gb) for gb in asked.gb)
-    explored, _ = explore(Paper(Space(asked.least, most, memories), seed), theirs)
-    rule, same = (selected(Points.of(points)).slots_for(rate, MEMORY_MB, 1.0) for points in (explored, good))
+    worth = next_measurement(scaling, needed_slots, MEMORY_MB, most)
+    theirs = Drawn(truth, settings.rate_noise, np.random.default_rng([seed, 3]))
+    memories = tuple(round(1024 * gb) for gb in settings.gb)
+    explored, _ = explore(Paper(Space(settings.least, most, memories), seed), theirs)
+    rule, same = (select_fit(Points.of(points)).slots_for(rate, MEMORY_MB, 1.0) for points in (explored, good))
     return Planned(
         abs(slots.middle / needed_slots - 1),
         abs(at.middle / rate - 1),
@@ -101,7 +102,7 @@ def plannings(query: str, seeds: range, wide: bool = False) -> list[Planned]:
 
 
 def noisy(name: str, noise: float) -> Plant:
-    """Return a job with one noise at every operator that has any, drawn anew every 5 s."""
+    """Return a job with this noise at every noisy operator, drawn every 5 s."""
     plant = job(name)
     operators = tuple(replace(o, noise=noise if o.noise else 0.0) for o in plant.operators)
     return replace(plant, noise_period_s=NOISE_PERIOD_S, operators=operators)
@@ -109,7 +110,7 @@ def noisy(name: str, noise: float) -> Plant:
 
 def estimates(noise: float, seeds: int) -> dict[str, tuple[float, float]]:
     """Return mean error and simulated minutes of both estimators, over two jobs."""
-    found: dict[str, list[tuple[float, float]]] = {"paper": [], "ours": []}
+    rows_by_way: dict[str, list[tuple[float, float]]] = {"paper": [], "ours": []}
     for name, tasks in ESTIMATED.items():
         plant, size = noisy(name, noise), Allocation(dict(tasks), MEMORY_MB)
         feed = Feed.of(plant.graph.sources)
@@ -121,12 +122,12 @@ def estimates(noise: float, seeds: int) -> dict[str, tuple[float, float]]:
             for seed in range(seeds):
                 one = estimate(SimulatedTestbed(plant, seed), size, feed, search=search)
                 error = abs(one.middle_per_s / truth - 1) if one.usable else 1.0
-                found[way].append((error, one.seconds / 60))
-    return {way: tuple(np.mean(rows, axis=0).tolist()) for way, rows in found.items()}
+                rows_by_way[way].append((error, one.seconds / 60))
+    return {way: tuple(np.mean(rows, axis=0).tolist()) for way, rows in rows_by_way.items()}
 
 
 def planner(quick: bool, progress: Progress) -> list[Measure]:
-    """Plan many times, and estimate many times."""
+    """Measure the errors of many plans and of many estimates."""
     block = 6 if quick else 25
     tasks: list[Task] = []
     for query in QUERIES:
@@ -134,23 +135,25 @@ def planner(quick: bool, progress: Progress) -> list[Measure]:
         tasks += [(f"{query} {k}", plannings, (query, range(k, k + block))) for k in range(0, count, block)]
     tasks += [(f"wide {query}", plannings, (query, range(block), True)) for query in SIMPLE_QUERIES]
     tasks += [(f"estimates at noise {noise:g}", estimates, (noise, 2 if quick else 12)) for noise in NOISES]
-    found = run_tasks(tasks, lambda name, share: progress(f"{share:.0%}, {name}"))
+    results = run_tasks(tasks, lambda name, share: progress(f"{share:.0%}, {name}"))
     plans = {
-        query: [one for name, part in found.items() if name.startswith(f"{query} ") for one in part]
+        query: [one for name, part in results.items() if name.startswith(f"{query} ") for one in part]
         for query in QUERIES
     }
     measures = []
     for query, runs in plans.items():
         measures += _of_query(query, runs)
     for query in SIMPLE_QUERIES:
-        error = float(np.median([run.slots_error for run in found[f"wide {query}"]]))
+        error = float(np.median([run.slots_error for run in results[f"wide {query}"]]))
         note = f"from {TESTBED_SLOTS} slots to ten times that"
         measures.append(Measure("planner", f"slots_error_{query}_48", error, "share", "<= 0.08", "lower", note))
-    every = [run.covered for runs in plans.values() for run in runs]
-    note = f"of {len(every)} plannings, 90 % intervals of the rate at the size really needed"
-    measures.append(Measure("planner", "interval_coverage", float(np.mean(every)), "share", ">= 0.85", "higher", note))
+    covered = [run.covered for runs in plans.values() for run in runs]
+    note = f"of {len(covered)} plans, 90 % intervals of the rate at the true size"
+    measures.append(
+        Measure("planner", "interval_coverage", float(np.mean(covered)), "share", ">= 0.85", "higher", note)
+    )
     for noise in NOISES:
-        measures += _of_estimates(noise, found[f"estimates at noise {noise:g}"])
+        measures += _of_estimates(noise, results[f"estimates at noise {noise:g}"])
     return measures
 
 
@@ -161,13 +164,13 @@ def _of_query(query: str, runs: list[Planned]) -> list[Measure]:
     simple = query in SIMPLE_QUERIES
     rule = middle("rule_error")
     goal = f"<= {min(0.08, rule / 2):.4g}" if simple else ""
-    told = f"median of {len(runs)}; the paper's rule {rule:.3g}, on our measurements {middle('rule_same_error'):.3g}"
+    note = f"median of {len(runs)}; the paper's rule {rule:.3g}, on our measurements {middle('rule_same_error'):.3g}"
     sizes = max(run.sizes for run in runs)
     covered = float(np.mean([run.covered for run in runs]))
     width, then = middle("width"), middle("width") / middle("narrower")
     return [
-        Measure("planner", f"slots_error_{query}", min(middle("slots_error"), 1e6), "share", goal, "lower", told),
-        Measure("planner", f"rate_error_{query}", middle("rate_error"), "share", "", "lower", "at the size needed"),
+        Measure("planner", f"slots_error_{query}", min(middle("slots_error"), 1e6), "share", goal, "lower", note),
+        Measure("planner", f"rate_error_{query}", middle("rate_error"), "share", "", "lower", "at the true size"),
         Measure(
             "planner", f"measurements_{query}", middle("measurements"), "", "", "lower",
             f"at most {sizes} different sizes; failed runs are repeated",
@@ -180,8 +183,8 @@ def _of_query(query: str, runs: list[Planned]) -> list[Measure]:
     ]  # fmt: skip
 
 
-def _of_estimates(noise: float, found: Mapping[str, tuple[float, float]]) -> list[Measure]:
-    (their_error, their_minutes), (error, minutes) = found["paper"], found["ours"]
+def _of_estimates(noise: float, by_way: Mapping[str, tuple[float, float]]) -> list[Measure]:
+    (their_error, their_minutes), (error, minutes) = by_way["paper"], by_way["ours"]
     name = f"{round(100 * noise)}"
     note = f"mean over q1 and q11 at {noise:.0%} noise; the paper's procedure {their_error:.4f}"
     saved = 1 - minutes / their_minutes

@@ -1,8 +1,8 @@
-"""Do probes in real-time mode tell the truth, and what do they cost?
+"""The accuracy and the cost of probes in real-time mode.
 
-Accuracy: a paced pipeline with fixed tasks under rising loads; every stage's true rate as its window shows it, against
-the rate that it is paced with. Cost: the same unpaced query with and without probes at the same time, fed the same
-records; compared is the CPU time of their tasks per record.
+Accuracy: a paced pipeline with fixed tasks under rising loads; every stage's true rate in its windows against its pace.
+Cost: the same unpaced query with and without probes at the same time on the same records; the CPU times of their tasks
+per record are compared.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 TASKS = {"split": 2, "count": 3}
 BUSY = (0.2, 0.4, 0.6, 0.8, 0.95)
-"""Of the stage that is busiest."""
+"""Busy shares of the busiest stage."""
 HOLD_S, SETTLE_S = 40, 8.0
-"""Seconds of a level, and at its beginning those that no window may reach into."""
+"""Seconds of a level, and of its beginning, which windows must not overlap."""
 WARM_RECORDS, RECORDS = 50_000, 200_000
 SLOTS = 12
 INTERVAL_S = 5.0
@@ -48,29 +48,31 @@ PATIENCE_S = 400.0
 
 
 def accuracy(quick: bool, progress: Progress) -> list[Measure]:
-    """Measure how far true rates are off."""
+    """Measure the error of true rates."""
     shares = BUSY[::4] if quick else BUSY
-    found = [reading for reading in readings(_accuracy_run(shares, progress)) if 0.2 <= reading.busy <= 0.95]
-    off = sorted(abs(reading.ratio - 1.0) for reading in found)
+    usable = [reading for reading in readings(_accuracy_run(shares, progress)) if 0.2 <= reading.busy <= 0.95]
+    off = sorted(abs(reading.ratio - 1.0) for reading in usable)
     by_stage = ", ".join(
-        f"{stage} {median(r.ratio for r in found if r.stage == stage):.3f}"
+        f"{stage} {median(r.ratio for r in usable if r.stage == stage):.3f}"
         for stage in TASKS
-        if any(r.stage == stage for r in found)
+        if any(r.stage == stage for r in usable)
     )
-    told = f"{len(off)} windows at {min(shares):.0%} to {max(shares):.0%} load; middle of seen over paced: {by_stage}"
+    note = (
+        f"{len(off)} windows at {min(shares):.0%} to {max(shares):.0%} load; median of measured over paced: {by_stage}"
+    )
     value = median(off) if off else float("nan")
     return [
-        Measure("probes", "true_rate_error", value, "share", "<= 0.05", "lower", told),
+        Measure("probes", "true_rate_error", value, "share", "<= 0.05", "lower", note),
         Measure("probes", "true_rate_error_worst", off[-1] if off else float("nan"), "share", "", "lower"),
     ]
 
 
 def cost(quick: bool, progress: Progress) -> list[Measure]:
-    """Measure what probes cost."""
+    """Measure the CPU cost of probes."""
     progress("an unpaced query with and without probes")
     ratio, per_record_us = in_own_process(cpu_ratio, WARM_RECORDS, RECORDS // 4 if quick else RECORDS)
-    told = f"CPU per record without over with probes, one record in 64 timed; without: {per_record_us:.1f} us"
-    return [Measure("probes", "realtime_cpu_ratio", ratio, "", ">= 0.99", "higher", told)]
+    note = f"CPU per record without over with probes, one record in 64 timed; without: {per_record_us:.1f} us"
+    return [Measure("probes", "realtime_cpu_ratio", ratio, "", ">= 0.99", "higher", note)]
 
 
 @dataclass(frozen=True)
@@ -81,30 +83,31 @@ class Reading:
     busy: float
     """Its demand over its capacity."""
     ratio: float
-    """The true rate that was seen, over the one that it is paced with."""
+    """The measured true rate over the stage's pace."""
 
 
 def _accuracy_run(shares: Sequence[float], progress: Progress) -> Run[Plant]:
     plant = word_count()
     [unit] = plant.unit_per_s.values()
-    able_per_s = min(_lines_per_s().values())
-    levels = tuple(share * able_per_s / unit for share in shares)
+    capacity_per_s = min(_lines_per_s().values())
+    levels = tuple(share * capacity_per_s / unit for share in shares)
     load, start = Steps(levels, HOLD_S), Allocation(TASKS)
     trial = Trial(plant, load, len(levels) * HOLD_S, INTERVAL_S, start=start, window_s=10.0, way="static")
     [run] = run_apart(run_realtime, [trial], progress)
+    run.raise_failure()
     return run
 
 
 def _lines_per_s() -> dict[str, float]:
-    """Return the lines/s that every stage can do."""
+    """Return the capacity of every stage in lines/s."""
     plant = word_count()
     demand = plant.graph.demand_per_s(dict.fromkeys(plant.graph.sources, 1.0))
     return {o.name: o.curve.capacity_per_s(TASKS[o.name]) / demand[o.name] for o in plant.operators if o.name in TASKS}
 
 
 def readings(run: Run[Plant]) -> Iterator[Reading]:
-    """Yield what windows say that lie in one level of the load."""
-    schedule, able_per_s = run.trial.schedule, _lines_per_s()
+    """Yield the readings of windows that lie within one level of the load."""
+    schedule, capacity_per_s = run.trial.schedule, _lines_per_s()
     paced = {
         o.name: o.curve.capacity_per_s(TASKS[o.name]) / TASKS[o.name] for o in word_count().operators if o.name in TASKS
     }
@@ -119,14 +122,14 @@ def readings(run: Run[Plant]) -> Iterator[Reading]:
         for reading in window.operators:
             if reading.name in paced and reading.true_rate_per_s is not None:
                 ratio = reading.true_rate_per_s / paced[reading.name]
-                yield Reading(reading.name, sent / able_per_s[reading.name], ratio)
+                yield Reading(reading.name, sent / capacity_per_s[reading.name], ratio)
 
 
 def cpu_ratio(warm: int, records: int) -> tuple[float, float]:
-    """Return CPU per record without probes over that with them, and the former in microseconds; in this process."""
+    """Return the CPU time per record without probes over that with them, and the former in microseconds."""
     from pyspark.sql.classic.dataframe import DataFrame
 
-    from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, set_for_now
+    from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, temporary_settings
     from rheostat.engine.spark.telemetry.stages import Stages
 
     clock = WallClock()
@@ -140,7 +143,7 @@ def cpu_ratio(warm: int, records: int) -> tuple[float, float]:
             bare = replace(probed, name="bare", checkpoint=f"{folder}/bare")
             size, stages = Allocation({"split": 2, "count": 2}), Stages(spark.sparkContext)
             fill(broker.bootstrap, warm)
-            with set_for_now(spark, {PARTITIONS: "2"}):
+            with temporary_settings(spark, {PARTITIONS: "2"}):
                 queries = [probed.start(spark, size)]
                 with patch.object(DataFrame, "observe", lambda rows, *_: rows):
                     queries.append(bare.start(spark, size))
@@ -155,27 +158,29 @@ def cpu_ratio(warm: int, records: int) -> tuple[float, float]:
 
 
 def _cpu_s(queries: Sequence[StreamingQuery], stages: Stages, records: int, clock: WallClock) -> list[float]:
-    """Wait until all of the queries have read so many records, and the batch with the last one has ended."""
+    """Wait until all queries have processed these records; return the CPU seconds of each."""
     spent = {str(query.runId): 0.0 for query in queries}
     deadline_s = clock.now() + PATIENCE_S
     while True:
         done = [_read(query) for query in queries]
         for stage in stages.finished():
-            if stage.run_id in spent:  # not of the micro-batch that made the checkpoint
+            if stage.run_id in spent:  # not one of the micro-batch that made the checkpoint
                 spent[stage.run_id] += stage.cpu_s
         if min(done) >= records:
             return list(spent.values())
         failed = [query.exception() for query in queries if not query.isActive]
         if failed or clock.now() > deadline_s:
-            raise EngineError(f"{min(done):,} of {records:,} records were read: {failed or 'it took too long'}")
+            raise EngineError(
+                f"{min(done):,} of {records:,} records were processed in {PATIENCE_S:g} s: {failed or 'too slow'}"
+            )
         clock.sleep_until(clock.now() + 1.0)
 
 
 def _read(query: StreamingQuery) -> float:
-    """Return how many of the topic's records are in finished batches, those that made the checkpoint among them."""
+    """Return the topic's records in finished batches, including those of the batch that made the checkpoint."""
     from rheostat.engine.batches.offsets import KafkaCounter
     from rheostat.engine.batches.progress import parse_progress
 
-    told = query.lastProgress
-    batch = None if told is None else parse_progress(told.json)
+    progress = query.lastProgress
+    batch = None if progress is None else parse_progress(progress.json)
     return 0.0 if batch is None or not batch.sources else KafkaCounter().records(batch.sources[0].end_offset) or 0.0

@@ -1,7 +1,7 @@
-"""How well recovery times are predicted, and how often an objective about them is missed, on Phoebe's two experiments.
+"""The error of predicted recovery times, and missed recovery-time objectives, on Phoebe's two experiments.
 
-A prediction is what our policy says in its last step before a failure, so it has seen nothing of it: neither the load
-to come nor the downtime that is drawn. Downtimes are learned from the failures before it.
+A prediction is that of our policy in its last step before a failure, so it knows neither the future load nor the drawn
+downtime. Downtimes are learned from earlier failures.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ BENCH = "recovery"
 
 
 def recovery(quick: bool, progress: Progress) -> list[Measure]:
-    """Play both experiments with ours and with 24 fixed workers, which say what could have been met."""
+    """Run both experiments with our policy, and with 24 fixed workers, which meet every feasible objective."""
     from rheostat.lab.papers.phoebe import measures, paper
     from rheostat.lab.papers.phoebe.play import Method, play
     from rheostat.lab.papers.phoebe.runs import CONFIDENCE, Found, Size, methods
 
     folder, size = data_folder(), Size(3 if quick else 12, False)
     ours = next(method for group in methods(size) for method in group if method.name == paper.OURS)
-    chosen = [Method(paper.S24, None, 24), ours]
-    found: list[Measure] = []
+    compared = [Method(paper.S24, None, 24), ours]
+    measures_list: list[Measure] = []
     late = feasible = 0
     runs = {}
     for name in paper.EXPERIMENTS:
         progress(f"{paper.TITLES[name]}, {size.seeds} seeds")
-        runs[name] = play(name, folder, chosen, range(size.seeds))
+        runs[name] = play(name, folder, compared, range(size.seeds))
     everything = Found(size, folder, runs, {})
     for name in paper.EXPERIMENTS:
         off = measures.errors(runs[name][paper.OURS], measures.took, measures.said)
-        nobody = measures.unpredictable(everything, name, paper.OURS)
-        note = f"failure by failure the middle one of {size.seeds} seeds; single ones {off.single:.3f}; one who knows "
-        note += f"all but the downtimes: {nobody.median_run:.3f} and {nobody.single:.3f}"
-        found.append(Measure(BENCH, f"error_{name}", off.median_run, "share", "<= 0.05", "lower", note))
+        floor = measures.unpredictable(everything, name, paper.OURS)
+        note = f"per failure the median of {size.seeds} seeds; single failures {off.single:.3f}; with full knowledge "
+        note += f"except of the downtimes: {floor.median_run:.3f} and {floor.single:.3f}"
+        measures_list.append(Measure(BENCH, f"error_{name}", off.median_run, "share", "<= 0.05", "lower", note))
         each = measures.missed(runs[name], paper.OURS)
         late, feasible = late + each.missed, feasible + each.failures - each.infeasible
-    note = f"{late} of {feasible} failures that 24 workers would have met; {CONFIDENCE:.0%} are promised"
+    note = f"{late} of {feasible} failures that 24 workers recover from in time; the objective is {CONFIDENCE:.0%}"
     goal = f"<= {1 - CONFIDENCE:.2g}"
-    found.append(Measure(BENCH, "missed_targets", late / max(feasible, 1), "share", goal, "lower", note))
+    measures_list.append(Measure(BENCH, "missed_targets", late / max(feasible, 1), "share", goal, "lower", note))
     progress("decisions")
     phoebe = Method(paper.PHOEBE, partial(Phoebe, target_s=paper.TARGET_S))
     timed = {
@@ -53,5 +53,5 @@ def recovery(quick: bool, progress: Progress) -> list[Measure]:
     for name, timings in timed.items():
         ms = sum(run.decision_ms for run in timings) / len(timings)
         note = "mean over all steps, with forecast and learning"
-        found.append(Measure(BENCH, f"ms_{name}", ms, "ms", "<= 100", "lower", note))
-    return found
+        measures_list.append(Measure(BENCH, f"ms_{name}", ms, "ms", "<= 100", "lower", note))
+    return measures_list

@@ -1,4 +1,4 @@
-"""Benches by name, each with parts that can be asked for by name."""
+"""Benches by name, each with named parts."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from rheostat.lab.experiment.trial import Progress
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a bench; every bench with `--quick` ends within about five minutes."""
+    """A part of a bench; with `--quick` a bench takes at most about five minutes."""
 
     measure: Callable[[bool, Progress], list[Measure]]
     quick: str = ""
-    """What `--quick` measures of it, where that is much less; no mere repeats."""
+    """What `--quick` measures of it, where that is much less than fewer repeats."""
     slow: bool = False
-    """Whether `--quick` leaves it out, unless it is asked for by name."""
+    """Whether `--quick` leaves it out unless `--only` names it."""
 
 
 BENCHES: Mapping[str, Mapping[str, Part]] = {
@@ -60,31 +60,32 @@ BENCHES: Mapping[str, Mapping[str, Part]] = {
 }
 
 
-def chosen_parts(bench: str, quick: bool, only: Sequence[str] = ()) -> dict[str, Part]:
-    """Return the parts that are measured: those that were asked for, else all that are not too slow."""
+def select_parts(bench: str, quick: bool, only: Sequence[str] = ()) -> dict[str, Part]:
+    """Return the parts to measure: those that `only` names, else all but, with `quick`, the slow ones."""
     parts = BENCHES[bench]
     for name in only:
         if name not in parts:
-            known = ", ".join(parts)
-            raise InvalidValue(f"bench {bench} has no part {name!r}, {nearest(name, parts)}; its parts: {known}")
+            raise InvalidValue(
+                f"bench {bench} has no part {name!r}, {nearest(name, parts)}; its parts: {', '.join(parts)}"
+            )
     return {name: part for name, part in parts.items() if (name in only if only else not (quick and part.slow))}
 
 
-def left_out(bench: str, quick: bool, only: Sequence[str] = ()) -> list[str]:
-    """Return in a sentence per part what `--quick` does not measure."""
+def omissions(bench: str, quick: bool, only: Sequence[str] = ()) -> list[str]:
+    """Return a line per part about what `--quick` does not measure of it."""
     if not quick:
         return []
-    chosen = chosen_parts(bench, quick, only)
-    told = [f"{bench} {name}, quick: {part.quick}" for name, part in chosen.items() if part.quick]
-    slow = [name for name, part in BENCHES[bench].items() if not only and name not in chosen and part.slow]
-    return told + [f"{bench} {name}: left out; ask for it with --only {name}" for name in slow]
+    selected = select_parts(bench, quick, only)
+    lines = [f"{bench} {name}, quick: {part.quick}" for name, part in selected.items() if part.quick]
+    slow = [name for name, part in BENCHES[bench].items() if not only and name not in selected and part.slow]
+    return lines + [f"{bench} {name}: left out; --only {name} measures it" for name in slow]
 
 
 def run_bench(bench: str, quick: bool, progress: Progress, only: Sequence[str] = ()) -> list[Measure]:
-    """Measure the parts of a bench; counts that several of them have add up."""
-    found: dict[str, Measure] = {}
-    for part in chosen_parts(bench, quick, only).values():
+    """Measure the parts of a bench; counts that several parts have are added up."""
+    measures: dict[str, Measure] = {}
+    for part in select_parts(bench, quick, only).values():
         for measure in part.measure(quick, progress):
-            before = found.get(measure.measure)
-            found[measure.measure] = replace(measure, value=measure.value + (before.value if before else 0))
-    return list(found.values())
+            before = measures.get(measure.measure)
+            measures[measure.measure] = replace(measure, value=measure.value + (before.value if before else 0))
+    return list(measures.values())

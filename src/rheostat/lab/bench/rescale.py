@@ -1,8 +1,8 @@
-"""What a change costs in real-time mode: seconds without output, by keys in the state; and a storm with kills.
+"""The downtime of a change in real-time mode, by keys in the state; and a storm of changes and kills.
 
 Downtime is what a reader of the output topic sees: from the last result before a change to the first one after it.
-The storm changes tasks at random under load while the driver, JVM and all, is killed at random moments; the next
-driver goes on from the journal, and in the end every key's count is held against what was sent.
+The storm changes tasks at random under load while the driver and its JVM are killed at random moments. The next driver
+continues from the journal. At the end every key's count is compared with what was sent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rheostat.engine.spark.pipeline import Builder, Staged
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.testbed.loads import Constant
 from rheostat.engine.testbed.schedule import Schedule
-from rheostat.errors import EngineError
+from rheostat.errors import EngineError, PolicyError
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.record import Intent, IntentEnd
@@ -35,7 +35,7 @@ from rheostat.kafka.broker import Broker
 from rheostat.kafka.load import start_load
 from rheostat.lab.bench.measure import Measure
 from rheostat.lab.experiment.processes import Child, in_own_process
-from rheostat.lab.experiment.realtime_run import SINK, SOURCE, drained, keys_wrong, local_session, open_topics
+from rheostat.lab.experiment.realtime_run import SINK, SOURCE, await_output, keys_wrong, local_session, open_topics
 from rheostat.lab.experiment.trial import Progress
 from rheostat.lab.workload.realtime import numbers, record
 from rheostat.ports import Policy, Situation
@@ -44,44 +44,48 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 KEYS = (100, 100_000, 1_000_000)
+"""Numbers of keys in the state."""
 LOAD_PER_S = 1000.0
 SLOTS = 12
 REST_S = 7.0
-"""Between two changes: a batch, and a little."""
+"""Seconds between two changes: a batch and some more."""
 FILL_S = 300.0
-"""The state is filled within this time."""
+"""Seconds for filling the state."""
 DRAIN_S = 120.0
-"""So long the last results are waited for."""
+"""Seconds to wait for the last results."""
 STORM_CHANGES, STORM_KILLS = 20, 3
 STORM_KEYS = 1000
 STORM_S = 900.0
+"""Seconds for a storm."""
 
 
 def downtime(quick: bool, progress: Progress) -> list[Measure]:
     """Measure the downtime of changes, by the keys in the state."""
     changes = 2 if quick else 6
-    found, wrong = [], 0
+    measures, wrong = [], 0
     for keys in KEYS[: 1 if quick else None]:
         progress(f"{keys:,} keys: {changes} changes of the state's partitions")
-        told = in_own_process(downtimes, keys, changes)
-        wrong += told.keys_wrong
+        result = in_own_process(downtimes, keys, changes)
+        wrong += result.keys_wrong
         if keys == KEYS[0]:
-            found.append(_downtime("downtime_s_stateless", told.stateless_s, "<= 1.5"))
+            measures.append(_downtime("downtime_s_stateless", result.stateless_s, "<= 1.5"))
         goal = "<= 10" if keys == KEYS[-1] else ""
-        found.append(_downtime(f"downtime_s_stateful_{keys}", told.stateful_s, goal))
-    return [*found, _keys_wrong(wrong)]
+        measures.append(_downtime(f"downtime_s_stateful_{keys}", result.stateful_s, goal))
+    return [*measures, _keys_wrong(wrong)]
 
 
 def storm(quick: bool, progress: Progress) -> list[Measure]:
-    """Let random changes and kills loose on a job."""
+    """Measure a job under random changes and kills."""
     changes, kills = (4, 1) if quick else (STORM_CHANGES, STORM_KILLS)
     progress(f"a storm: {changes} changes, {kills} kills")
-    told = run_storm(changes, kills)
+    result = run_storm(changes, kills)
     return [
-        Measure("rescale", "kills_tried", told.kills, "", "", "higher", "SIGKILL of driver and JVM, at random moments"),
-        Measure("rescale", "kills_survived", told.survived, "", f">= {told.kills}", "higher", told.note),
-        _keys_wrong(told.keys_wrong),
-        Measure("rescale", "results_twice", told.repeated, "", "", "lower", "Kafka as a sink is at-least-once"),
+        Measure(
+            "rescale", "kills_tried", result.kills, "", "", "higher", "SIGKILL of driver and JVM, at random moments"
+        ),
+        Measure("rescale", "kills_survived", result.survived, "", f">= {result.kills}", "higher", result.note),
+        _keys_wrong(result.keys_wrong),
+        Measure("rescale", "results_twice", result.repeated, "", "", "lower", "Kafka as a sink is at-least-once"),
     ]
 
 
@@ -99,7 +103,7 @@ def _downtime(name: str, seconds: tuple[float, ...], goal: str) -> Measure:
 
 @dataclass(frozen=True)
 class Downtimes:
-    """What a reader of the output topic saw."""
+    """Downtimes as a reader of the output topic sees them."""
 
     stateless_s: tuple[float, ...]
     stateful_s: tuple[float, ...]
@@ -128,7 +132,7 @@ def counting(servers: str, checkpoint: str, keys: int) -> Staged:
 
 
 def due(keys: int, sent: Mapping[str, int]) -> dict[str, int]:
-    """Return every key's count, when the numbers from 0 up to each of these were sent."""
+    """Return every key's count after the numbers from 0 up to each of these counts were sent."""
     totals = np.zeros(keys, dtype=np.int64)
     for count in sent.values():
         whole, rest = divmod(count, keys)
@@ -138,7 +142,7 @@ def due(keys: int, sent: Mapping[str, int]) -> dict[str, int]:
 
 
 def downtimes(keys: int, changes: int) -> Downtimes:
-    """Change the tasks of a pipeline under load again and again, in this process."""
+    """Change the tasks of a pipeline under load repeatedly, in this process."""
     from rheostat.engine.spark.executors.slots import FixedSlots
     from rheostat.engine.spark.realtime import RealTimeEngine
 
@@ -151,7 +155,7 @@ def downtimes(keys: int, changes: int) -> Downtimes:
             staged = counting(broker.bootstrap, f"{folder}/checkpoint", keys)
             engine = RealTimeEngine(spark, staged, FixedSlots(SLOTS), clock)
             engine.begin(Allocation({"key": 2, "count": 3}))
-            _filled(engine, keys, clock)
+            _await_filled(engine, keys, clock)
             changed: list[tuple[float, bool]] = []
             with start_load(broker.bootstrap, SOURCE, Schedule(Constant(1.0), LOAD_PER_S, 3600)) as load:
                 clock.sleep_until(clock.now() + 2 * REST_S)
@@ -162,17 +166,17 @@ def downtimes(keys: int, changes: int) -> Downtimes:
                 end_s = clock.now()
                 sent = load.stop()
             wanted = due(keys, {"filled": keys, "load": sent.delivered})
-            outputs = drained(broker.bootstrap, wanted, clock, DRAIN_S)
+            outputs = await_output(broker.bootstrap, wanted, clock, DRAIN_S)
             for query in engine.queries:
                 query.stop()
             engine.close()
         finally:
             spark.stop()
     silent = kafka_output.downtimes_s(outputs, [at_s for at_s, _ in changed], end_s)
-    found = list(zip(silent, (stateful for _, stateful in changed), strict=True))
+    pairs = list(zip(silent, (stateful for _, stateful in changed), strict=True))
     return Downtimes(
-        tuple(seconds for seconds, stateful in found if not stateful),
-        tuple(seconds for seconds, stateful in found if stateful),
+        tuple(seconds for seconds, stateful in pairs if not stateful),
+        tuple(seconds for seconds, stateful in pairs if stateful),
         keys_wrong(outputs, wanted),
     )
 
@@ -190,7 +194,7 @@ def fill(servers: str, keys: int) -> None:
     producer.flush()
 
 
-def _filled(engine: Any, keys: int, clock: WallClock) -> None:
+def _await_filled(engine: Any, keys: int, clock: WallClock) -> None:
     deadline_s = clock.now() + FILL_S
     while True:
         window = engine.observe()
@@ -202,11 +206,11 @@ def _filled(engine: Any, keys: int, clock: WallClock) -> None:
 
 
 def _change(engine: Any, stateful: bool, number: int, clock: WallClock) -> float:
-    """Change one stage's tasks to and fro; return when it began."""
+    """Change one stage's tasks back or forth; return when the change began."""
     was = engine.pipeline.allocation
     name, sizes = ("count", (5, 2)) if stateful else ("key", (3, 2))
     target = was.with_tasks({name: sizes[number % 2]})
-    engine.observe()  # it learns how far the running batch is
+    engine.observe()  # so that the engine knows the progress of the running batch
     at_s = clock.now()
     engine.apply(Intent(f"{name}-{number}", number, at_s, target, was), lambda _: None)
     engine.pipeline.wait()
@@ -219,7 +223,7 @@ def _change(engine: Any, stateful: bool, number: int, clock: WallClock) -> float
 
 
 class Restless(Policy[None]):
-    """Asks for other tasks in every window, at random."""
+    """Requests random tasks in every window."""
 
     name: ClassVar[str] = "restless"
 
@@ -229,13 +233,13 @@ class Restless(Policy[None]):
         drawn["key"] = 1 + (drawn["key"] + situation.step) % 4
         target = Allocation(drawn)
         if target == situation.running:
-            return Decision.hold(Reason.STEADY, "restless: the dice say stay")
+            return Decision.hold(Reason.STEADY, "restless: the drawn tasks run already")
         return Decision(target, Reason.MIXED, f"restless: {target}")
 
 
 @dataclass(frozen=True)
 class Storm:
-    """How a storm ended."""
+    """The result of a storm."""
 
     changes: int
     kills: int
@@ -246,7 +250,7 @@ class Storm:
 
 
 def run_storm(changes: int, kills: int, seed: int = 0) -> Storm:
-    """Start a driver, kill it at random moments, start the next, until all changes are made."""
+    """Start a driver, kill it at random moments and start the next one, until all changes are made."""
     rng, clock = np.random.default_rng(seed), WallClock()
     with TemporaryDirectory(prefix="rheostat-storm-") as folder, Broker() as broker:
         open_topics(broker, 2)
@@ -254,34 +258,35 @@ def run_storm(changes: int, kills: int, seed: int = 0) -> Storm:
         deadline_s, tried, survived = clock.now() + STORM_S, 0, 0
         with start_load(broker.bootstrap, SOURCE, Schedule(Constant(1.0), LOAD_PER_S / 2, 3600)) as load:
             driver = Child(drive, broker.bootstrap, folder)
-            # Each kill comes after a share of the changes, at some moment of the next one.
+            # Each kill comes after some of the changes, at a random moment of the next one.
             due_at = sorted(rng.choice(np.arange(1, changes), size=kills, replace=False).tolist())
-            while (done := _made(folder)) < changes and clock.now() < deadline_s:
+            while (done := _finished_changes(folder)) < changes and clock.now() < deadline_s:
                 if driver.exitcode is not None:
-                    raise EngineError(f"the driver of the storm ended with {driver.exitcode}: {folder}")
+                    raise EngineError(f"the driver of the storm ended with exit code {driver.exitcode}")
                 if due_at and done >= due_at[0]:
                     due_at.pop(0)
                     clock.sleep_until(clock.now() + float(rng.uniform(0.0, 8.0)))
                     driver.kill()
                     tried += 1
-                    before = _made(folder)
+                    before = _finished_changes(folder)
                     driver = Child(drive, broker.bootstrap, folder)
-                    while _made(folder) == before and clock.now() < deadline_s and driver.exitcode is None:
+                    while _finished_changes(folder) == before and clock.now() < deadline_s and driver.exitcode is None:
                         time.sleep(0.5)
-                    survived += _made(folder) > before
+                    survived += _finished_changes(folder) > before
                 time.sleep(0.2)
             sent = load.stop()
         wanted = due(STORM_KEYS, {"filled": STORM_KEYS, "load": sent.delivered})
-        outputs = drained(broker.bootstrap, wanted, clock, DRAIN_S)
+        outputs = await_output(broker.bootstrap, wanted, clock, DRAIN_S)
         driver.end()
-        made = _made(folder)
+        _raise_failure(folder)
+        made = _finished_changes(folder)
     wrong = keys_wrong(outputs, wanted)
     note = f"{made} random changes under {LOAD_PER_S / 2:,.0f} records/s, {sent.delivered:,} records"
     return Storm(made, tried, survived, wrong, kafka_output.repetitions(outputs), note)
 
 
-def _made(folder: str) -> int:
-    """Count the changes that the journal says are done."""
+def _finished_changes(folder: str) -> int:
+    """Count the finished changes in the journal."""
     if not (Path(folder) / "journal.db").exists():
         return 0
     journal = open_journal(f"{folder}/journal.db")
@@ -294,13 +299,24 @@ def _made(folder: str) -> int:
         journal.close()
 
 
+def _raise_failure(folder: str) -> None:
+    """Raise the first failure of the policy in the journal."""
+    journal = open_journal(f"{folder}/journal.db")
+    try:
+        for entry in journal.read("counting", kinds=("decision",)):
+            if isinstance(entry.record, Decision) and entry.record.reason is Reason.NO_POLICY:
+                raise PolicyError(f"{entry.record.sentence} (step {entry.step})")
+    finally:
+        journal.close()
+
+
 def drive(servers: str, folder: str) -> None:
-    """Be a driver of the storm, until told to end."""
+    """Run a driver of the storm until SIGTERM."""
     from rheostat.api.options import Options
     from rheostat.api.start import start
     from rheostat.job.guards import UNGUARDED
 
-    # A driver that is killed, and its JVM, would have much to say.
+    # A killed driver and its JVM log much.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
         os.dup2(nowhere, stream)

@@ -1,7 +1,7 @@
-"""BIDS2 as a mixed-integer program (Eq 1 to 4), solved by HiGHS: with constraints that couple operators.
+"""BIDS2 as a mixed-integer program (Eq 1 to 4), solved by HiGHS, with constraints that couple operators.
 
-Such as memory per executor, or operators that must have the same parallelism. Without them `bids2` gives the same
-answer in a fraction of the time. Needs scipy (`pip install rheostat[plan]`).
+Examples are memory per executor, or operators with the same parallelism. Without such constraints `bids2` returns the
+same answer in a fraction of the time. Needs scipy (`pip install rheostat[plan]`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rheostat.errors import InvalidValue
-from rheostat.planner.configuration_optimizer import Capacity, Split
+from rheostat.planner.configuration_optimizer import OperatorCapacity, Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,10 @@ class Side:
     most: float = math.inf
 
 
-def solve(capacities: Sequence[Capacity], slots: int, sides: Sequence[Side] = (), *, exactly: bool = True) -> Split:
-    """Return the best split under side constraints; InvalidValue when nothing fulfils them."""
+def solve(
+    capacities: Sequence[OperatorCapacity], slots: int, sides: Sequence[Side] = (), *, exactly: bool = True
+) -> Split:
+    """Return the best split under side constraints; raises InvalidValue if none fulfils them."""
     if all(a.exponent == 1.0 for a in capacities):
         tasks = _program(capacities, slots, sides, exactly, None)
     else:
@@ -35,8 +37,10 @@ def solve(capacities: Sequence[Capacity], slots: int, sides: Sequence[Side] = ()
     return Split({a.name: p for a, p in zip(capacities, tasks, strict=True)}, rate)
 
 
-def _curved(capacities: Sequence[Capacity], slots: int, sides: Sequence[Side], exactly: bool) -> list[int] | None:
-    """Bisect the rate: whether it can be carried is a program without curves."""
+def _curved(
+    capacities: Sequence[OperatorCapacity], slots: int, sides: Sequence[Side], exactly: bool
+) -> list[int] | None:
+    """Bisect the rate: whether a rate can be sustained is a linear program."""
     best = _program(capacities, slots, sides, exactly, [a.least for a in capacities])
     if best is None:
         return None
@@ -44,19 +48,23 @@ def _curved(capacities: Sequence[Capacity], slots: int, sides: Sequence[Side], e
     top = min(a.carries_per_s(min(slots, a.most)) for a in capacities)
     while top > low * (1 + 1e-9):
         middle = math.sqrt(low * top)
-        found = _program(capacities, slots, sides, exactly, [a.needs(middle) for a in capacities])
-        if found is None:
+        tasks = _program(capacities, slots, sides, exactly, [a.needs(middle) for a in capacities])
+        if tasks is None:
             top = middle
         else:
-            best = found
+            best = tasks
             low = max(middle, min(a.carries_per_s(p) for a, p in zip(capacities, best, strict=True)))
     return best
 
 
 def _program(
-    capacities: Sequence[Capacity], slots: int, sides: Sequence[Side], exactly: bool, least: Sequence[int] | None
+    capacities: Sequence[OperatorCapacity],
+    slots: int,
+    sides: Sequence[Side],
+    exactly: bool,
+    least: Sequence[int] | None,
 ) -> list[int] | None:
-    """Solve for the rate, or, where `least` is given, for any tasks of at least so many."""
+    """Solve for the rate or, with `least`, for any tasks of at least these numbers."""
     try:
         import numpy as np
         from scipy.optimize import Bounds, LinearConstraint, milp
@@ -87,13 +95,13 @@ def _program(
     )
     objective = np.zeros(n + 1)
     objective[n] = -1.0  # Eq 1
-    found = milp(
+    solution = milp(
         objective,
         constraints=LinearConstraint(np.array(rows), np.array(lows), np.array(highs)),  # Eq 4, and the sides
         integrality=np.array([1] * n + [0]),
         bounds=bounds,
         options={"mip_rel_gap": 0.0},
     )
-    if not found.success:
+    if not solution.success:
         return None
-    return [round(float(found.x[k])) * steps[k] for k in range(n)]
+    return [round(float(solution.x[k])) * steps[k] for k in range(n)]

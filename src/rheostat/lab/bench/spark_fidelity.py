@@ -1,10 +1,9 @@
-"""Does the simulator's micro-batch job behave like Spark's? The same load and the same resizes on both.
+"""The simulator's micro-batch job against Spark's, under the same load and resizes.
 
-Per pipeline one run is used to fit what a slot does, what a batch costs besides its records, and how long executors
-take to warm up; the other runs are not. Both sides have the same executors at the same time. A simulated run begins at
-the end of a batch of the real one that has run for a while, with what then waited: a cold driver is not what is
-compared. Both sides are compared load level by load level (20 s): within one, a backlog that jumps with every batch
-says more about the phase of batches than about the job.
+Per pipeline one run fits a slot's pace, the fixed cost of a batch and the warm-up of executors; the other runs test it.
+Both sides have the same executors at the same time. A simulated run begins at the end of a warm batch of the real run,
+with its backlog, so that a cold driver does not count. The comparison is by load level (20 s): within a level, the
+backlog jumps with every batch, and its phase says nothing about the job.
 """
 
 from __future__ import annotations
@@ -34,22 +33,23 @@ from rheostat.lab.experiment.run import Floats, caught_up_s, run_apart
 from rheostat.lab.experiment.trial import Progress, Trial
 
 UNIT_PER_S = 100.0
+"""Records/s at level 1."""
 PARTITIONS, TRIGGER_S, SECONDS, HOLD_S = 12, 2.0, 100, 20
 QUICK_S = 80
-"""Without the last level of the load."""
+"""Seconds of a quick run: without the last level of the load."""
 WARM_S = 20.0
-"""Comparing begins with the first batch that ends after so long."""
+"""Seconds of warm-up: the comparison begins with the first batch that ends after them."""
 TOGETHER_S = 5.0
-"""Executors that come within so long come together."""
+"""Seconds within which executors count as started together."""
 COLD_S = tuple(0.5 * k for k in range(13))
-"""What is tried for the time that new executors take to warm up."""
+"""Candidates for the warm-up time of new executors, in seconds."""
 CAUGHT_UP_S = 5.0
-"""A job has caught up when less waits than so many seconds bring: a batch and the gap before it."""
+"""Seconds of load below which the backlog counts as caught up: a batch and the gap before it."""
 
 
 @dataclass(frozen=True)
 class Course:
-    """A load in levels of 20 s each, and who asks for how many executors when."""
+    """A load in levels of 20 s each, and a script of resizes."""
 
     levels: tuple[float, ...]
     start: int
@@ -69,14 +69,14 @@ MORE = (
 
 @dataclass(frozen=True)
 class Fitted:
-    """What the fitting run said about a pipeline on this machine."""
+    """The fitted parameters of a pipeline on this machine."""
 
     slot_per_s: float
     discipline: MicroBatch
 
 
 def fidelity_on_spark(quick: bool, progress: Progress) -> list[Measure]:
-    """Run pipelines on Spark and in the simulator, and print how far apart they are."""
+    """Run pipelines on Spark and in the simulator, and compare them."""
     plan = {"ysb": TESTS[:1]} if quick else {"ysb": (*TESTS, *MORE), "q5": TESTS}
     errors: dict[str, list[float]] = {"throughput": [], "backlog": [], "catch_up": []}
     notes = []
@@ -119,9 +119,9 @@ def _trial(pipeline: str, course: Course, seconds: int) -> BatchTrial:
 
 
 def fit(runs: Sequence[BatchRun]) -> Fitted:
-    """Learn a slot's pace, a batch's fixed cost and how long new executors take to warm up.
+    """Fit a slot's pace, the fixed cost of a batch and the warm-up time of new executors.
 
-    A batch of n records lasts fixed + waves * (task + n / partitions / pace), as long as the slots stay the same.
+    A batch of n records on constant slots lasts fixed + waves * (task + n / partitions / pace).
     """
     rows, seconds = [], []
     for run in runs:
@@ -133,7 +133,7 @@ def fit(runs: Sequence[BatchRun]) -> Fitted:
                 waves = -(-PARTITIONS // int(held.pop()))
                 rows.append((1.0, waves, records_of(run, batch) * waves / PARTITIONS))
                 seconds.append(batch.seconds)
-    # Relative errors count: a long batch must not drown the short ones, of which a calm job is made.
+    # Relative errors, so that long batches do not outweigh the short ones of a calm job.
     scale = np.array(seconds)[:, None]
     fixed_s, task_s, per_record_s = non_negative(np.array(rows) / scale)
     discipline = MicroBatch(
@@ -146,51 +146,51 @@ def fit(runs: Sequence[BatchRun]) -> Fitted:
         shrink_s=0.0,
         boundary_s=0.0,
     )
-    tried = [Fitted(1.0 / max(float(per_record_s), 1e-9), replace(discipline, cold_s=cold_s)) for cold_s in COLD_S]
-    return min(tried, key=lambda fitted: sum(_wrong(run, fitted) for run in runs))
+    candidates = [Fitted(1.0 / max(float(per_record_s), 1e-9), replace(discipline, cold_s=cold_s)) for cold_s in COLD_S]
+    return min(candidates, key=lambda fitted: sum(_total_error(run, fitted) for run in runs))
 
 
-def _wrong(run: BatchRun, fitted: Fitted) -> float:
-    found = compare(run, fitted)
-    return (found["throughput"] or 0.0) + (found["backlog"] or 0.0)
+def _total_error(run: BatchRun, fitted: Fitted) -> float:
+    errors = compare(run, fitted)
+    return (errors["throughput"] or 0.0) + (errors["backlog"] or 0.0)
 
 
 def non_negative(rows: Floats) -> Floats:
-    """Return the weights, none below 0, with which every row adds up to 1 as nearly as possible."""
-    kept = np.ones(rows.shape[1], dtype=bool)
+    """Return the non-negative least-squares weights with which every row adds up to 1."""
+    active = np.ones(rows.shape[1], dtype=bool)
     while True:
         weights = np.zeros(rows.shape[1])
-        weights[kept] = np.linalg.lstsq(rows[:, kept], np.ones(len(rows)), rcond=None)[0]
+        weights[active] = np.linalg.lstsq(rows[:, active], np.ones(len(rows)), rcond=None)[0]
         if (weights >= 0).all():
             return weights
-        kept &= weights > 0
+        active &= weights > 0
 
 
 def first_warm(run: BatchRun) -> int:
-    """Return which batch is the first that ends after the warm-up."""
+    """Return the index of the first batch that ends after the warm-up."""
     return next((k for k, batch in enumerate(run.batches) if batch.end_s - run.start_s >= WARM_S), 0)
 
 
 def simulate(run: BatchRun, fitted: Fitted) -> tuple[int, ScriptedRun]:
-    """Simulate a real run from the end of its first warm batch on; return the second in which that is."""
+    """Simulate a real run from the end of its first warm batch on; return the second of that end, and the run."""
     trial, first = run.trial, run.batches[first_warm(run)]
     begin = int(np.ceil(first.end_s - run.start_s))
     due = due_by_second(run)
     arrivals = np.diff(due[begin:])
-    # What waited when that batch ended came before: it is there from the first second on.
+    # The backlog at the end of that batch is there from the first second on.
     arrivals[0] += due[begin] - due[int(first.sources[0].end_offset)]
-    # How long executors take to come is the cluster's affair: both sides have the same ones at the same time.
+    # The start-up time of executors is not compared: both sides have the same ones at the same time.
     script = [
         (0.0, trial.job.start_executors(trial.way)),
-        *((moment - begin, size) for moment, size in merged(run.sizes)),
+        *((moment - begin, size) for moment, size in merge_starts(run.sizes)),
     ]
     phase_s = -(run.start_s + begin) % TRIGGER_S
     played = simulated_run(arrivals, script, fitted.slot_per_s, replace(fitted.discipline, trigger_phase_s=phase_s))
     return begin, played
 
 
-def merged(sizes: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
-    """Let executors that come within a few seconds come together, in the middle of that time."""
+def merge_starts(sizes: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
+    """Merge executors that start within a few seconds, at their mean time."""
     groups: list[list[tuple[float, int]]] = []
     for moment, size in sizes:
         if groups and moment - groups[-1][0][0] <= TOGETHER_S and size > groups[-1][-1][1]:
@@ -207,7 +207,7 @@ def compare(run: BatchRun, fitted: Fitted) -> dict[str, float | None]:
     done = np.zeros(seconds)
     for batch in played.batches:
         done += batch.records * overlap(batch.start_s, batch.end_s, seconds)
-    # The last batches of a run have not ended: what they work on is not known yet.
+    # Records of batches that have not ended are unknown.
     ended = int(run.batches[-1].end_s - run.start_s) - begin
     return {
         "throughput": apart(done[:ended], throughput(run)[begin:][:ended]),
@@ -217,23 +217,23 @@ def compare(run: BatchRun, fitted: Fitted) -> dict[str, float | None]:
 
 
 def apart(ours: Floats, real: Floats) -> float:
-    """Return by how much the means of the load's levels differ, as a share of all that there was."""
+    """Return the difference of the levels' sums as a share of the real total."""
     mine, theirs = levels(ours), levels(real)
     return float(np.abs(mine - theirs).sum() / theirs.sum()) if theirs.any() else 0.0
 
 
 def levels(series: Floats) -> Floats:
-    """Return the sum over each `HOLD_S` seconds; what is left over at the end counts as far as it goes."""
+    """Return the sums over each `HOLD_S` seconds; the last span may be shorter."""
     sums: Floats = np.add.reduceat(series, np.arange(0, len(series), HOLD_S))
     return sums
 
 
 def _catch_up_error(run: BatchRun, begin: int, played: ScriptedRun, ended: int) -> float | None:
     first_s = next((moment for moment, _ in run.trial.job.resizes), None)
-    if first_s is None or (asked := int(first_s) - begin) < 0:
+    if first_s is None or (resized := int(first_s) - begin) < 0:
         return None
-    little = CAUGHT_UP_S * np.diff(due_by_second(run))[begin:][:ended]
-    real = caught_up_s(backlog(run)[begin:][:ended], asked, little, noticed_s=1)
-    ours = caught_up_s(played.backlog[:ended], asked, little, noticed_s=1)
-    # Neither says anything where a job was not late when it was resized, nor where it stayed so.
+    limit = CAUGHT_UP_S * np.diff(due_by_second(run))[begin:][:ended]
+    real = caught_up_s(backlog(run)[begin:][:ended], resized, limit, noticed_s=1)
+    ours = caught_up_s(played.backlog[:ended], resized, limit, noticed_s=1)
+    # No error if a job was not behind at the resize, or never caught up.
     return abs(ours - real) / max(real, 1.0) if all(0 < late_s < np.inf for late_s in (real, ours)) else None

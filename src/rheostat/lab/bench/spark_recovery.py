@@ -1,9 +1,9 @@
-"""How long does a query on real Spark take to catch up after a failure, and was that foreseen?
+"""The recovery time of a query on real Spark after a failure, and the error of its prediction.
 
-Executors and whole drivers are killed, one after another, under two loads; a driver is started again at once and goes
-on from its checkpoint. Recovery is read from outside, from what the checkpoint says is done against what the source has
-brought: from the kill until no more waits than before it. The prediction is the recovery model's, with the downtime
-that earlier failures of the same kind showed: the first of each kind only teaches.
+Executors and drivers are killed one after another under two loads; a driver restarts at once from its checkpoint.
+Recovery is measured from outside, by committed offsets against the source's schedule: from the kill until the backlog
+is back at its baseline. The prediction comes from the recovery model, with the downtimes of earlier failures of the
+same kind; the first failure of each kind has none.
 """
 
 from __future__ import annotations
@@ -21,88 +21,91 @@ from rheostat.engine.testbed.schedule import Schedule
 from rheostat.errors import RheostatError
 from rheostat.lab.bench.measure import Measure
 from rheostat.lab.experiment.processes import Child, kill_an_executor
-from rheostat.lab.experiment.query_checkpoint import Outside
+from rheostat.lab.experiment.query_checkpoint import CheckpointReader
 from rheostat.lab.experiment.trial import Progress
 from rheostat.model.recovery import Course, implied_downtime_s, recovery_time_s
 
 EXECUTORS, PARTITIONS, SLOT_PER_S, TRIGGER_S = 2, 8, 150.0, 1.0
 LOADS = (0.5, 0.7)
-"""As shares of what the executors can do."""
+"""Loads as shares of the executors' capacity."""
 KINDS = ("executor", "driver")
 WARM_S, CALM_S = 25.0, 15.0
-"""Before the first failure, and between two, so much time passes without a backlog."""
+"""Seconds without a backlog before the first failure, and between two failures."""
 STAYS_S = 4.0
-"""Caught up is who has no more waiting than before for so long."""
-LOOK_S = 0.2
+"""Seconds the backlog must stay at its baseline to count as caught up."""
+POLL_S = 0.2
+"""Seconds between two reads of the checkpoint."""
 PATIENCE_S = 180.0
+"""Seconds after which a job counts as stuck."""
 LONG_S = 3600
+"""Seconds of the load, longer than any run."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """One kill, and what came of it."""
+    """One kill and its recovery."""
 
     kind: str
     load: float
     recovery_s: float
     predicted_s: float | None
-    """What earlier failures of its kind let expect; None for the first."""
+    """Prediction from earlier failures of its kind; None for the first one."""
     downtime_s: float
-    """The downtime that explains it."""
+    """The downtime that explains the recovery time."""
 
     @property
     def error(self) -> float | None:
-        """Return by how much the prediction was wrong."""
+        """Relative error of the prediction; None without one."""
         if self.predicted_s is None or self.recovery_s <= 0:
             return None
         return abs(self.predicted_s - self.recovery_s) / self.recovery_s
 
 
 def recovery_on_spark(quick: bool, progress: Progress) -> list[Measure]:
-    """Kill executors and drivers under two loads; print how well the recovery was foreseen."""
+    """Kill executors and drivers under two loads, and measure the error of the predicted recovery times."""
     kills = ((*KINDS, KINDS[0]),) if quick else (KINDS * 3, KINDS * 2)
-    seen: list[Failure] = []
+    failures: list[Failure] = []
     for load, kinds in zip(LOADS, kills, strict=False):
         with TemporaryDirectory(prefix="rheostat-recovery-") as folder, _Job(Path(folder), load) as job:
             progress(f"a query at {load:.0%} load")
             job.calm(WARM_S)
             for kind in kinds:
-                seen.append(_fail(job, kind, seen))
-                told = seen[-1]
-                foreseen = "" if told.predicted_s is None else f", foreseen {told.predicted_s:.1f} s"
-                progress(f"{kind} killed at {load:.0%} load: recovered in {told.recovery_s:.1f} s{foreseen}")
-    errors = [failure.error for failure in seen if failure.error is not None]
+                failure = _fail(job, kind, failures)
+                failures.append(failure)
+                predicted = "" if failure.predicted_s is None else f", predicted {failure.predicted_s:.1f} s"
+                progress(f"{kind} killed at {load:.0%} load: recovered in {failure.recovery_s:.1f} s{predicted}")
+    errors = [failure.error for failure in failures if failure.error is not None]
     note = "; ".join(
-        f"{kind}: recovery {median(f.recovery_s for f in seen if f.kind == kind):.1f} s, "
-        f"downtime {median(f.downtime_s for f in seen if f.kind == kind):.1f} s"
+        f"{kind}: recovery {median(f.recovery_s for f in failures if f.kind == kind):.1f} s, "
+        f"downtime {median(f.downtime_s for f in failures if f.kind == kind):.1f} s"
         for kind in KINDS
     )
-    told_note = f"{len(errors)} failures foreseen, the worst {max(errors, default=float('nan')):.2f}; {note}"
+    note = f"{len(errors)} predictions, the worst {max(errors, default=float('nan')):.2f}; {note}"
     value = median(errors) if errors else float("nan")
-    return [Measure("recovery", "error_spark", value, "share", "<= 0.2", "lower", told_note)]
+    return [Measure("recovery", "error_spark", value, "share", "<= 0.2", "lower", note)]
 
 
-def _fail(job: _Job, kind: str, seen: list[Failure]) -> Failure:
+def _fail(job: _Job, kind: str, earlier: list[Failure]) -> Failure:
     job.calm(CALM_S)
     capacity = EXECUTORS * SLOT_PER_S
     course = Course.constant(job.rate_per_s)
-    known = [failure.downtime_s for failure in seen if failure.kind == kind]
-    predicted = recovery_time_s(capacity, course, TRIGGER_S, median(known)) if known else None
-    usual, killed_s = job.most_waiting, time.time()
+    downtimes_s = [failure.downtime_s for failure in earlier if failure.kind == kind]
+    predicted = recovery_time_s(capacity, course, TRIGGER_S, median(downtimes_s)) if downtimes_s else None
+    baseline, killed_s = job.baseline, time.time()
     job.kill(kind)
-    recovery_s = job.recovered(killed_s, usual)
+    recovery_s = job.await_recovery_s(killed_s, baseline)
     return Failure(kind, job.load, recovery_s, predicted, implied_downtime_s(recovery_s, capacity, course, TRIGGER_S))
 
 
 class _Job:
-    """A driver in a process of its own, watched from outside."""
+    """A driver in its own process, and its backlog."""
 
     def __init__(self, folder: Path, load: float) -> None:
         self.folder, self.load = folder, load
         self.rate_per_s = load * EXECUTORS * SLOT_PER_S
         self.schedule = Schedule(Constant(1.0), self.rate_per_s, LONG_S)
-        self.most_waiting = 0.0
-        self._outside = Outside(folder / "checkpoint")
+        self.baseline = 0.0
+        self._checkpoint = CheckpointReader(folder / "checkpoint")
         self._driver = Child(drive, str(folder), self.schedule)
 
     def __enter__(self) -> _Job:
@@ -112,7 +115,7 @@ class _Job:
         self._driver.kill()
 
     def calm(self, seconds: float) -> None:
-        """Wait until the job has kept up for a while; remember how much waited meanwhile."""
+        """Wait until the job has kept up for these seconds; note its largest backlog meanwhile as the baseline."""
         deadline_s, since_s, most = time.time() + PATIENCE_S, time.time(), 0.0
         while time.time() - since_s < seconds:
             if time.time() > deadline_s:
@@ -122,40 +125,40 @@ class _Job:
                 since_s, most = time.time(), 0.0
             else:
                 most = max(most, waits)
-            time.sleep(LOOK_S)
-        self.most_waiting = most
+            time.sleep(POLL_S)
+        self.baseline = most
 
     def kill(self, kind: str) -> None:
-        """Kill one executor, or the driver, which is started again."""
+        """Kill one executor, or the driver, which is restarted."""
         if kind == "executor":
             if not kill_an_executor(self._driver.pid):
-                raise RheostatError("no executor was found to be killed")
+                raise RheostatError("the driver has no executor process to kill")
             return
         self._driver.kill()
         self._driver = Child(drive, str(self.folder), self.schedule)
 
-    def recovered(self, killed_s: float, usual: float) -> float:
-        """Wait until no more waits than before, for a while; return when that began, since the kill."""
+    def await_recovery_s(self, killed_s: float, baseline: float) -> float:
+        """Wait until the backlog stays at its baseline; return the seconds from the kill until then."""
         fine_s: float | None = killed_s
         while (now_s := time.time()) < killed_s + PATIENCE_S:
             waits = self.waiting()
-            fine = waits is not None and waits <= usual
+            fine = waits is not None and waits <= baseline
             fine_s = None if not fine else now_s if fine_s is None else fine_s
             if fine_s is not None and now_s - fine_s >= STAYS_S + (STAYS_S if fine_s == killed_s else 0.0):
                 return fine_s - killed_s
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
         raise RheostatError(f"the job did not catch up within {PATIENCE_S:g} s at {self.load:.0%} load")
 
     def waiting(self) -> float | None:
-        """Return the records without a result: what the source has brought less what the checkpoint says is done."""
+        """Return the records without a result, by the schedule and the committed offsets; None if unreadable."""
         with suppress(OSError, ValueError, IndexError):
-            start_s, last = self._outside.start_s(), self._outside.committed()
+            start_s, last = self._checkpoint.start_s(), self._checkpoint.committed()
             if start_s is None or last < 0:
                 return None
             passed_s = time.time() - start_s
             whole = int(passed_s)
             came = self.schedule.due(whole) + (passed_s - whole) * self.rate_per_s
-            return max(0.0, came - self.schedule.due(self._outside.read_until(last)))
+            return max(0.0, came - self.schedule.due(self._checkpoint.read_until(last)))
         return None
 
 
@@ -167,7 +170,7 @@ def drive(folder: str, schedule: Schedule) -> None:
 
     place = Path(folder)
     conf = {**quiet(place), "spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "UTC"}
-    spark = session("rheostat-recovery", executors=(EXECUTORS, EXECUTORS), conf=conf)
+    spark = session("rheostat-recovery", min_executors=EXECUTORS, max_executors=EXECUTORS, conf=conf)
     events = paced(stream(spark, schedule, partitions=PARTITIONS), SLOT_PER_S, tasks=PARTITIONS)
     query = (
         events.writeStream.format("noop")

@@ -1,7 +1,7 @@
-"""How fast: the simulator, one decision, one step of the loop, and the command line.
+"""The speed of the simulator, of one decision, of one step of the loop, and of the command line.
 
-Absolute times on a shared machine mean little: every number is the best of several repeats, and slopes are
-ratios measured side by side in one run.
+Absolute times on a shared machine vary: every number is the best of several repeats, and slopes are ratios within one
+run.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from rheostat.job.slo import SLO
 from rheostat.journal import open_journal
 from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.bench.measure import Measure
+from rheostat.lab.experiment.failures import raise_failure
 from rheostat.lab.experiment.trial import Progress
 from rheostat.lab.jobs.dragster import chain
 from rheostat.policy.registry import POLICIES, make_policy
@@ -33,14 +34,14 @@ LOAD = Sine(100.0, 50.0, 3600.0, noise=0.1)
 
 
 def example(operators: int) -> Plant:
-    """Return a chain of that many operators, the source among them, with everything switched on."""
+    """Return a chain of that many operators, including the source, with every feature of the simulator."""
     rows = tuple((f"op{k}", 40.0 + k, 0.02) for k in range(operators - 1))
     law = LatencyLaw(buffer_records=10)
     return chain(f"chain{operators}", rows, 40, "bench", law, (50.0,) * len(rows), start_tasks=5)
 
 
 def best_of(repeats: int, work: Callable[[], None]) -> float:
-    """Return the shortest time that the work took, in seconds."""
+    """Return the shortest time of several runs, in seconds."""
     times = []
     for _ in range(repeats):
         started = time.perf_counter()
@@ -50,7 +51,7 @@ def best_of(repeats: int, work: Callable[[], None]) -> float:
 
 
 def tick_s(operators: int, replicas: int, seconds: int, repeats: int) -> float:
-    """Return the time that one simulated second of a fleet takes."""
+    """Return the time of one simulated second of a fleet."""
     fleet = Fleet(example(operators), [LOAD] * replicas, range(replicas))
     fleet.advance(60)
     return best_of(repeats, lambda: fleet.advance(seconds)) / seconds
@@ -62,7 +63,7 @@ def slope(sizes: tuple[int, ...], times: list[float]) -> float:
 
 
 def simulator(quick: bool, progress: Progress) -> list[Measure]:
-    """Measure simulated job-seconds per second, and how cost grows."""
+    """Measure simulated job-seconds per second, and the growth of the cost with operators and replicas."""
     seconds, repeats = (300, 3) if quick else (1000, 5)
     progress("5 operators, 64 replicas")
     rate = 64 / tick_s(5, 64, seconds, repeats)
@@ -71,7 +72,7 @@ def simulator(quick: bool, progress: Progress) -> list[Measure]:
     by_operators = [tick_s(n, 256, seconds // 4, repeats) for n in operators]
     progress("cost by replicas")
     by_replicas = [tick_s(5, r, seconds // 4, repeats) for r in replicas]
-    note = "exponent of cost ~ size ** slope; 1 is linear, below it cost grows more slowly"
+    note = "exponent of cost ~ size ** slope; 1 is linear"
     return [
         Measure("simulator", "job_seconds_per_s", rate, "1/s", ">= 300000", "higher", "5 operators, 64 replicas"),
         Measure("simulator", "slope_operators", slope(operators, by_operators), "", "<= 1.1", "lower", note),
@@ -80,7 +81,7 @@ def simulator(quick: bool, progress: Progress) -> list[Measure]:
 
 
 def controller(policy: str, operators: int, journal: Journal) -> Controller[Any]:
-    """Return a started controller of an example job."""
+    """Start a controller of an example job."""
     fleet = Fleet(example(operators), [LOAD], [1])
     fleet.advance(120)
     made = Controller(
@@ -91,7 +92,7 @@ def controller(policy: str, operators: int, journal: Journal) -> Controller[Any]
 
 
 def mean_step_ms(made: Controller[Any], steps: int) -> tuple[float, float]:
-    """Return the mean time of a warm step and of its decision; simulated time passes in between, untimed."""
+    """Return the mean time of a warm step and of its decision; simulated time between steps is not timed."""
     clock = made.clock
     spent, decided = [], []
     for _ in range(steps):
@@ -99,6 +100,7 @@ def mean_step_ms(made: Controller[Any], steps: int) -> tuple[float, float]:
         started = time.perf_counter()
         step = made.step()
         spent.append((time.perf_counter() - started) * 1e3)
+        raise_failure([step])
         decided.append(step.decision_ms)
     warm = slice(steps // 10, None)
     return float(np.mean(spent[warm])), float(np.mean(decided[warm]))
@@ -116,20 +118,20 @@ def command_s(*command: str, repeats: int) -> float:
 def decision(quick: bool, progress: Progress) -> list[Measure]:
     """Measure decisions, whole steps with and without SQLite, a long journal, and start-up."""
     steps = 60 if quick else 300
-    found = []
+    measures = []
     for policy in POLICIES:
         for operators in (5, 10):
             progress(f"{policy}, {operators} operators")
             _, ms = mean_step_ms(controller(policy, operators, MemoryJournal()), steps)
             goal = "<= 10" if operators == 10 else "<= 5"
-            found.append(Measure("decision", f"ms_{policy}_{operators}", ms, "ms", goal, "lower"))
+            measures.append(Measure("decision", f"ms_{policy}_{operators}", ms, "ms", goal, "lower"))
     progress("one step, without and with SQLite")
     memory_ms, _ = mean_step_ms(controller("ds2", 10, MemoryJournal()), steps)
     with TemporaryDirectory() as folder:
         journal = open_journal(str(Path(folder) / "bench.db"))
         made = controller("ds2", 10, journal)
         sqlite_ms, _ = mean_step_ms(made, steps)
-        progress("one step, behind a long journal")
+        progress("one step, with a long journal")
         _lengthen(made, 20 if quick else 200)
         long_ms, _ = mean_step_ms(made, steps)
         made.stop()
@@ -139,7 +141,7 @@ def decision(quick: bool, progress: Progress) -> list[Measure]:
     help_s = command_s(sys.executable, "-m", "rheostat", "--help", repeats=repeats)
     import_s = command_s(sys.executable, "-c", "import rheostat", repeats=repeats)
     bare_s = command_s(sys.executable, "-c", "pass", repeats=repeats)
-    found += [
+    measures += [
         Measure("decision", "step_ms", memory_ms, "ms", "<= 2", "lower", "DS2, 10 operators, no journal file"),
         Measure("decision", "step_ms_sqlite", sqlite_ms, "ms", "<= 5", "lower", "the same with a SQLite file"),
         Measure(
@@ -148,11 +150,11 @@ def decision(quick: bool, progress: Progress) -> list[Measure]:
         Measure("decision", "help_s", help_s, "s", "< 0.4", "lower", f"python itself {bare_s:.2f} s"),
         Measure("decision", "import_s", import_s - bare_s, "s", "< 0.1", "lower", "on top of python itself"),
     ]
-    return found
+    return measures
 
 
 def _lengthen(made: Controller[Any], thousands: int) -> None:
-    """Append thousands of observations, as months of running would."""
+    """Append thousands of observations, as in months of running."""
     window = made.engine.observe()
     assert made._lease is not None
     for _ in range(thousands):

@@ -1,7 +1,7 @@
-"""`rheostat demo`: a real query, scaled live on this machine.
+"""`rheostat demo`: a real query on this machine, scaled live.
 
 | file | what |
 |---|---|
-| `microbatch.py` | YSB on an embedded cluster, an executor killed |
-| `realtime.py` | WordCount between two topics of a broker of its own |
+| `microbatch.py` | YSB on an embedded cluster, with one executor killed |
+| `realtime.py` | WordCount between two topics of its own broker |
 """

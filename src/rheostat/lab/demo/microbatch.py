@@ -1,7 +1,7 @@
-"""The demo's run: YSB on an embedded Spark cluster, a load that rises, spikes and falls, one executor killed.
+"""The demo: YSB on an embedded Spark cluster under a load that rises, spikes and falls; one executor is killed.
 
-Every task is paced, so that a machine with two cores shows what a cluster would: a slot does a known number of records
-per second, and six executors are really six processes.
+Every task is paced, so that a machine with two cores behaves like a cluster: a slot processes a fixed number of records
+per second, and six executors are six processes.
 """
 
 from __future__ import annotations
@@ -33,38 +33,42 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 EXECUTORS = (1, 6)
+"""Smallest and largest size."""
 SLOT_PER_S = 400.0
-"""Records/s that one slot does."""
+"""Records/s of one slot."""
 PARTITIONS = 12
-"""Twice as many as slots, so that new executors help inside a running batch."""
+"""Partitions of the source: twice the slots, so that new executors help within a running batch."""
 OBJECTIVES = MicroBatches.slo
 GUARDS = LIVE_GUARDS
-"""A demo of three minutes cannot wait for the minutes that a careful operator lets pass before shrinking."""
+"""Guards of the demo: three minutes are too short for a careful operator's wait before shrinking."""
 INTERVAL_S, WINDOW_S = 5.0, 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """What the demo came to."""
+    """The demo's measurements."""
 
     steps: tuple[Step, ...]
     seconds: float
     schedule: Schedule
     killed_s: float | None
-    """When an executor was killed, since the start."""
+    """Seconds since the start at which an executor was killed."""
 
 
 def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None]) -> Demo:
-    """Run the demo for so long; `show` is called about once a second."""
+    """Run the demo for these seconds; `show` is called about once a second."""
     load = demo_load(seconds)
     schedule = Schedule(load, YSB.unit_per_s, int(load.hold_s) * len(load.levels))
     clock = WallClock()
     with TemporaryDirectory(prefix="rheostat-demo-") as folder:
         spark = session(
-            "rheostat-demo", executors=EXECUTORS, conf={**quiet(Path(folder)), "spark.sql.shuffle.partitions": "6"}
+            "rheostat-demo",
+            min_executors=EXECUTORS[0],
+            max_executors=EXECUTORS[1],
+            conf={**quiet(Path(folder)), "spark.sql.shuffle.partitions": "6"},
         )
         try:
-            events = stream(spark, schedule, partitions=PARTITIONS).transform(_paced)
+            events = stream(spark, schedule, partitions=PARTITIONS).transform(_pace)
             query = (
                 YSB.build(events)
                 .writeStream.outputMode(YSB.output_mode)
@@ -98,13 +102,13 @@ def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None]) -
             spark.stop()
 
 
-def _paced(events: DataFrame) -> DataFrame:
+def _pace(events: DataFrame) -> DataFrame:
     return paced(events, SLOT_PER_S, tasks=PARTITIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One way to run the demo's load: what it holds, and how long it breaks its objective."""
+    """One way to run the demo's load: its executor-seconds, and its seconds over the objective."""
 
     way: str
     executor_seconds: float
@@ -113,21 +117,21 @@ class Cost:
 
 
 def costs(demo: Demo) -> list[Cost]:
-    """Compare the scaler with fixed sizes; these are computed from the capacity that was measured in this run."""
+    """Return the cost of the scaler, measured, and of fixed sizes, computed from the capacity measured in this run."""
     usable = [step.observation for step in demo.steps if step.observation.running is not None]
     held = sum(o.running.slots for o in usable if o.running is not None) * INTERVAL_S
     over = sum(INTERVAL_S for o in usable if o.latency and o.latency.event_p99_s > (OBJECTIVES.max_latency_s or 0.0))
     rates = sorted(r for o in usable if o.usable and (r := o.operator("job").true_rate_per_s))
-    found = [Cost("scaled by DS2", held, over, True)]
-    # Where no window was clean, as on a machine with much else to do, the pace itself is all that is known.
+    all_costs = [Cost("scaled by DS2", held, over, True)]
+    # Without a clean window, as on a busy machine, the pace itself is the best estimate.
     slot_per_s = rates[len(rates) // 2] if rates else SLOT_PER_S
     for way, count in (("static minimum", EXECUTORS[0]), ("static maximum", EXECUTORS[1])):
-        found.append(Cost(way, count * demo.seconds, _late_s(demo, count * slot_per_s), False))
-    return found
+        all_costs.append(Cost(way, count * demo.seconds, _late_s(demo, count * slot_per_s), False))
+    return all_costs
 
 
 def _late_s(demo: Demo, capacity_per_s: float) -> float:
-    """Return the seconds in which a fixed capacity is further behind than was promised."""
+    """Return the seconds in which a fixed capacity misses the latency objective."""
     backlog, late = 0.0, 0.0
     for second in range(int(demo.seconds)):
         arrived = demo.schedule.due(second + 1) - demo.schedule.due(second)

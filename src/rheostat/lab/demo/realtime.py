@@ -1,4 +1,4 @@
-"""The real-time demo's run: WordCount between two topics of a broker of its own, tasks per stage, one failure."""
+"""The demo in real-time mode: WordCount between two topics of its own broker, tasks per stage, one failure."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from rheostat.kafka.load import start_load
 from rheostat.lab.experiment.realtime_run import (
     SINK,
     SOURCE,
-    drained,
-    expected,
+    await_first_batch,
+    await_output,
+    expected_counts,
     keys_wrong,
     local_session,
     open_topics,
     paces_of,
-    warm,
 )
 from rheostat.lab.experiment.trial import LIVE_GUARDS, Progress
 from rheostat.lab.jobs.realtime import PARTITIONS, SLOTS, word_count
@@ -36,32 +36,35 @@ from rheostat.lab.workload.realtime import realtime_pipeline
 from rheostat.ports import Journal
 
 LEVELS = (2.0, 4.0, 7.0, 5.0, 3.0, 2.0)
+"""Levels of the load."""
 INTERVAL_S, WINDOW_S = 5.0, 20.0
 START = {"split": 2, "count": 2}
-FIRST_LOOK_S = 10.0
+FIRST_DECISION_S = 10.0
+"""Seconds of load before the first decision: earlier windows show a load that has only begun."""
 DRAIN_S = 60.0
+"""Seconds to wait for the last results."""
 
 
 @dataclass(frozen=True, slots=True)
 class RealTimeDemo:
-    """What the demo came to."""
+    """The demo's measurements."""
 
     steps: tuple[Step, ...]
     failed_s: float
-    """When the query was made to fail, since the start."""
+    """Seconds since the start at which the query was made to fail."""
     latency: kafka_output.Latency | None
     records: int
     keys_wrong: int
     repeated: int
 
 
-def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None], tell: Progress) -> RealTimeDemo:
-    """Run the demo for so long; `show` is called about once a second."""
+def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None], notify: Progress) -> RealTimeDemo:
+    """Run the demo for these seconds; `show` is called about once a second."""
     plant = word_count()
     hold_s = max(5, seconds // len(LEVELS) // 5 * 5)
     schedule = Schedule(Steps(LEVELS, hold_s), plant.unit_per_s["lines"], hold_s * len(LEVELS))
     clock = WallClock()
-    with TemporaryDirectory(prefix="rheostat-demo-") as folder, Broker(tell=tell) as broker:
+    with TemporaryDirectory(prefix="rheostat-demo-") as folder, Broker(notify=notify) as broker:
         open_topics(broker, PARTITIONS)
         spark = local_session(SLOTS, quiet(Path(folder)))
         try:
@@ -81,13 +84,13 @@ def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None], t
                 journal=journal,
                 options=Options(interval_s=INTERVAL_S, window_s=WINDOW_S, guards=LIVE_GUARDS),
             ) as scaler:
-                tell("waiting for the first batch")
-                warm(scaler, clock)
+                notify("waiting for the first batch")
+                await_first_batch(scaler, clock)
                 started_s, failed_s, first = clock.now(), 0.0, scaler.queries[0].runId
                 with start_load(broker.bootstrap, SOURCE, schedule) as load:
                     while (gone_s := clock.now() - started_s) < seconds:
-                        if gone_s > FIRST_LOOK_S:
-                            scaler.resume()  # before, a window would show a load that has only just begun
+                        if gone_s > FIRST_DECISION_S:
+                            scaler.resume()
                         if (
                             not failed_s
                             and gone_s > 0.7 * seconds
@@ -96,14 +99,14 @@ def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None], t
                         ):
                             failed_s, first = gone_s, scaler.queries[0].runId
                         if failed_s and scaler.queries[0].runId == first:
-                            # What a dying executor does to a real-time query: its jobs fail, and with them the query.
-                            # Again, where there was no job between two batches.
+                            # As when an executor dies: the jobs of a real-time query fail, and so does the query.
+                            # Repeated, because between two batches there is no job.
                             spark.sparkContext.cancelAllJobs()
                         show(scaler, gone_s)
                         clock.sleep_until(clock.now() + 1.0)
                     sent = load.stop()
-                due = expected(spark, staged)
-                outputs = drained(broker.bootstrap, due, clock, DRAIN_S)
+                due = expected_counts(spark, staged)
+                outputs = await_output(broker.bootstrap, due, clock, DRAIN_S)
                 steps = scaler.steps
             for query in scaler.queries:
                 query.stop()

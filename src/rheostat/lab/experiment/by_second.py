@@ -1,4 +1,4 @@
-"""A run on micro-batches, second by second: latency, backlog, throughput and size, from Spark's own batches. Pure."""
+"""A run on micro-batches by second: latency, backlog, throughput and size, from Spark's own batches. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BatchRun = Run[MicroBatchJob]
 
 
 def due_by_second(run: BatchRun) -> Floats:
-    """Return the records that are due before every second, and at the end."""
+    """Return the records due before every second, and at the end."""
     due = run.trial.schedule.due
     return np.array([due(second) for second in range(int(run.end_s) + 1)], dtype=float)
 
@@ -24,9 +24,10 @@ def records_of(run: BatchRun, batch: Batch) -> int:
 
 
 def latencies(run: BatchRun) -> tuple[Floats, Floats, Floats]:
-    """Return for every second of the run: its number, how late its results came, how many records it brought.
+    """Return, for every second of the run, its number, the latency of its results, and its records.
 
-    A second's records arrive in its middle, on the mean. What has no result at the end is as late as it then is old.
+    A second's records arrive in its middle, on average. The latency of records without a result is their age at the
+    end.
     """
     seconds = np.arange(int(run.end_s))
     finished = np.full(len(seconds), run.end_s)
@@ -37,7 +38,7 @@ def latencies(run: BatchRun) -> tuple[Floats, Floats, Floats]:
 
 
 def backlog(run: BatchRun) -> Floats:
-    """Return the records that have come and have no result, at the end of every second."""
+    """Return the records without a result at the end of every second."""
     due = due_by_second(run)
     done = np.zeros(int(run.end_s))
     for batch in run.batches:
@@ -48,7 +49,7 @@ def backlog(run: BatchRun) -> Floats:
 
 
 def throughput(run: BatchRun) -> Floats:
-    """Return the records of every second that were being worked on: a batch's, spread over its time."""
+    """Return the records processed in every second; those of a batch are spread over its time."""
     rate = np.zeros(int(run.end_s))
     for batch in run.batches:
         rate += records_of(run, batch) * overlap(batch.start_s - run.start_s, batch.end_s - run.start_s, len(rate))
@@ -56,7 +57,7 @@ def throughput(run: BatchRun) -> Floats:
 
 
 def overlap(start_s: float, end_s: float, seconds: int) -> Floats:
-    """Return which share of a span lies in each second."""
+    """Return the share of a span that lies in each second."""
     edges = np.clip(np.arange(seconds + 1, dtype=float), start_s, end_s)
     shares: Floats = np.diff(edges) / max(end_s - start_s, 1e-9)
     return shares

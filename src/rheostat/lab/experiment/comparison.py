@@ -1,4 +1,4 @@
-"""Several policies on the same job and load, side by side, on one of the grounds."""
+"""Several policies on the same job and load, on one ground."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol
 
 from rheostat.lab.experiment.run import Run, Series
-from rheostat.lab.experiment.score import Column, Score
+from rheostat.lab.experiment.score import Column, Score, failure_text
 from rheostat.lab.experiment.trial import J, Progress, Trial
 
-CLAIRVOYANT = "oracle"
+ORACLE = "oracle"
+"""Name of the yardstick's policy."""
 
 
 class Ground(Protocol[J]):
-    """Where trials run, which columns their rows have there, and what a page says about them."""
+    """Where trials run, the columns of their rows, and the text of their page."""
 
     @property
     def name(self) -> str:
-        """The engine, as `--engine` and a row have it."""
+        """The engine's name in `--engine` and in a row."""
 
     @property
     def lead(self) -> str:
-        """What was done, in a sentence at the top of the page."""
+        """The sentence at the top of the page."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -30,25 +31,25 @@ class Ground(Protocol[J]):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns that are shown."""
+        """The columns of tables."""
 
     def run(self, trials: Sequence[Trial[J]], progress: Progress) -> tuple[Run[J], ...]:
-        """Run these trials, and whatever they are measured against."""
+        """Run these trials, and the yardstick or the predictions beside them."""
 
     def score(self, ways: Sequence[str], runs: Sequence[Run[J]]) -> tuple[Score, ...]:
-        """Return a row for each of the ways, or several where there is a prediction, too."""
+        """Return a row per way, and one per prediction."""
 
     def subject(self, trial: Trial[J]) -> str:
-        """Return what ran where, for a title."""
+        """Return job and ground, for a title."""
 
     def facts(self, trial: Trial[J]) -> Mapping[str, str]:
-        """Return what a page says about the job."""
+        """Return the facts about the job for a page."""
 
     def notes(self, comparison: Comparison[J]) -> Sequence[str]:
-        """Return what a page says below the table."""
+        """Return the notes below the table of a page."""
 
     def series(self, run: Run[J]) -> Sequence[Series]:
-        """Return what a page draws over time; the load first, then what has the legend."""
+        """Return the panels of a page: the load first, then the one with the legend."""
 
 
 @dataclass(frozen=True)
@@ -57,34 +58,50 @@ class Comparison(Generic[J]):
 
     ground: Ground[J]
     trial: Trial[J]
-    """What all runs have in common."""
+    """The trial that all runs share, but for way and seed."""
     runs: tuple[Run[J], ...]
     rows: tuple[Score, ...]
 
     @property
     def title(self) -> str:
-        """What ran where, and the policies."""
+        """Job, ground and policies."""
         return f"{self.ground.subject(self.trial)}: {', '.join(dict.fromkeys(row.policy for row in self.rows))}"
 
     @property
     def yardstick(self) -> str | None:
-        """The label under which the oracle ran; None where it did not."""
-        return find_yardstick(run.policy for run in self.measured)
+        """The label under which the oracle ran; None where it did not, or failed."""
+        return None if self.yardstick_failure else find_yardstick(run.policy for run in self.measured_runs)
+
+    @property
+    def yardstick_failure(self) -> str:
+        """The failure of the oracle, "" where it did not fail."""
+        oracle = find_yardstick(run.policy for run in self.measured_runs)
+        return failure_text([run for run in self.measured_runs if run.policy == oracle])
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """The policies whose row failed, each with its first failure; a prediction's failure counts, too."""
+        return {row.policy: row.failed for row in self.rows if row.failed}
+
+    @property
+    def rivals(self) -> list[Score]:
+        """The rows that compete for the best of a column: neither predictions nor failed rows do."""
+        return [row for row in self.rows if row.engine == self.ground.name and not row.failed]
 
     @property
     def lines(self) -> list[Score]:
-        """The rows as they are shown: every policy's measured row, and a predicted one behind it."""
+        """The rows in the order of a table: each policy's measured row, then its prediction."""
         ways = [row.policy for row in self.rows]
         return sorted(self.rows, key=lambda row: (ways.index(row.policy), row.engine != self.ground.name))
 
     @property
-    def measured(self) -> list[Run[J]]:
+    def measured_runs(self) -> list[Run[J]]:
         """The runs on this ground itself, without predictions."""
         return [run for run in self.runs if run.engine == self.ground.name]
 
     def run(self, policy: str, seed: int = 0) -> Run[J]:
         """Return one run."""
-        return next(run for run in self.measured if (run.policy, run.seed) == (policy, seed))
+        return next(run for run in self.measured_runs if (run.policy, run.seed) == (policy, seed))
 
     def as_dicts(self) -> list[dict[str, Any]]:
         """Return the rows for a JSON file."""
@@ -93,7 +110,7 @@ class Comparison(Generic[J]):
 
 def find_yardstick(labels: Iterable[str]) -> str | None:
     """Return the label of the oracle among these."""
-    return next((label for label in labels if label.partition(":")[0] == CLAIRVOYANT), None)
+    return next((label for label in labels if label.partition(":")[0] == ORACLE), None)
 
 
 def compare(
@@ -103,6 +120,6 @@ def compare(
     seeds: Sequence[int] = (0,),
     progress: Progress = lambda _: None,
 ) -> Comparison[J]:
-    """Run the trial in each of the ways, on each of the seeds."""
+    """Run the trial once per way and seed."""
     runs = ground.run([replace(trial, way=way, seed=seed) for way in ways for seed in seeds], progress)
     return Comparison(ground, trial, runs, ground.score(ways, runs))

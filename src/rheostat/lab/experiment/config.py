@@ -1,4 +1,4 @@
-"""The file that describes a run: one pydantic model, which also writes its own reference page."""
+"""The YAML file of a run, as one pydantic model; docs/configuration.md is written from it."""
 
 from __future__ import annotations
 
@@ -51,34 +51,37 @@ class Config(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     job: str | dict[str, Any] = "wordcount"
-    """A built-in job by name, or a mapping that describes one."""
+    """Name of a built-in job, or a mapping that describes one."""
     load: str | dict[str, Any] = "permutation"
     """A load: `shape:parameter=value`, or a mapping with `shape` and its parameters."""
     policy: str | dict[str, Any] = "ds2"
-    """A policy: `name:option=value`, or a mapping with `name` and its options; a path of a .py file is a name too."""
+    """A policy: `name:option=value`, or a mapping with `name` and its options; a .py file's path is a name, too."""
     slo: Annotated[SLO, PlainValidator(_slo)] = SLO(max_latency_s=MAX_LATENCY_S, headroom=DEFAULT_HEADROOM)
-    """The objectives; left out altogether, a latency of 10 s. Headroom is 0.2 unless it or a policy's factor is set."""
+    """Objectives. Without this key: a latency of 10 s. Headroom is 0.2 unless it or a policy's own factor is set."""
     guards: Annotated[Guards, PlainValidator(_guards)] = UNGUARDED
-    """Which guards stand between a decision and the job."""
+    """Guards between a decision and the job."""
     forecast: Annotated[Foresight, PlainValidator(_foresight)] = Foresight()
-    """How the load is forecast, where a promised recovery time or the policy needs that."""
+    """How the load is forecast, if the recovery-time objective or the policy needs a forecast."""
     seed: int = Field(0, ge=0)
-    """The seed of everything random; a comparison's seeds count up from it."""
+    """Seed of all randomness; the seeds of a comparison count up from it."""
     duration_s: float | None = Field(None, ge=1, allow_inf_nan=False)
-    """Simulated seconds; left out, the load's own length (a permutation or a trace once, else 7200)."""
+    """Simulated seconds. Default: the load's own length (a permutation or a trace once, else 7200)."""
     interval_s: float = Field(60.0, ge=1, allow_inf_nan=False)
     """Simulated seconds between two decisions."""
     start: Literal["peak", "min"] | dict[str, int] = "peak"
-    """Tasks at the start: enough for the highest load, the fewest allowed, or operator by operator."""
+    """Tasks at the start: `peak` for the highest load, `min` for the fewest allowed, or tasks by operator."""
     failures_s: list[Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=list)
     """Moments at which a worker is lost, in simulated seconds."""
     journal: str | None = None
-    """Where every step is written down: a path, sqlite:///path or postgresql://host/database."""
+    """Journal of every step: a path, sqlite:///path or postgresql://host/database."""
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Config:
         if self.duration_s is not None and self.duration_s < self.interval_s:
-            raise InvalidValue(f"duration_s {self.duration_s:g} is below interval_s {self.interval_s:g}: no decision")
+            raise InvalidValue(
+                f"duration_s {self.duration_s:g} is below interval_s {self.interval_s:g}, so there is no decision: "
+                "make the run longer or the interval shorter"
+            )
         return self
 
     def policy_named(self) -> Named:
@@ -86,7 +89,7 @@ class Config(BaseModel):
         return named(self.policy, "name", "policy")
 
     def trial(self, seeds: Sequence[int] = ()) -> Trial[Plant]:
-        """Return the trial without its policy, for its own seed or for several; all of it is checked on the way."""
+        """Return the trial without its policy, for the config's seed or for several; wrong values are refused."""
         from rheostat.forecast.registry import check_candidates
         from rheostat.lab.experiment.trial import Trial
 
@@ -108,7 +111,7 @@ class Config(BaseModel):
         return replace(bare, start=self._start(bare, plant, seeds or (self.seed,)))
 
     def settings(self, duration_s: float) -> dict[str, Any]:
-        """Return, as JSON values, what is needed to make job, load and policy again from a journal."""
+        """Return, as JSON values, the keys that recreate job, load and policy from a journal."""
         keys = ("job", "load", "policy", "seed", "interval_s", "start", "failures_s")
         return {"engine": "simulated", "duration_s": duration_s, **{key: getattr(self, key) for key in keys}}
 
@@ -119,7 +122,7 @@ class Config(BaseModel):
 
         allowed = limits(plant.spec(), self.slo)
         if self.start == "peak":
-            # Every seed may have a load of its own, and all start alike.
+            # Every seed may have its own load; all start with the same size.
             peaks = [peak_allocation(replace(trial, seed=seed)) for seed in seeds]
             most = {name: max(peak.tasks[name] for peak in peaks) for name in allowed.operators}
             return clip(peaks[0].with_tasks(most), allowed)[0]
@@ -128,16 +131,18 @@ class Config(BaseModel):
             return clip(plant.start().with_tasks(least), allowed)[0]
         for name in self.start:
             if name not in allowed.operators:
-                raise InvalidValue(f"start: {name!r} cannot be tuned, {nearest(name, allowed.operators)}")
-        chosen = plant.start().with_tasks(self.start)
-        fitting, why = clip(chosen, allowed)
-        if fitting != chosen:
-            raise InvalidValue(f"start {chosen} is not allowed: {why}")
-        return chosen
+                raise InvalidValue(
+                    f"start: {name!r} is not an operator that can be tuned, {nearest(name, allowed.operators)}"
+                )
+        start = plant.start().with_tasks(self.start)
+        fitting, why = clip(start, allowed)
+        if fitting != start:
+            raise InvalidValue(f"start {start} is not allowed: {why}")
+        return start
 
 
 def load_config(file: str | Path) -> Config:
-    """Read a YAML file and check all of it: nothing in it is ever silently ignored."""
+    """Read a YAML file and check every key: none is silently ignored."""
     config = make_config(read_yaml(file))
     config.trial()
     return config
@@ -148,18 +153,18 @@ def make_config(
     objectives: Mapping[str, Any] | None = None,
     policies: Sequence[Named] | None = None,
 ) -> Config:
-    """Make a Config from plain values; the errors name the key and the value.
+    """Return a Config from plain values; errors name the key and the value.
 
-    `objectives` are keys of the SLO that go above those of the values. The default headroom is
-    left out where one of the policies that will run sets a factor of its own.
+    `objectives` are keys of the SLO that override those of the values. The default headroom is dropped if one of the
+    policies sets its own factor; an explicit headroom is not.
     """
     given = plain(values, "")
     slo = given.get("slo")
     if slo is None:
         slo = {"max_latency_s": MAX_LATENCY_S}
     if isinstance(slo, Mapping) and "headroom" not in slo:
-        running = [named(given.get("policy", "ds2"), "name", "policy")] if policies is None else policies
-        slo = slo if own_factor(running) else {**slo, "headroom": DEFAULT_HEADROOM}
+        named_policies = [named(given.get("policy", "ds2"), "name", "policy")] if policies is None else policies
+        slo = slo if own_factor(named_policies) else {**slo, "headroom": DEFAULT_HEADROOM}
     if isinstance(slo, Mapping):
         slo = {**slo, **plain(objectives or {}, "slo")}
     try:
@@ -169,12 +174,12 @@ def make_config(
 
 
 def _sentence(error: Mapping[str, Any]) -> str:
-    # Of a union (text or mapping) pydantic names the member that did not fit: that is no key of the user's.
+    # Of a union (text or mapping) pydantic names the member that does not fit, which is not a key of the file.
     place = [part for part in error["loc"] if part not in ("str", "dict[str,any]", "dict[str,int]")]
     place = [part for part in place if not str(part).startswith(("literal[", "constrained"))]
     key, value = ".".join(str(part) for part in place), error.get("input")
     if error["type"] in UNKNOWN:
         return f"unknown key {key!r}, {nearest(key, Config.model_fields)}"
     if error["type"] == "value_error":
-        return str(error["ctx"]["error"])  # our own words, with the path
+        return str(error["ctx"]["error"])  # our own message, with the path
     return f"{key} {worded(error['msg'])}, not {value!r}"

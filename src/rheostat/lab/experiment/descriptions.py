@@ -1,4 +1,4 @@
-"""Simulated jobs, loads and policies from what a file or a command line says about them."""
+"""Simulated jobs, loads and policies from a file or the command line."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ CURVES: Mapping[str, type[Linear | Power | Usl | Table]] = {
     "usl": Usl,
     "table": Table,
 }
-"""Kinds of capacity curve; Amdahl's law is the universal one without kappa."""
+"""Kind of capacity curve -> class; Amdahl's law is the universal scalability law without kappa."""
 
 
-def _keys(cls: Any, *left_out: str) -> list[tuple[str, Any, Any]]:
-    """Return name, type and default of a dataclass's fields, as `make_dataclass` wants them."""
+def _keys(cls: Any, *excluded: str) -> list[tuple[str, Any, Any]]:
+    """Return name, type and default of a dataclass's fields, for `make_dataclass`."""
     hints = get_type_hints(cls)
     return [
         (f.name, hints[f.name], field(default=f.default, default_factory=f.default_factory))
         for f in fields(cls)
-        if f.name not in left_out
+        if f.name not in excluded
     ]
 
 
-# Both follow the dataclasses that they describe, key by key: what is added there can be written in a file at once.
+# Both follow their dataclasses field by field, so that a new field is a key of the file at once.
 OPERATOR: type[Any] = make_dataclass("Operator", _keys(PlantOperator, "name", "curve"), frozen=True)
-"""The keys of an operator, besides its name and its curve."""
+"""Keys of an operator, besides its name and its curve."""
 JOB: type[Any] = make_dataclass(
     "Job",
     [
@@ -56,17 +56,17 @@ JOB: type[Any] = make_dataclass(
     ],
     frozen=True,
 )
-"""The keys of a job."""
-CLAIRVOYANT: type[Any] = make_dataclass(
+"""Keys of a job."""
+ORACLE: type[Any] = make_dataclass(
     "Oracle",
     [("horizon_s", float | None, None), *_keys(Oracle, "capacity", "peak", "horizon_s")],
     frozen=True,
 )
-"""The oracle's options; what it knows comes from the trial."""
+"""Options of the oracle; curves and load come from the trial."""
 
 
 def read_plant(value: str | Mapping[str, Any], where: str = "job") -> Plant:
-    """Return a built-in job by name, or the one that a mapping describes."""
+    """Return a built-in job by name, or the job that a mapping describes."""
     if isinstance(value, str):
         return job(value)
     described = build(JOB, value, where)
@@ -74,9 +74,9 @@ def read_plant(value: str | Mapping[str, Any], where: str = "job") -> Plant:
     sources, operators, edges = rest.pop("sources"), rest.pop("operators"), rest.pop("edges")
     disciplines = [given for key in ("microbatch", "realtime") if (given := rest.pop(key)) is not None]
     if len(disciplines) > 1:
-        raise InvalidValue(f"{where} has microbatch and realtime: keep one of them")
+        raise InvalidValue(f"{where} has both microbatch and realtime: remove one of them")
     rest.update(discipline=disciplines[0] if disciplines else Flow())
-    # A source that is not described only reads: it never limits and is not tuned.
+    # A source without a description only reads: its capacity is unlimited and it is not tuned.
     readers = [PlantOperator(name, pinned_tasks=1) for name in sources if name not in operators]
     tuned = [_operator(name, values, path(where, "operators", name)) for name, values in operators.items()]
     plant_operators = (*readers, *tuned)
@@ -107,7 +107,7 @@ def _curve(value: Any, where: str) -> Curve:
     if kind not in CURVES:
         raise InvalidValue(f"{where}.kind must be one of {', '.join(CURVES)}, not {kind!r}")
     if kind == "amdahl" and "kappa" in rest:
-        raise InvalidValue(f"{where}.kappa: Amdahl's law has none, with it the kind is usl")
+        raise InvalidValue(f"{where}.kappa {rest['kappa']!r}: Amdahl's law has no kappa; remove it, or use kind usl")
     return build(CURVES[kind], rest, where)
 
 
@@ -120,14 +120,14 @@ def read_load(value: str | Mapping[str, Any]) -> Load:
 
 
 def natural_length_s(load: Load) -> float:
-    """Return how long a load plays by itself: a permutation or a trace once, everything else two hours."""
+    """Return a load's own length: a permutation or a trace once, any other load two hours."""
     if isinstance(load, Permutation):
         return load.top * load.repeats * load.hold_s
     return load.length_s if isinstance(load, Trace) else 7200.0
 
 
 def policy_maker(name: str, options: Mapping[str, Any]) -> PolicyMaker:
-    """Return what makes the policy for a trial; wrong options are an error here, not later."""
+    """Return the maker of a trial's policy; wrong options are refused here."""
     if name == "oracle":
         return _oracle_maker(options)
     from rheostat.policy.registry import make_policy
@@ -137,10 +137,10 @@ def policy_maker(name: str, options: Mapping[str, Any]) -> PolicyMaker:
 
 
 def _oracle_maker(options: Mapping[str, Any]) -> PolicyMaker:
-    own = build(CLAIRVOYANT, options, "policy oracle")
+    own = build(ORACLE, options, "policy oracle")
 
     def make(trial: Trial[Plant]) -> Oracle:
-        given = {f.name: value for f in fields(own) if (value := getattr(own, f.name)) is not None}
-        return replace(make_oracle(trial), **given)
+        values = {f.name: value for f in fields(own) if (value := getattr(own, f.name)) is not None}
+        return replace(make_oracle(trial), **values)
 
     return make

@@ -1,4 +1,4 @@
-"""The pictures of a comparison."""
+"""The figures of a comparison."""
 
 from __future__ import annotations
 
@@ -7,25 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rheostat.lab.experiment.score import seconds_over, slot_seconds
-from rheostat.report.drawing import (
-    GREY,
-    LIMIT,
-    MARGIN,
-    SMALL,
-    Figure,
-    Panel,
-    Pen,
-    TimeAxis,
-    Trace,
-    band,
-    base,
-    grid,
-    label,
-    limit,
-    line,
-    pens,
-    stack,
-)
+from rheostat.report.chart.figure import HALF, Axis, Figure, Line, Panel, Points, Rule, Trace
+from rheostat.report.chart.pens import SLO, Pen, pens
+from rheostat.report.chart.time_axis import TimeAxis, limit, line, shade, stack
+from rheostat.report.words import number
 
 if TYPE_CHECKING:
     from rheostat.lab.experiment.comparison import Comparison
@@ -34,124 +19,80 @@ if TYPE_CHECKING:
 
 def policy_pens(comparison: Comparison[Any]) -> dict[str, Pen]:
     """Give every policy its colour; the oracle's is always grey."""
-    known = comparison.yardstick
-    looks = pens([name for name in dict.fromkeys(run.policy for run in comparison.measured) if name != known])
-    return looks if known is None else {**looks, known: Pen("#A8A8A8", symbol="x", width=3.2)}
+    oracle = comparison.yardstick
+    looks = pens([name for name in dict.fromkeys(run.policy for run in comparison.measured_runs) if name != oracle])
+    return looks if oracle is None else {**looks, oracle: Pen("pale", symbol="x", width=3.2)}
 
 
 def cost_figure(comparison: Comparison[Any]) -> Figure:
-    """Return what each policy costs against how badly it breaks the objective: the lower left corner is best."""
+    """Return each policy's cost against its seconds over the SLO: the lower left corner is best."""
     slo = comparison.trial.slo
     best = {run.seed: slot_seconds(run) for run in comparison.runs if run.policy == comparison.yardstick}
-    data: list[Trace] = []
     looks = policy_pens(comparison)
     by_policy: dict[str, list[Run[Any]]] = {}
-    for run in comparison.runs:
+    for run in (run for run in comparison.runs if run.policy not in comparison.failures):
         by_policy.setdefault(run.policy, []).append(run)
+    seeds: list[Trace] = []
+    means: list[Trace] = []
     for policy, runs in by_policy.items():
+        x = np.array([slot_seconds(run) / best[run.seed] for run in runs])
+        y = np.array([float(seconds_over(run, slo)) for run in runs])
+
+        def text(which: str, cost: float, over_s: float, policy: str = policy) -> str:
+            return f"{policy}, {which}\n{cost:.3f} times the oracle's slot-seconds\n{number(over_s)} s over the SLO"
+
         pen = looks[policy]
-        x = [slot_seconds(run) / best[run.seed] for run in runs]
-        y = [float(seconds_over(run, slo)) for run in runs]
-        small = {"symbol": pen.symbol, "color": pen.colour, "size": 6, "opacity": 0.5}
-        big = {"symbol": pen.symbol, "color": pen.colour, "size": 14, "line": {"width": 1, "color": "#FFFFFF"}}
-        told = "%{x:.3f} times the oracle's slot-seconds<br>%{y:.3~s} s over the SLO<extra>"
-        common: Trace = {"type": "scatter", "legendgroup": policy}
         if len(runs) > 1:
-            seeds = [f"seed {run.seed}" for run in runs]
-            data.append(
-                {**common, "x": x, "y": y, "mode": "markers", "marker": small, "showlegend": False}
-                | {"name": label(policy), "text": seeds, "hovertemplate": told + "%{text}</extra>"}
-            )
-        data.append(
-            {**common, "x": [float(np.mean(x))], "y": [float(np.mean(y))], "mode": "markers", "marker": big}
-            | {"name": label(policy), "hovertemplate": told + "mean of the seeds</extra>"}
-        )
-    layout = base(430)
-    layout["xaxis"] = {**grid(), "title": {"text": "cost: slot-seconds over the oracle's"}, "tickformat": "~g"}
-    layout["yaxis"] = {**grid(), "title": {"text": "broken objective: seconds over the SLO"}, "tickformat": "~s"}
-    layout["yaxis"]["rangemode"] = "tozero"
-    layout["hovermode"] = "closest"
-    layout["shapes"] = [
-        {"type": "line", "x0": 1, "x1": 1, "y0": 0, "y1": 1, "yref": "paper", "layer": "below"}
-        | {"line": {"color": GREY, "width": 1, "dash": "dot"}}
-    ]
-    layout["legend"] = ABOVE
-    layout["margin"] = {**MARGIN, "t": 64}
-    return {"data": data, "layout": layout}
+            texts = [text(f"seed {run.seed}", cost, over_s) for run, cost, over_s in zip(runs, x, y, strict=True)]
+            seeds.append(Points(policy, x, y, pen, 6.0, texts=texts, opacity=0.5, key=False))
+        mean = np.array([x.mean()]), np.array([y.mean()])
+        means.append(Points(policy, *mean, pen, 13.0, texts=[text("mean of the seeds", x.mean(), y.mean())]))
+    oracle = Rule("the oracle's cost", 1.0, Pen("grey", "dot", width=1.0), key=False)
+    panel = Panel("Seconds over the SLO", 320, [oracle, *seeds, *means])
+    return Figure("Cost against objective", Axis("slot-seconds over the oracle's"), [panel], width=HALF)
 
 
 def timeline_figure(comparison: Comparison[Any], seed: int) -> Figure:
-    """Return the load, and what every policy made of it, on one seed."""
+    """Return the load, and how every policy handled it, on one seed."""
     looks, ground = policy_pens(comparison), comparison.ground
-    # The yardstick lies under the others.
-    runs = [run for run in comparison.measured if run.seed == seed]
+    # The oracle lies under the others.
+    runs = [run for run in comparison.measured_runs if run.seed == seed]
     runs.sort(key=lambda run: run.policy != comparison.yardstick)
     time = TimeAxis(0.0, max(1.0, *(run.end_s for run in runs)))
     panels = []
-    for number, together in enumerate(zip(*map(ground.series, runs), strict=True)):
+    for k, together in enumerate(zip(*map(ground.series, runs), strict=True)):
         series = together[0]
-        if number == 0:
-            load = Pen("#333333")
-            traces = [line(time, series.at_s, series.values, "load", load, series.unit, step=series.step)]
+        if k == 0:
+            traces = [line(time, series.at_s, series.values, "load", Pen("ink"), series.unit, step=series.step)]
         else:
             traces = [
-                line(
-                    time,
-                    own.at_s,
-                    own.values,
-                    run.policy,
-                    looks[run.policy],
-                    own.unit,
-                    step=own.step,
-                    legendgroup=run.policy,
-                    showlegend=number == 1,
-                )
+                line(time, own.at_s, own.values, run.policy, looks[run.policy], own.unit, step=own.step, key=k == 1)
                 for run, own in zip(runs, together, strict=True)
             ]
         if series.limit is not None:
             traces.append(limit(time, series.limit, "SLO"))
-        panels.append(Panel(series.title, series.height, traces, "log" if series.log else "linear", series.ticks))
+        axis = Axis(scale="log") if series.log else Axis(from_zero=True)
+        panels.append(Panel(series.title, series.height, traces, axis))
     moments = np.array(comparison.trial.failures_s, dtype=float)
-    return stack(time, panels, band(time, moments, moments + 2 * time.finest_s, "176,0,32", 0.6, "failure"))
+    failures = shade(time, moments, moments + 2 * time.finest_s, "limit", 0.6, "failure")
+    return stack(f"The policies over time, seed {seed}", time, panels, failures)
 
 
 def latency_figure(comparison: Comparison[Any]) -> Figure:
-    """Return the share of all seconds, of all seeds, in which the latency was at most so much."""
+    """Return the share of all seconds, of all seeds, in which the latency was at most each value."""
     shares = np.unique(np.concatenate([np.linspace(0, 1, 401), np.linspace(0.99, 1, 51)]))
-    data: list[Trace] = []
-    lowest, highest = np.inf, 0.0
-    for policy, pen in policy_pens(comparison).items():
-        seen = np.concatenate([run.trace["latency_s"] for run in comparison.runs if run.policy == policy])
-        at = np.quantile(seen, shares)
-        lowest, highest = min(lowest, float(at[0])), max(highest, float(at[-1]))
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": label(policy),
-                "x": [float(f"{v:.4g}") for v in at],
-                "y": [round(float(v), 5) for v in shares],
-                "line": {"color": pen.colour, "dash": pen.dash, "width": pen.width},
-                "hovertemplate": "%{y:.2%} of the time at most %{x:.3~g} s",
-            }
-        )
-    layout = base(430)
+    traces: list[Trace] = []
+    # The oracle lies under the others.
+    looks = sorted(policy_pens(comparison).items(), key=lambda item: item[0] != comparison.yardstick)
+    longest_s = max(float(run.trace["latency_s"].max()) for run in comparison.runs)
+    for policy, pen in looks:
+        latency_s = np.concatenate([run.trace["latency_s"] for run in comparison.runs if run.policy == policy])
+        # Past its own longest latency a policy stays at 100 %.
+        at_s, below = np.append(np.quantile(latency_s, shares), longest_s), np.append(shares, 1.0)
+        traces.append(Line(policy, at_s, below, pen, format="percent"))
     objective = comparison.trial.slo.max_latency_s
     if objective is not None:
-        highest = max(highest, objective)
-        data.append(
-            {"type": "scatter", "mode": "lines", "name": "SLO", "x": [objective, objective], "y": [0, 1]}
-            | {"line": {"color": LIMIT, "dash": "dash", "width": 1.4}, "hovertemplate": "%{x:~g} s"}
-        )
-    layout["xaxis"] = {**grid(), "type": "log", "tickformat": "~g"}
-    if 0 < lowest < highest:
-        layout["xaxis"]["range"] = [float(np.log10(lowest / 1.5)), float(np.log10(highest * 1.3))]
-    layout["xaxis"]["title"] = {"text": "latency since the event, seconds (log scale)"}
-    layout["yaxis"] = {**grid(), "title": {"text": "share of all seconds"}, "tickformat": ".0%", "range": [0, 1.01]}
-    layout["hovermode"] = "closest"
-    layout["legend"] = ABOVE
-    layout["margin"] = {**MARGIN, "t": 64}
-    return {"data": data, "layout": layout}
-
-
-ABOVE = {**SMALL, "orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
+        traces.append(Rule("SLO", objective, SLO))
+    x = Axis("latency since the event, seconds (log scale)", "log", unit=" s")
+    panel = Panel("Share of all seconds", 320, traces, Axis(low=0.0, high=1.01, format="percent"))
+    return Figure("Latency", x, [panel], width=HALF)

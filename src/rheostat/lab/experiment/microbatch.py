@@ -1,6 +1,6 @@
 """The ground of micro-batches: the same load on a real Spark cluster, sized in several ways, one after the other.
 
-Beside policies these are fixed sizes and Spark's own dynamic allocation.
+The ways are policies, fixed sizes and Spark's own dynamic allocation.
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ from rheostat.lab.experiment.trial import Progress, Trial, check_way
 from rheostat.report import words
 
 LEVELS = (2.0, 4.0, 6.0, 10.0, 6.0, 3.0, 2.0, 2.0)
-"""The demo's load: it rises, spikes and falls."""
+"""Levels of the demo's load: it rises, spikes and falls."""
 SECONDS = 160
+"""Default length of a trial."""
 CALIBRATION, CALIBRATION_STEP_S, CALIBRATION_PER_S, CALIBRATION_S = (0.01, 0.01, 0.01, 0.01, 1.0, 0.001), 5, 200_000, 60
-"""How one executor is measured: 20 s of little to warm up, a burst of a million records in 5 s, and time for it. Under
-a load that stays every batch would be a multiple of the one before, and none but the first would end."""
+"""Load that measures one executor: 20 s of warm-up, a burst of a million records in 5 s, and time to process it. Under
+a constant overload each batch is a multiple of the one before, and only the first one ends."""
 PEAK_SLOTS = 1.4
-"""Executors that a CPU-bound job needs at the load's highest level: more than one, less than a 2-core machine has."""
+"""Executors that a CPU-bound job needs at the highest level: more than one, fewer than a 2-core machine has."""
 
 
 @dataclass(frozen=True)
 class MicroBatches:
-    """Runs every trial on an embedded cluster of its own."""
+    """Runs every trial on its own embedded cluster."""
 
     name: ClassVar[str] = MICROBATCH
     slo: ClassVar[SLO] = SLO(max_latency_s=15.0, headroom=DEFAULT_HEADROOM)
     lead: ClassVar[str] = (
-        "The same load on a real Spark, once in each of these ways, one after the other, each on a cluster of its own."
+        "The same load on a real Spark, sized in each of these ways, one after the other, each on its own cluster."
     )
     keys: ClassVar[tuple[str, ...]] = (
         "policy",
@@ -54,6 +55,7 @@ class MicroBatches:
         "rows_checked",
         "rows_lost",
         "rows_repeated",
+        "policy_failures",
         "failed",
     )
     columns: ClassVar[tuple[Column, ...]] = (
@@ -69,11 +71,11 @@ class MicroBatches:
     )
 
     def ways(self, name: str) -> tuple[str, ...]:
-        """Return what is compared unless told otherwise."""
+        """Return the default ways."""
         return (*FIXED, f"trigger-interval:interval_s={microbatch_job(name).trigger_s:g}", "hpa", "ds2")
 
     def check(self, name: str, ways: Sequence[str]) -> None:
-        """Refuse a job or a way that does not exist, before anything runs."""
+        """Refuse an unknown job or way before anything runs."""
         microbatch_job(name)
         for way in ways:
             check_way(way, FIXED)
@@ -81,13 +83,13 @@ class MicroBatches:
     def trial(
         self, name: str, load: Load | None, seconds: int | None, slo: SLO, interval_s: float, progress: Progress
     ) -> BatchTrial:
-        """Return the trial without its way; where only the machine knows what a slot can do, it is measured first."""
+        """Return the trial without its way; the pace of an unpaced job's slot is measured first."""
         job, length = microbatch_job(name), seconds or SECONDS
         if not job.unit_per_s:
-            progress(f"{name}: measuring what one executor can do")
+            progress(f"{name}: measuring the capacity of one executor")
             capacity_per_s = slot_capacity_per_s(job, progress)
             job = replace(job, level_per_s=PEAK_SLOTS * capacity_per_s / max(LEVELS))
-            progress(f"one executor did {capacity_per_s:,.0f} records/s; level 1 is {job.level_per_s:,.0f} records/s")
+            progress(f"one executor: {capacity_per_s:,.0f} records/s; level 1 is {job.level_per_s:,.0f} records/s")
         return Trial(job, load or demo_load(length), length, interval_s, slo)
 
     def run(self, trials: Sequence[BatchTrial], progress: Progress) -> tuple[BatchRun, ...]:
@@ -99,7 +101,7 @@ class MicroBatches:
         return tuple(map(score_batches, runs))
 
     def subject(self, trial: BatchTrial) -> str:
-        """Return the job's name, and that it runs on Spark."""
+        """Return the job's name and the ground."""
         return f"{trial.job.name} on Spark"
 
     def facts(self, trial: BatchTrial) -> Mapping[str, str]:
@@ -108,10 +110,10 @@ class MicroBatches:
         if job.curve is not None:
             pace = f"{job.curve}, noise {job.noise:g}"
         else:
-            pace = "as fast as the machine can" if job.slot_per_s is None else f"{job.slot_per_s:g} records/s"
+            pace = "unpaced" if job.slot_per_s is None else f"{job.slot_per_s:g} records/s"
         return {
             "pipeline": job.pipeline,
-            "a slot does": pace,
+            "pace of a slot": pace,
             "executors": f"{job.executors[0]} to {job.executors[1]}, one core each",
             "partitions": f"{job.partitions}, {job.shuffle_partitions} after the shuffle",
             "trigger every": words.seconds(job.trigger_s),
@@ -122,8 +124,8 @@ class MicroBatches:
         """Return how to read the rows."""
         return (
             "The best of each column is marked; less is better in all of them.",
-            "Latency is from a record's arrival at the source to the end of the batch that holds its result; what has "
-            "no result at the end is as late as it then is old.",
+            "Latency is from a record's arrival at the source to the end of the batch with its result; the latency of "
+            "a record without a result is its age at the end.",
         )
 
     def series(self, run: BatchRun) -> Sequence[Series]:
@@ -132,25 +134,28 @@ class MicroBatches:
         latency = "Latency of the second's records, seconds (log scale)"
         return (
             Series("Load, records/s", at_s, records, "/s", 110, step=True),
-            Series("Executors", at_s, size_by_second(run), " executors", 210, step=True, ticks="~g"),
+            Series("Executors", at_s, size_by_second(run), " executors", 210, step=True),
             Series("Backlog, records without a result", at_s, backlog(run)),
-            Series(latency, at_s, late_s, " s", 210, log=True, limit=run.trial.slo.max_latency_s, ticks="~g"),
+            Series(latency, at_s, late_s, " s", 210, log=True, limit=run.trial.slo.max_latency_s),
         )
 
 
 def demo_load(seconds: int) -> Steps:
-    """Return the demo's load, spread over so many seconds."""
+    """Return the demo's load, spread over these seconds."""
     return Steps(LEVELS, max(5, seconds // len(LEVELS) // 5 * 5))
 
 
 def slot_capacity_per_s(job: MicroBatchJob, progress: Progress) -> float:
-    """Measure what one executor of an unpaced job does per second: it is warmed up, and then gets a burst."""
+    """Measure the capacity of one executor of an unpaced job: a warm-up, then a burst."""
     alone = replace(job, executors=(1, 1), trigger_s=0.0, level_per_s=CALIBRATION_PER_S, checked=False)
     trial = Trial(alone, Steps(CALIBRATION, CALIBRATION_STEP_S), CALIBRATION_S, way=FIXED[0])
     [run] = run_apart(run_microbatches, [trial], progress)
     sizes = [(records_of(run, batch), batch.seconds) for batch in run.batches]
-    # Small batches say what a batch costs, not what a record does.
+    # Small batches measure the cost of a batch, not of a record.
     full = [(records, seconds) for records, seconds in sizes if records >= CALIBRATION_PER_S]
     if not full:
-        raise InvalidValue(f"{job.pipeline}: one executor did not finish the burst within {CALIBRATION_S} s")
+        raise InvalidValue(
+            f"{job.pipeline}: one executor did not finish the calibration burst within {CALIBRATION_S} s: "
+            "the machine is too slow or too busy"
+        )
     return sum(records for records, _ in full) / sum(seconds for _, seconds in full)

@@ -1,4 +1,4 @@
-"""The page of a comparison, on whatever ground it ran."""
+"""The page of a comparison, simulated or on Spark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def comparison_page(comparison: Comparison[Any]) -> str:
-    """Return one HTML document that sets the policies of a comparison side by side."""
+    """Return one HTML document that shows the policies of a comparison side by side."""
     from rheostat.lab.experiment.figures import cost_figure, latency_figure, timeline_figure
 
     seeds = list(dict.fromkeys(run.seed for run in comparison.runs))
@@ -40,11 +40,11 @@ def _sections(comparison: Comparison[Any], seeds: list[int]) -> dict[str, dict[s
         "Load": {"shape": trial.load.name or type(trial.load).__name__, **words.settings(trial.load)},
         "Run": {
             "length": words.seconds(trial.duration_s),
-            "a decision every": words.seconds(trial.interval_s),
+            "decision interval": words.seconds(trial.interval_s),
             "seeds": words.value(seeds),
             "failures at": ", ".join(words.moment(at) for at in trial.failures_s) or "none",
         },
-        "SLO": words.settings(trial.slo) or {"objectives": "nothing"},
+        "SLO": words.settings(trial.slo) or {"limits": "none"},
         "Guards": words.settings(trial.guards),
         "Settings": words.settings(trial.settings),
     }
@@ -52,20 +52,20 @@ def _sections(comparison: Comparison[Any], seeds: list[int]) -> dict[str, dict[s
 
 
 def _rows(comparison: Comparison[Any]) -> Table:
-    """Return the table; the least of a column is its best. Neither the oracle nor a prediction competes."""
+    """Return the table; the smallest value of a column is the best. The oracle and predictions do not compete."""
     ground, slo = comparison.ground, comparison.trial.slo
     counted = "seeds" in ground.keys
-    rivals = [row for row in comparison.rows if row.engine == ground.name and row.policy != comparison.yardstick]
+    rivals = [row for row in comparison.rivals if row.policy != comparison.yardstick]
     unlimited = slo.max_latency_s is None and slo.max_lag_s is None
     lines = []
     for row in comparison.lines:
         predicted = row.engine != ground.name
         under = "the yardstick: knows load and capacities" if row.policy == comparison.yardstick else row.failed
-        cells = [Cell("predicted", "muted") if predicted else Cell(row.policy, "policy", under)]
+        cells = [Cell("predicted", "muted", row.failed) if predicted else Cell(row.policy, "policy", under)]
         cells += [Cell(str(row.seeds), "number")] if counted else []
         for column in ground.columns:
             value = getattr(row, column.key)
-            if column.key == "slo_seconds_over" and unlimited:
+            if row.failed or value is None or (column.key == "slo_seconds_over" and unlimited):
                 cells.append(Cell(NONE, "number"))
                 continue
             best = len(rivals) > 1 and row in rivals and value <= min(getattr(other, column.key) for other in rivals)

@@ -1,4 +1,4 @@
-"""Processes of an experiment: work in one of its own that ends with this one, and executors that are killed."""
+"""Child processes that end with this one, and executors that are killed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from rheostat.errors import RheostatError
 
 T = TypeVar("T")
 SPAWN = get_context("spawn")
-# The end of the pipe means that the parent is gone, or has no more use for the child. The child is asked first, so that
-# it can stop Spark and delete its folders; then whatever is left in its group is killed, this shell included.
+# The end of the pipe means that the parent is gone or has finished with the child. The child gets SIGTERM first, so
+# that it can stop Spark and delete its folders; then the rest of its process group is killed, this shell included.
 WATCH = """
 trap '' HUP INT TERM
 read -r _
@@ -30,15 +30,15 @@ kill -9 "-$1"
 
 
 class Child:
-    """A process in a session of its own. It ends with this process, and takes along all that it has started.
+    """A process in its own session. It ends with this process, and so does everything that it has started.
 
-    A pipe that only this process holds open is its lifeline: a shell in the child's process group watches the other
-    end, also when the child itself hangs or is dead. Spark's JVM and its executors stay in that group.
+    Only this process holds one end of a pipe open. A shell in the child's process group watches the other end, also
+    while the child hangs or is dead. Spark's JVM and its executors stay in that group.
     """
 
-    def __init__(self, work: Callable[..., object], *given: object) -> None:
+    def __init__(self, work: Callable[..., object], *arguments: object) -> None:
         watched, self._lifeline = SPAWN.Pipe(duplex=False)
-        self._process = SPAWN.Process(target=_live, args=(watched, work, given))
+        self._process = SPAWN.Process(target=_live, args=(watched, work, arguments))
         self._process.start()
         watched.close()
 
@@ -60,68 +60,68 @@ class Child:
         self.end()
 
     def end(self) -> None:
-        """End the child in its own time, and then whatever it has left behind."""
+        """End the child in order, and then kill whatever it has left behind."""
         self._lifeline.close()
         self._process.join()
 
     def kill(self) -> None:
-        """Kill the child with all that it has started, as a machine that goes down does it."""
+        """Kill the child and everything that it has started, as a machine failure does."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self.end()
 
 
-def in_own_process(work: Callable[..., T], *given: object) -> T:
-    """Do work in a process of its own: Spark allows one application per process."""
+def in_own_process(work: Callable[..., T], *arguments: object) -> T:
+    """Run work in its own process, because Spark allows one application per process; return its result."""
     answers, answer = SPAWN.Pipe(duplex=False)
-    with Child(_answer, answer, work, *given) as child:
+    with Child(_answer, answer, work, *arguments) as child:
         answer.close()
         try:
             done, result = answers.recv()
         except EOFError:
             child.end()
-            raise RheostatError(f"the process of {work.__name__} ended with {child.exitcode}") from None
+            raise RheostatError(f"the process of {work.__name__} ended with exit code {child.exitcode}") from None
     if not done:
         raise result
     return result  # type: ignore[no-any-return]
 
 
-def _live(watched: Connection, work: Callable[..., object], given: tuple[object, ...]) -> None:
-    """Be the child: a session of its own, the watcher, then the work."""
+def _live(watched: Connection, work: Callable[..., object], arguments: tuple[object, ...]) -> None:
+    """Run the child: open a session, start the watcher, then do the work."""
     os.setsid()
     watch = ["sh", "-c", WATCH, "sh", str(os.getpid())]
     _watcher = subprocess.Popen(watch, stdin=watched.fileno(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     watched.close()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    work(*given)
+    work(*arguments)
 
 
-def _answer(answer: Connection, work: Callable[..., object], *given: object) -> None:
-    told: tuple[bool, Any]
+def _answer(answer: Connection, work: Callable[..., object], *arguments: object) -> None:
+    message: tuple[bool, Any]
     try:
-        told = True, work(*given)
+        message = True, work(*arguments)
     except RheostatError as error:
-        told = False, error
-    except Exception:  # noqa: BLE001 - whatever it is, the parent raises it
-        told = False, RuntimeError(traceback.format_exc())
-    answer.send(told)
+        message = False, error
+    except Exception:  # noqa: BLE001 - the parent raises it
+        message = False, RuntimeError(traceback.format_exc())
+    answer.send(message)
 
 
 def kill_an_executor(root: int | None = None) -> bool:
-    """Send SIGKILL to one executor process below a process, this one unless told; False when none was found."""
-    found = [pid for pid, line in processes_below(root or os.getpid()) if "CoarseGrainedExecutorBackend" in line]
-    if not found:
+    """Send SIGKILL to one executor below a process, by default this one; return whether there was one."""
+    executors = [pid for pid, line in processes_below(root or os.getpid()) if "CoarseGrainedExecutorBackend" in line]
+    if not executors:
         return False
-    os.kill(found[0], signal.SIGKILL)
+    os.kill(executors[0], signal.SIGKILL)
     return True
 
 
 def processes_below(root: int) -> list[tuple[int, str]]:
-    """Return the processes that a process has started, directly or not, with their command lines."""
+    """Return the descendants of a process, with their command lines."""
     if shutil.which("ps") is None:
         return []
-    listed = subprocess.run(["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=False).stdout
-    rows = [(int(pid), int(parent), line) for pid, parent, line in (r.split(None, 2) for r in listed.splitlines()[1:])]
+    output = subprocess.run(["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=False).stdout
+    rows = [(int(pid), int(parent), line) for pid, parent, line in (r.split(None, 2) for r in output.splitlines()[1:])]
     parent_of = {pid: parent for pid, parent, _ in rows}
 
     def below(pid: int) -> bool:

@@ -1,7 +1,7 @@
-"""The ground of real-time mode: policies for tasks per stage on a real Spark and a real broker, each predicted first.
+"""The ground of real-time mode: tasks per stage on a real Spark and a real broker, each run predicted first.
 
-A trial's job is the pipeline's simulated twin: the stages of the real pipeline are paced along its curves, and the
-simulator predicts the run before it is made.
+A trial's job is the pipeline's simulated twin: the stages of the real pipeline are paced by its curves, and the
+simulator predicts each run.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ from rheostat.lab.jobs.realtime import PARTITIONS, SLOTS
 from rheostat.report import words
 
 HOLD_S = 40.0
+"""Seconds of a level of the default load."""
 
 
 @dataclass(frozen=True)
 class RealTime:
-    """Predicts every trial, then runs it with a Spark and a broker of its own."""
+    """Predicts every trial, then runs it with its own Spark and broker."""
 
     name: ClassVar[str] = REALTIME
     slo: ClassVar[SLO] = SLO(headroom=DEFAULT_HEADROOM)
     lead: ClassVar[str] = (
-        "The same load on a real Spark in real-time mode, once under each policy, each with a broker of its own; in "
-        "grey what the simulator predicted before the run."
+        "The same load on a real Spark in real-time mode under each policy, each with its own broker; in grey the "
+        "simulator's prediction before the run."
     )
     keys: ClassVar[tuple[str, ...]] = (
         "policy",
@@ -55,6 +56,8 @@ class RealTime:
         "records",
         "keys_wrong",
         "repeated",
+        "policy_failures",
+        "failed",
     )
     columns: ClassVar[tuple[Column, ...]] = (
         Column("reconfigurations", "chan-\nges", ".0f", "changes", words.number),
@@ -69,11 +72,11 @@ class RealTime:
     )
 
     def ways(self, name: str) -> tuple[str, ...]:
-        """Return what is compared unless told otherwise."""
+        """Return the default policies."""
         return "conttune", "ds2", "dhalion"
 
     def check(self, name: str, ways: Sequence[str]) -> None:
-        """Refuse a job or a policy that does not exist, before anything runs."""
+        """Refuse an unknown job or policy before anything runs."""
         realtime_twin(name)
         for way in ways:
             check_way(way)
@@ -81,14 +84,14 @@ class RealTime:
     def trial(
         self, name: str, load: Load | None, seconds: int | None, slo: SLO, interval_s: float, progress: Progress
     ) -> Trial[Plant]:
-        """Return the trial without its policy; it lasts as long as the load's levels unless told otherwise."""
+        """Return the trial without its policy; its default length is that of the load's levels."""
         twin, shape = realtime_twin(name), load or Permutation(repeats=1, hold_s=HOLD_S)
         natural_s = getattr(shape, "top", 10) * getattr(shape, "repeats", 1) * getattr(shape, "hold_s", HOLD_S)
         length = -(-(seconds or int(natural_s)) // 5) * 5
         return Trial(twin, shape, length, interval_s, slo, start=equal_shares(twin))
 
     def run(self, trials: Sequence[Trial[Plant]], progress: Progress) -> tuple[Run[Plant], ...]:
-        """Predict, then run the trials one after the other."""
+        """Predict all trials, then run them one after the other."""
         progress(f"{trials[0].job.name}: predicting {', '.join(trial.way for trial in trials)}")
         return (*Simulated().run(trials, progress), *run_apart(run_realtime, trials, progress))
 
@@ -102,14 +105,14 @@ class RealTime:
         )
 
     def subject(self, trial: Trial[Plant]) -> str:
-        """Return the pipeline's name, and its mode."""
+        """Return the pipeline's name and its mode."""
         return f"{pipeline_of(trial.job)} in real-time mode"
 
     def facts(self, trial: Trial[Plant]) -> Mapping[str, str]:
         """Return the pipeline, its stages and its slots."""
         return {
             "pipeline": pipeline_of(trial.job),
-            **{f"a task of {name} does": f"{pace.curve}" for name, pace in paces_of(trial.job).items()},
+            **{f"pace of {name}": f"{pace.curve}" for name, pace in paces_of(trial.job).items()},
             "slots": f"{SLOTS}, {PARTITIONS} of them for the source",
             "start": words.value(trial.start),
         }
@@ -117,34 +120,34 @@ class RealTime:
     def notes(self, comparison: Comparison[Plant]) -> Sequence[str]:
         """Return how to read the rows."""
         return (
-            "Latency is from a record's time to the moment at which the broker had its result; downtime is the longest "
-            "silence of the output topic after a change. Kafka as a sink gets the results of an unfinished batch "
-            "twice. The best of each column is marked; less is better in all of them.",
+            "Latency is from a record's timestamp to the arrival of its result at the broker; downtime is the longest "
+            "silence of the output topic after a change. A Kafka sink gets the results of an interrupted batch twice. "
+            "The best of each column is marked; less is better in all of them.",
         )
 
     def series(self, run: Run[Plant]) -> Sequence[Series]:
-        """Return load, tasks of every stage, backlog and latency, as the windows have them."""
+        """Return load, tasks of every stage, backlog and latency of the windows."""
         windows = [step.observation for step in run.steps]
         at_s = np.array([window.at_s - run.start_s for window in windows])
 
-        def seen(value: Callable[[Observation], float | None]) -> Floats:
+        def by_window(value: Callable[[Observation], float | None]) -> Floats:
             return np.array([np.nan if (one := value(window)) is None else one for window in windows], dtype=float)
 
         def tasks(stage: str) -> Floats:
-            return seen(lambda window: None if window.running is None else window.running.tasks.get(stage))
+            return by_window(lambda window: None if window.running is None else window.running.tasks.get(stage))
 
         schedule = run.trial.schedule
         load = np.diff([schedule.due(second) for second in range(schedule.seconds + 1)]).astype(float)
-        late_s = seen(lambda window: None if window.latency is None else window.latency.event_p99_s)
+        late_s = by_window(lambda window: None if window.latency is None else window.latency.event_p99_s)
         latency = "Latency as the job reports it, 99 %, seconds (log scale)"
         return (
             Series("Load, records/s", np.arange(schedule.seconds, dtype=float), load, "/s", 110, step=True),
             *(
-                Series(f"Tasks of {stage}", at_s, tasks(stage), " tasks", 130, step=True, ticks="~g")
+                Series(f"Tasks of {stage}", at_s, tasks(stage), " tasks", 130, step=True)
                 for stage in paces_of(run.trial.job)
             ),
-            Series("Backlog, records", at_s, seen(lambda window: window.backlog)),
-            Series(latency, at_s, late_s, " s", 180, log=True, limit=run.trial.slo.max_latency_s, ticks="~g"),
+            Series("Backlog, records", at_s, by_window(lambda window: window.backlog)),
+            Series(latency, at_s, late_s, " s", 180, log=True, limit=run.trial.slo.max_latency_s),
         )
 
 
@@ -156,12 +159,12 @@ def realtime_twin(name: str) -> Plant:
 
 
 def equal_shares(plant: Plant) -> Allocation:
-    """Return the same number of tasks for every stage, as many as there are slots for."""
+    """Return an equal share of the slots as tasks of every stage."""
     names = plant.spec().tunable_names
     return Allocation(dict.fromkeys(names, (SLOTS - PARTITIONS) // len(names)))
 
 
 def levels(trial: Trial[Plant]) -> int:
-    """Count the levels of a load, one after the other; noise within a level is no new one."""
+    """Count the levels of a load; noise within a level is not a new level."""
     level = trial.seeded_load.level(np.arange(trial.schedule.seconds, dtype=float))
     return 1 + int(np.count_nonzero(np.diff(np.round(level, 6))))

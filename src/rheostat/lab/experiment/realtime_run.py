@@ -1,7 +1,7 @@
-"""One run of a paced pipeline in real-time mode: a Kafka broker, a load, a policy, in a process of its own.
+"""One run of a paced pipeline in real-time mode, with a Kafka broker, a load and a policy.
 
-The broker is the witness: what was written to the output topic, and when, tells latency and downtime; the last count
-of every key is held against a batch computation over the input topic.
+Latency and downtime come from the broker's timestamps in the output topic. The last count of every key is compared with
+a batch computation over the input topic.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from rheostat.engine.simulated import Plant
 from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.testbed.simulated import SimulatedTestbed
+from rheostat.errors import PolicyError
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.broker import APPEND_TIME, Broker
 from rheostat.kafka.jars import connector_jars
 from rheostat.kafka.load import start_load
+from rheostat.lab.experiment.failures import scaler_failure
 from rheostat.lab.experiment.run import Run
 from rheostat.lab.experiment.trial import LIVE_GUARDS, Trial
 from rheostat.lab.jobs import realtime as jobs
@@ -31,21 +33,22 @@ if TYPE_CHECKING:
     from rheostat.api.scaler import Scaler
 
 DRAIN_S = 240.0
-"""After the load's end, results are waited for at most so long."""
+"""Seconds to wait for the last results after the end of the load."""
 SOURCE, SINK = "input", "output"
+"""Names of the topics."""
 REALTIME = "spark-realtime"
-"""The engine, as a row has it."""
+"""Name of the engine in a row."""
 TWINS = {"wordcount": jobs.word_count, "ysb": jobs.ysb}
-"""Pipeline -> its simulated twin, which is the one source of rates and curves."""
+"""Pipeline -> its simulated twin, which sets rates and curves."""
 
 
 def pipeline_of(twin: Plant) -> str:
-    """Return the pipeline that a plant is the twin of."""
+    """Return the pipeline of a twin."""
     return twin.name.removeprefix("realtime-")
 
 
 def run_realtime(trial: Trial[Plant]) -> Run[Plant]:
-    """Run one trial in this process, which must not hold a Spark yet."""
+    """Run one trial in this process, which must not have a SparkSession yet."""
     from rheostat.api.options import Options
     from rheostat.api.start import start
 
@@ -79,17 +82,19 @@ def run_realtime(trial: Trial[Plant]) -> Run[Plant]:
                 options=options,
             ) as scaler:
                 clock = WallClock()
-                warm(scaler, clock)
-                seen = len(scaler.steps)
+                await_first_batch(scaler, clock)
+                warm_up_steps = len(scaler.steps)
                 with start_load(broker.bootstrap, SOURCE, trial.schedule, last_s=trial.schedule.seconds) as load:
                     scaler.resume()
                     sent = load.wait()
                 end_s = clock.now()
-                steps = scaler.steps[seen:]
-            due = expected(spark, staged)
-            outputs = drained(broker.bootstrap, due, clock)
+                steps, failed = scaler.steps[warm_up_steps:], scaler_failure(scaler)
+            due = expected_counts(spark, staged)
+            outputs = await_output(broker.bootstrap, due, clock)
             for query in scaler.queries:
                 query.stop()
+        except PolicyError as error:  # the policy failed before the first step: nothing was measured
+            return Run(trial, REALTIME, 0.0, policy_error=error)
         finally:
             spark.stop()
     start_s, wrong = sent.start_s, keys_wrong(outputs, due)
@@ -107,26 +112,27 @@ def run_realtime(trial: Trial[Plant]) -> Run[Plant]:
         records=sent.delivered,
         wrong=wrong,
         repeated=kafka_output.repetitions(outputs),
+        failed=failed,
     )
 
 
 def paces_of(plant: Plant) -> dict[str, StagePace]:
-    """Return the pace of every stage that is tuned, as the simulated twin has it."""
+    """Return the pace of every tuned stage of the simulated twin."""
     return {op.name: StagePace(op.curve, op.noise) for op in plant.operators if op.pinned_tasks is None}
 
 
-def warm(scaler: Scaler, clock: WallClock) -> None:
-    """Pause the scaler until a first batch: neither a cold JVM nor a load that has not begun is to be answered."""
+def await_first_batch(scaler: Scaler, clock: WallClock) -> None:
+    """Pause the scaler and wait for a first batch, so that no decision answers a cold JVM."""
     scaler.pause()
     while not any(query.lastProgress is not None for query in scaler.queries):
         clock.sleep_until(clock.now() + 0.2)
 
 
 def local_session(slots: int, conf: Mapping[str, str]) -> SparkSession:
-    """Start a Spark in this process, with slots for real-time mode and the connector for Kafka."""
-    from rheostat.engine.spark.session.session import started
+    """Start Spark in this process, with slots for real-time mode and the Kafka connector."""
+    from rheostat.engine.spark.session.session import start_session
 
-    return started(
+    return start_session(
         {
             "spark.app.name": "rheostat-realtime",
             "spark.master": f"local[{slots}]",
@@ -134,18 +140,17 @@ def local_session(slots: int, conf: Mapping[str, str]) -> SparkSession:
             "spark.sql.session.timeZone": "UTC",
             **conf,
         },
-        embedded=False,
     )
 
 
-def counted(key: bytes | None, value: bytes | None) -> tuple[str, int, int]:
-    """Read a result as `lab.workload.realtime` writes it."""
+def parse_count(key: bytes | None, value: bytes | None) -> tuple[str, int, int]:
+    """Parse a result of `lab.workload.realtime`."""
     number, event_ms = (value or b"0 0").split()
     return (key or b"").decode(), int(number), int(event_ms)
 
 
-def expected(spark: SparkSession, staged: Staged) -> dict[str, int]:
-    """Compute every key's last count from the input topic, as a batch: no stream, no state, no pace."""
+def expected_counts(spark: SparkSession, staged: Staged) -> dict[str, int]:
+    """Compute every key's last count from the input topic with a batch query."""
     recipe = RECIPES[staged.name]
     rows = (
         spark.read.format("kafka")
@@ -158,27 +163,27 @@ def expected(spark: SparkSession, staged: Staged) -> dict[str, int]:
         rows = apply(rows)
     if recipe.keyed is not None:
         rows = recipe.keyed[1](rows)
-    found = recipe.write(rows).collect()
-    return {row["key"]: int(row["value"].split()[0]) for row in found}
+    counts = recipe.write(rows).collect()
+    return {row["key"]: int(row["value"].split()[0]) for row in counts}
 
 
 def open_topics(broker: Broker, partitions: int) -> None:
-    """Create the input and the output topic; the broker says when it had a result."""
+    """Create the input and the output topic; results get the broker's timestamp."""
     broker.create(SOURCE, partitions)
     broker.create(SINK, partitions, APPEND_TIME)
 
 
-def drained(
+def await_output(
     servers: str, due: Mapping[str, int], clock: WallClock, patience_s: float = DRAIN_S
 ) -> list[kafka_output.Output]:
-    """Return the output, when every key has its last count, or patience has run out."""
+    """Return the output as soon as every key has its last count, at the latest after `patience_s`."""
     deadline_s = clock.now() + patience_s
-    while keys_wrong(outputs := kafka_output.read(servers, SINK, counted), due) and clock.now() < deadline_s:
+    while keys_wrong(outputs := kafka_output.read(servers, SINK, parse_count), due) and clock.now() < deadline_s:
         clock.sleep_until(clock.now() + 1.0)
     return outputs
 
 
 def keys_wrong(outputs: Sequence[kafka_output.Output], due: Mapping[str, int]) -> int:
-    """Count the keys whose last count is not what it must be; one that must not be there is wrong, too."""
+    """Count the keys with a wrong last count; an unexpected key is wrong, too."""
     last = kafka_output.last_values(outputs)
     return sum(last.get(key) != due.get(key) for key in last.keys() | due.keys())

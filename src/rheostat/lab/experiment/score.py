@@ -1,4 +1,4 @@
-"""What a run is worth: slots held, latency, seconds over the SLO, changes. One row per policy. Pure."""
+"""The row of a policy: slot-seconds, latency, seconds over the SLO, changes. Pure."""
 
 from __future__ import annotations
 
@@ -13,48 +13,53 @@ import numpy as np
 from rheostat.engine.simulated.plant import Plant
 from rheostat.job.slo import SLO
 from rheostat.lab.experiment.by_second import BatchRun, backlog, latencies
+from rheostat.lab.experiment.failures import first_line
 from rheostat.lab.experiment.run import Floats, Run
 
 SAME_CHANGE_S = 10.0
-"""Seconds within which executors that come or go are one change: Spark brings them one by one."""
+"""Seconds within which executors that start or stop count as one change: Spark starts them one by one."""
 SHARES = (0.5, 0.95, 0.99)
+"""Quantiles of the latency."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """One policy's row: means over its seeds, the worst for the backlog. A ground fills in what it measures."""
+    """One policy's row: means over its seeds, the maximum for the backlog. A ground fills in what it measures."""
 
     policy: str
     engine: str
     seeds: int = 1
     reconfigurations: float = 0
     tunings: int = 0
-    """Levels of the load, one after the other."""
+    """Number of levels of the load."""
     reconfigurations_per_tuning: float = 0.0
     slot_seconds: float = 0.0
-    """On micro-batches executors have one core, so these are executor-seconds."""
+    """Slots in use, summed over seconds; executor-seconds on micro-batches, where an executor has one core."""
     slot_seconds_over_oracle: float | None = None
-    """Against the oracle's; on Spark, against what the load needs in every second, None where that is unknown."""
+    """Ratio to the oracle's; on Spark, to the fewest that the load needs in every second. None if unknown."""
     slot_seconds_over_maximum: float = 0.0
-    """Against holding the largest size all the time."""
+    """Ratio to the largest size held all the time."""
     slo_seconds_over: float = 0.0
-    """Seconds in which an objective about latency or lag was missed; on Spark, seconds of arrivals."""
+    """Seconds in which latency or lag missed its objective; on Spark, by the second of arrival."""
     downtime_s: float = 0.0
-    """Median of a change; on Spark, the longest silence of the output around it."""
+    """Median downtime of a change; in real-time mode, the longest silence of the output after it."""
     latency_p50_s: float = 0.0
     latency_p95_s: float = 0.0
     latency_p99_s: float = 0.0
     backlog_max: float = 0.0
     decision_ms: float = 0.0
     throughput_per_s: float = 0.0
-    """Records/s from the load's first second until it ended."""
+    """Records/s from the load's first second to its end."""
     rows_checked: int = 0
     rows_lost: int = 0
     rows_repeated: int = 0
     records: int = 0
     keys_wrong: int = 0
     repeated: int = 0
+    policy_failures: int = 0
+    """Decisions that the policy failed to make, in all seeds."""
     failed: str = ""
+    """Why the row does not count: the first failure of the policy, or the error with which the query ended."""
 
     def as_dict(self, keys: Sequence[str] = ()) -> dict[str, Any]:
         """Return these columns, or all of them, for a JSON file."""
@@ -63,7 +68,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Column:
-    """A number of a row as it is shown: shortly in a terminal, at length on a page. Less is better in all of them."""
+    """A column of tables: a short form for the terminal, a long one for the page. Less is better in every column."""
 
     key: str
     heading: str
@@ -73,13 +78,30 @@ class Column:
     divisor: float = 1.0
 
     def text(self, row: Score) -> str:
-        """Write the number for a terminal."""
+        """Return the number for the terminal; "-" if there is none."""
         value = getattr(row, self.key)
         return "-" if value is None else format(value / self.divisor, self.form)
 
 
+def failure_text(runs: Sequence[Run[Any]]) -> str:
+    """Return why a policy's row does not count: its first failure, where, and how many there were; "" if it does."""
+    for run in runs:
+        if run.failed:
+            return run.failed
+        of_seed = f" of seed {run.seed}" if len(runs) > 1 else ""
+        if run.policy_failure is None:
+            continue
+        if failed := [step for step in run.steps if step.policy_failure]:
+            count, decisions = sum(each.policy_failures for each in runs), sum(len(each.steps) for each in runs)
+            where = f"{count} of {decisions} decisions, first in step {failed[0].number}"
+        else:
+            where = f"after step {run.steps[-1].number}" if run.steps else "before the first step"
+        return f"{first_line(run.policy_failure)} ({where}{of_seed})"
+    return ""
+
+
 def seconds_over(run: Run[Any], slo: SLO) -> int:
-    """Count the seconds in which an objective about latency or lag was missed."""
+    """Count the seconds in which latency or lag missed its objective."""
     over = np.zeros(len(run.trace["lag_s"]), dtype=bool)
     if slo.max_latency_s is not None:
         over |= run.trace["latency_s"] > slo.max_latency_s
@@ -89,12 +111,12 @@ def seconds_over(run: Run[Any], slo: SLO) -> int:
 
 
 def slot_seconds(run: Run[Any]) -> float:
-    """Add up the slots held in every second."""
+    """Return the slots of all seconds, summed."""
     return float(run.trace["slots"].sum())
 
 
 def score_simulated(runs: Sequence[Run[Plant]], best: Mapping[int, float]) -> Score:
-    """Add one policy's simulated runs up; `best` is seed -> the oracle's slot-seconds."""
+    """Score one policy's simulated runs; `best` is seed -> the oracle's slot-seconds, empty if it failed."""
     late = np.mean([np.quantile(run.trace["latency_s"], SHARES) for run in runs], axis=0)
     downtimes = [s.observation.downtime_s for run in runs for s in run.steps if s.observation.downtime_s]
     return Score(
@@ -103,23 +125,25 @@ def score_simulated(runs: Sequence[Run[Plant]], best: Mapping[int, float]) -> Sc
         seeds=len(runs),
         reconfigurations=float(np.mean([run.reconfigurations for run in runs])),
         slot_seconds=float(np.mean([slot_seconds(run) for run in runs])),
-        slot_seconds_over_oracle=float(np.mean([slot_seconds(run) / best[run.seed] for run in runs])),
+        slot_seconds_over_oracle=float(np.mean([slot_seconds(run) / best[run.seed] for run in runs])) if best else None,
         slo_seconds_over=float(np.mean([seconds_over(run, run.trial.slo) for run in runs])),
         downtime_s=median(downtimes) if downtimes else 0.0,
         latency_p50_s=float(late[0]),
         latency_p95_s=float(late[1]),
         latency_p99_s=float(late[2]),
         backlog_max=float(max(run.trace["backlog"].max() for run in runs)),
-        decision_ms=float(np.mean([step.decision_ms for run in runs for step in run.steps])),
+        decision_ms=float(np.mean([step.decision_ms for run in runs for step in run.steps] or [0.0])),
         throughput_per_s=float(np.mean([run.trace["throughput_per_s"].mean() for run in runs])),
+        policy_failures=sum(run.policy_failures for run in runs),
+        failed=failure_text(runs),
     )
 
 
 def score_batches(run: BatchRun) -> Score:
-    """Add a run on micro-batches up."""
+    """Score a run on micro-batches."""
     _, latency, records = latencies(run)
     limit_s = run.trial.slo.max_latency_s
-    held, best = executor_seconds(run.sizes, run.end_s), needed(run)
+    held, best = executor_seconds(run.sizes, run.end_s), fewest_slot_seconds(run)
     late = weighted_quantiles(latency, records, SHARES)
     return Score(
         run.policy,
@@ -127,7 +151,7 @@ def score_batches(run: BatchRun) -> Score:
         reconfigurations=changes(run.sizes),
         slot_seconds=held,
         slot_seconds_over_oracle=held / best if best else None,
-        slot_seconds_over_maximum=held / (run.trial.job.executors[1] * run.end_s),
+        slot_seconds_over_maximum=held / (run.trial.job.executors[1] * run.end_s) if run.end_s else 0.0,
         slo_seconds_over=0.0 if limit_s is None else float(np.sum((latency > limit_s) & (records > 0))),
         latency_p50_s=late[0],
         latency_p95_s=late[1],
@@ -137,16 +161,17 @@ def score_batches(run: BatchRun) -> Score:
         rows_checked=run.checked,
         rows_lost=run.wrong,
         rows_repeated=run.repeated,
-        failed=run.failed,
+        policy_failures=run.policy_failures,
+        failed=failure_text([run]),
     )
 
 
 def score_realtime(run: Run[Plant]) -> Score:
-    """Add a run in real-time mode up."""
-    seen = [step.observation for step in run.steps]
-    ends_s = [window.at_s for window in seen[1:]] + [run.start_s + run.end_s]
+    """Score a run in real-time mode."""
+    windows = [step.observation for step in run.steps]
+    ends_s = [window.at_s for window in windows[1:]] + [run.start_s + run.end_s]
     held = 0.0
-    for number, (window, end_s) in enumerate(zip(seen, ends_s, strict=False)):
+    for number, (window, end_s) in enumerate(zip(windows, ends_s, strict=False)):
         since_s = run.start_s if number == 0 else window.at_s
         held += (window.running.slots if window.running else 0) * max(0.0, end_s - since_s)
     latency = run.latency
@@ -159,36 +184,38 @@ def score_realtime(run: Run[Plant]) -> Score:
         latency_p50_s=latency.p50_ms / 1e3 if latency else 0.0,
         latency_p95_s=latency.p95_ms / 1e3 if latency else 0.0,
         latency_p99_s=latency.p99_ms / 1e3 if latency else 0.0,
-        backlog_max=max((window.backlog for window in seen if window.backlog is not None), default=0.0),
+        backlog_max=max((window.backlog for window in windows if window.backlog is not None), default=0.0),
         decision_ms=run.decision_ms,
-        throughput_per_s=run.records / (run.drained_s or run.end_s),
+        throughput_per_s=run.records / (run.drained_s or run.end_s or 1.0),
         records=run.records,
         keys_wrong=run.wrong,
         repeated=run.repeated,
+        policy_failures=run.policy_failures,
+        failed=failure_text([run]),
     )
 
 
-def needed(run: BatchRun) -> float | None:
-    """Return the slot-seconds of whoever always holds just enough; None where a slot's pace is not known."""
+def fewest_slot_seconds(run: BatchRun) -> float | None:
+    """Return the slot-seconds of the smallest sufficient size in every second; None if a slot's pace is unknown."""
     job = run.trial.job
     if job.capacity is None:
         return None
     least, most = job.executors
     capacity = [job.capacity.capacity_per_s(count) for count in range(least, most + 1)]
-    wanted = latencies(run)[2] * (1 + (run.trial.slo.headroom or 0.0))
-    # The first size that is enough, else the largest.
-    enough = [np.argmax(np.append(np.array(capacity) >= rate, True)) for rate in wanted]
+    demand = latencies(run)[2] * (1 + (run.trial.slo.headroom or 0.0))
+    # The first sufficient size, else the largest.
+    enough = [np.argmax(np.append(np.array(capacity) >= rate, True)) for rate in demand]
     return float(np.minimum(least + np.array(enough), most).sum())
 
 
 def executor_seconds(sizes: Sequence[tuple[float, int]], end_s: float) -> float:
-    """Add up how long every executor was there, from the source's first second to the end."""
+    """Return the seconds of all executors, from the source's first second to the end."""
     ends = [moment for moment, _ in sizes[1:]] + [end_s]
     return sum(size * max(0.0, min(to, end_s) - max(at, 0.0)) for (at, size), to in zip(sizes, ends, strict=True))
 
 
 def changes(sizes: Sequence[tuple[float, int]]) -> int:
-    """Count changes of size: steps in one direction that follow each other closely are one."""
+    """Count changes of size; steps in one direction that follow closely count once."""
     count, last_s, last_up = 0, -np.inf, None
     for (_, before), (moment, after) in pairwise(sizes):
         if moment - last_s > SAME_CHANGE_S or (after > before) is not last_up:
@@ -198,7 +225,7 @@ def changes(sizes: Sequence[tuple[float, int]]) -> int:
 
 
 def weighted_quantiles(values: Floats, weights: Floats, shares: Sequence[float]) -> tuple[float, ...]:
-    """Return the values below which these shares of the weight lie."""
+    """Return the quantiles of weighted values."""
     order = np.argsort(values)
     running = np.cumsum(weights[order])
     if not len(running) or running[-1] <= 0:

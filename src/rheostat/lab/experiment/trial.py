@@ -1,4 +1,4 @@
-"""What is run: a job under a load, for so long, sized in one way; the same for every ground that it can run on."""
+"""A trial: a job under a load, sized in one way for some seconds; the same on every ground."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from rheostat.policy.registry import POLICIES, make_policy
 from rheostat.ports import Policy
 
 Progress = Callable[[str], None]
-"""Takes a sentence about what is being done now."""
+"""Takes a progress message."""
 
 
 class Job(Protocol):
-    """The part of a trial that depends on its ground: a plant, or a pipeline as it is set up on micro-batches."""
+    """The part of a trial that depends on its ground: a plant, or a pipeline with its cluster."""
 
     @property
     def name(self) -> str:
@@ -44,7 +44,7 @@ LIVE_GUARDS = replace(UNGUARDED, shrink_over_slo=False)
 
 @dataclass(frozen=True)
 class Trial(Generic[J]):
-    """Everything that decides a run."""
+    """Everything that determines a run."""
 
     job: J
     load: Load
@@ -54,15 +54,15 @@ class Trial(Generic[J]):
     guards: Guards = UNGUARDED
     start: Allocation | None = None
     failures_s: tuple[float, ...] = ()
-    """Moments at which a worker, or an executor, is lost."""
+    """Moments at which a worker or an executor is lost."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Where it came from, for the journal."""
+    """Values of its file and command line, for the journal."""
     foresight: Foresight = Foresight()
-    """How the load is forecast, where an objective or a policy needs that."""
+    """How the load is forecast, if an objective or the policy needs a forecast."""
     window_s: float | None = None
-    """Seconds of a window on Spark; None: three intervals, or the window of the simulated twin."""
+    """Seconds of a window on Spark; None: three intervals, or those of the simulated twin."""
     way: str = ""
-    """How it is sized: a policy with its options, or a word that its ground knows."""
+    """What sizes the job: a policy with its options, or a fixed way of the ground."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -70,7 +70,7 @@ class Trial(Generic[J]):
 
     @property
     def seeded_load(self) -> Load:
-        """The load of this seed: every seed has a permutation of its own."""
+        """The load of this seed: every seed has its own permutation."""
         return replace(self.load, seed=self.load.seed + self.seed) if isinstance(self.load, Permutation) else self.load
 
     @property
@@ -80,7 +80,7 @@ class Trial(Generic[J]):
 
     @cached_property
     def schedule(self) -> Schedule:
-        """The load as whole records, for a real source; it is as long as the trial, in whole steps of five seconds."""
+        """The load as whole records for a real source; its length is the trial's, rounded up to five seconds."""
         return Schedule(self.seeded_load, self.level_per_s, -(-int(self.duration_s) // 5) * 5)
 
 
@@ -89,7 +89,7 @@ PolicyMaker = Callable[[Trial[Any]], Policy[Any]]
 
 
 def check_way(text: str, fixed: Sequence[str] = ()) -> None:
-    """Refuse a policy, or a way to size a job beside those that a ground knows, that does not exist."""
+    """Refuse a way that is neither one of the ground's `fixed` ways nor a policy."""
     if text in fixed:
         return
     name, options = parse_named(text)

@@ -1,4 +1,4 @@
-"""Simulated jobs: one file per paper whose comparison the parameters reproduce, and Spark's.
+"""Simulated jobs: one file per paper whose comparison they reproduce, and Spark's.
 
 | file | what |
 |---|---|

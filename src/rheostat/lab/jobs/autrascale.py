@@ -1,15 +1,15 @@
-"""AuTraScale+'s jobs, with the latency law that falls and then rises with tasks; the load's unit is 1000 records/s.
+"""AuTraScale+'s jobs, whose latency first falls and then rises with tasks; the load's unit is 1000 records/s.
 
-Origin: CALIBRATION.md (curves with which the TO solver gives the published (3, 4, 12, 10) in 4 iterations). The last
-operator of Yahoo is capped from outside at 36.5K records/s (its Redis). Nexmark Q5 and Q11 are fitted to the published
-(1, 18) and (1, 11) of Figure 7, and their latencies so that the targets of Table V need a few tasks more than that.
+The curves of WordCount are fitted so that the TO solver returns the published (3, 4, 12, 10) in 4 iterations. The last
+operator of Yahoo is limited from outside to 36.5K records/s (its Redis). Nexmark Q5 and Q11 are fitted to the published
+(1, 18) and (1, 11) of Figure 7, and their latencies so that the targets of Table V need a few more tasks.
 
-The papers' jobs have no source before their first operator; what its exchange with ours waits (2 and 3.5 ms) is taken
-off the calibrated base.
+The papers' jobs have no source before their first operator; the wait of the exchange with our source (2 and 3.5 ms) is
+subtracted from the fitted base latency.
 
 Figure 11's backlogs of up to 16 million records in 6 to 10 minutes need more than twice the throughput of Figure 7's
-Yahoo job, so the paper must have run another store there: `yahoo-open` has a faster one without the cap, such that 40 %
-of the highest throughput is 30K records/s, and tasks that cost each other a little (its Figure 11 tells of contention).
+Yahoo job, so the paper's store must be another one there: `yahoo-open` has a faster store without the limit, such that
+40 % of the highest throughput is 30K records/s, and a little contention between tasks, which Figure 11 reports.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from functools import partial
 from rheostat.engine.simulated.plant import Interference, LatencyLaw, Plant
 from rheostat.lab.jobs.dragster import chain
 
-ORIGIN = "AuTraScale+ Figures 5 and 7, fitted in CALIBRATION.md"
+ORIGIN = "AuTraScale+, curves fitted to Figures 5 and 7"
 
 YAHOO = (("deserialize", 9.5, 0.02), ("filter", 19.0, 0.02), ("project", 60.0, 0.02), ("join", 60.0, 0.02))
 YAHOO_LATENCY = LatencyLaw(base_s=0.0565, cap_s=0.22, buffer_records=50, timeout_s=0.025)
 
 
 def yahoo_open() -> Plant:
-    """Return the Yahoo job of Figure 11: no cap, a faster store, and contention between all tasks."""
+    """Return the Yahoo job of Figure 11: no limit, a faster store, and contention between all tasks."""
     made = chain(
         "yahoo-open",
         (*YAHOO, ("store", 2.35, 0.008)),
         max_tasks=40,
-        origin="AuTraScale+ Figure 11, chosen so that its hardest cell is just out of reach",
+        origin="AuTraScale+ Figure 11, set so that its hardest cell is just infeasible",
         latency=YAHOO_LATENCY,
         queueing=(20.0, 20.0, 20.0, 20.0, 7.5),
     )

@@ -1,6 +1,6 @@
 """ContTune's six queries (VLDB 2023, section 7.1), with curves that reproduce its DS2 row and Table 5.
 
-Origin: fitted in CALIBRATION.md on the paper's Table 4a (DS2) and Table 5, with Table 3's unit rates W_u.
+The curves are fitted to the paper's Table 4a (DS2) and Table 5, with Table 3's unit rates W_u.
 Each tuned operator's capacity is scaled so that at p10 tasks (Table 5) it is 10.15 W_u (Q8: 10.2), in
 records of its own input. Sources are not tuned; sinks are chained to the operator before them.
 """
@@ -15,9 +15,9 @@ from rheostat.engine.simulated.curves import Curve, Power, Usl
 from rheostat.engine.simulated.plant import Plant, PlantOperator
 from rheostat.job.graph import Edge, Graph
 
-ORIGIN = "ContTune Tables 3, 4a and 5, fitted in CALIBRATION.md"
+ORIGIN = "ContTune, curves fitted to Tables 3, 4a and 5"
 TOP = 10.15
-"""Capacity at p10, in units of W_u: enough for the highest level, with 1.5 % to spare."""
+"""Capacity at p10 in units of W_u: the highest level plus 1.5 %."""
 
 
 def scaled(curve: Power | Usl, p10: int, unit_per_s: float, top: float = TOP) -> Curve:
@@ -26,7 +26,7 @@ def scaled(curve: Power | Usl, p10: int, unit_per_s: float, top: float = TOP) ->
 
 
 def source(name: str) -> PlantOperator:
-    """Return a source that is not tuned and never limits."""
+    """Return a source with unlimited capacity that is not tuned."""
     return PlantOperator(name, pinned_tasks=1)
 
 

@@ -1,12 +1,12 @@
 """Dragster's WordCount and YSB chains; the load's unit is 1000 tuples/s.
 
-Origin of WordCount and YSB: CALIBRATION.md, Amdahl curves (k tuples/s, sigma) fitted on the behaviour of Dhalion in the
-paper's Tables 2 and 3 only; 2 % capacity noise, 3 % noise of an observed capacity. WordCount: load 160.5 high, 90.3
-low; YSB: 285.8, then 349.5. A change costs 30 s of every 10-minute slot.
+WordCount and YSB have Amdahl curves (k tuples/s, sigma) fitted only to Dhalion's rows in the paper's Tables 2 and 3; 2
+% capacity noise, 3 % noise of an observed capacity. WordCount: load 160.5 high, 90.3 low; YSB: 285.8, then 349.5. A
+change costs 30 s of every 10-minute slot.
 
-Group, AsyncIO, Join and Window: the paper's Figure 5 has them, its text only the means by number of operators. Their
-curves are ours, such that Dhalion, which adds a task per slot, takes as long as the means say (57 and 140 minutes);
-loads 132, 142, 176 and 223.
+Figure 5 has Group, AsyncIO, Join and Window; the text gives only the means by number of operators. Their curves are
+ours, such that Dhalion, which adds a task per slot, takes the published mean times (57 and 140 minutes); loads 132,
+142, 176 and 223.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from rheostat.engine.simulated.plant import LatencyLaw, Metrics, Plant, PlantOpe
 from rheostat.job.graph import Edge, Graph
 from rheostat.lab.jobs.conttune import source
 
-ORIGIN = "Dragster Tables 2 and 3, fitted on Dhalion's rows in CALIBRATION.md"
-FIGURE_5 = "Dragster Figure 5, fitted on Dhalion's mean minutes"
+ORIGIN = "Dragster, curves fitted to Dhalion's rows in Tables 2 and 3"
+FIGURE_5 = "Dragster Figure 5, curves fitted to Dhalion's mean minutes"
 
 
 def chain(

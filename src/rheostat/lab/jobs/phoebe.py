@@ -1,8 +1,8 @@
-"""Phoebe's two jobs as its recorded runs show them: one scale-out for the whole job.
+"""Phoebe's two jobs, with one scale-out for the whole job.
 
-Origin: CALIBRATION.md, fitted on `phoebe/topspeed_profile.csv` (capacity 6.9K + 15.9K per worker) and on the
-recorded 6-hour runs: kappa scales that capacity, because the profile overstates what is there after a failure.
-Metrics lag by more than a minute (a one-minute scrape); source offsets do not.
+The parameters are fitted to the artifact's `topspeed_profile.csv` (capacity 6.9K + 15.9K per worker) and to the
+recorded 6-hour runs: kappa scales that capacity, because the profile overstates the capacity after a failure. Metrics
+lag by more than a minute (a one-minute scrape); source offsets do not.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from rheostat.engine.simulated.curves import Linear
 from rheostat.engine.simulated.plant import Failure, LatencyLaw, Metrics, Plant, PlantOperator, Restart
 from rheostat.job.graph import Graph
 
-ORIGIN = "Phoebe's artifact (topspeed_profile, runs), fitted in CALIBRATION.md"
+ORIGIN = "Phoebe, fitted to its artifact (topspeed_profile, recorded runs)"
 BASE_PER_S, WORKER_PER_S = 6.9e3, 15.9e3
 FAILURES_S = tuple(1200.0 + 2743.0 * k for k in range(8))
-"""When the recorded runs had their failures: a 60 s network delay on one worker."""
+"""Moments of the failures in the recorded runs: a 60 s network delay on one worker."""
 
 
 def scale_out(name: str, kappa: float, failure: Failure, restart: Restart, display_lag_s: float) -> Plant:
-    """Return a job whose only operator is the job itself."""
+    """Return a job whose only operator is the whole job."""
     return Plant(
         name,
         Graph(("job",), (), ("job",)),

@@ -1,8 +1,9 @@
-"""WordCount and YSB as Spark's real-time mode runs them: a chain of stages with tasks of their own, paced and keyed.
+"""WordCount and YSB in Spark's real-time mode: a chain of paced stages, each with its own tasks.
 
-Origin: made to stand beside runs of the same pipelines on two cores, where operators wait instead of computing. Rates
-per task are what a paced stage keeps exactly (60 to 200 records/s); capacities are curved as Amdahl's law has it, and
-scatter by 3 to 8 %. Level 10 needs at most eight tasks of a stage. Batches, gaps and downtimes as in SPARK.md.
+The same pipelines run on Spark with two cores, where stages wait instead of computing. Rates per task are those that a
+paced stage sustains exactly (60 to 200 records/s); capacities follow Amdahl's law with 3 to 8 % noise. Level 10 needs
+at most eight tasks of a stage. Batches, gaps and downtimes are those of the `realtime` discipline, measured on Spark
+4.3.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from rheostat.engine.simulated.plant import Metrics, Plant, PlantOperator
 from rheostat.engine.simulated.realtime.discipline import RealTime
 from rheostat.job.graph import Edge, Graph
 
-ORIGIN = "paced stages of a two-core run, SPARK.md's batches and downtimes"
+ORIGIN = "paced stages on two cores; batches and downtimes measured on Spark"
 SLOTS = 24
 MOST_TASKS = 8
 PARTITIONS = 2
@@ -49,14 +50,14 @@ def _plant(name: str, unit_per_s: float, stages: tuple[PlantOperator, ...], edge
 
 
 def word_count() -> Plant:
-    """Lines are split into words, words are counted since the start."""
+    """Return WordCount: lines are split into words, and words are counted since the start."""
     stages = (_source("lines"), _stage("split", 90.0, 0.05, 0.05), _stage("count", 200.0, 0.03, 0.03, state=1.0))
     edges = (Edge("lines", "split"), Edge("split", "count", WORDS_PER_LINE))
     return _plant("realtime-wordcount", 40.0, stages, edges)
 
 
 def ysb() -> Plant:
-    """Views are kept and cut down, joined with their campaigns, and counted per campaign and window."""
+    """Return YSB: views are filtered, joined with their campaigns, and counted per campaign and window."""
     stages = (
         _source("events"),
         _stage("filter", 180.0, 0.04, 0.03),

@@ -1,9 +1,9 @@
 """The demo's job on Spark: the Yahoo streaming benchmark in micro-batches, paced to a known capacity per slot.
 
-Origin: `lab/demo/microbatch.py` (pace, partitions, trigger, executors) and SPARK.md (how executors come and go). What a
-batch costs besides its records depends on the machine. Here it is as in one run of the demo's query on two cores
-that others used too, one to six executors: 0.3 to 0.6 s around the tasks, and 0.2 s for every wave (of which the stage
-behind the shuffle is a part) on one to three slots, more on six.
+Pace, partitions, trigger and executors are those of `lab/demo/microbatch.py`; start and stop of executors follow the
+defaults of the `microbatch` discipline, measured on Spark 4.3. The fixed cost of a batch depends on the machine. Here
+it is that of one run of the demo on two shared cores with one to six executors: 0.3 to 0.6 s around the tasks, and 0.2
+s for every wave (including the stage behind the shuffle) on one to three slots, more on six.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rheostat.engine.simulated.microbatch.discipline import MicroBatch
 from rheostat.engine.simulated.plant import Metrics, Plant, PlantOperator
 from rheostat.job.graph import Graph
 
-ORIGIN = "`rheostat demo`: pace, partitions, trigger and executors as set there, costs and waits as measured once"
+ORIGIN = "`rheostat demo`: its pace, partitions, trigger and executors; batch costs of one measured run"
 
 
 def ysb() -> Plant:

@@ -1,8 +1,8 @@
 """StreamBed's queries (Nexmark on Flink 1.14), with power-law capacities fitted on its artifact.
 
-Origin: CALIBRATION.md, fitted on `streambed/operator_true_rates.csv` and `max_sustainable_rates.csv`:
-capacity = a * p ** b, input ratio to the source, noise; interference eta and the gain per doubling of memory.
-Slots include the sink; sources do not count. q11 has no operator rows: it was fitted on rates.
+Capacity = a * p ** b, input ratio to the source and noise are fitted to `operator_true_rates.csv`, interference eta and
+the gain per doubling of memory to `max_sustainable_rates.csv`. Slots include the sink; sources do not count. q11 has no
+operator rows: it is fitted to its maximum rates.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from rheostat.engine.simulated.plant import Interference, Memory, Plant, PlantOp
 from rheostat.job.graph import Edge, Graph
 from rheostat.lab.jobs.conttune import source
 
-ORIGIN = "StreamBed's artifact (operator_true_rates, max_sustainable_rates), fitted in CALIBRATION.md"
+ORIGIN = "StreamBed, fitted to its artifact (operator_true_rates, max_sustainable_rates)"
 
 Row = tuple[str, str, float, float, float, float]
 """name, upstream, a, b, input ratio to the source, noise."""
 
 GROUP_WINDOW_S = 10.0
 LIGHT: tuple[Row, ...] = (("calc3", "session_group", 2.0e6, 1.0, 0.05, 0.0), ("sink", "calc3", 4.0e6, 1.0, 0.05, 0.0))
-"""q11's last two operators: one slot each at every size that was measured; their rates are ours."""
+"""q11's last two operators: one slot each at every measured size; their rates are ours."""
 
 
 def query(
@@ -32,7 +32,7 @@ def query(
     memory: Memory,
     windows: Mapping[str, float] | None = None,
 ) -> Plant:
-    """Build a plant from fitted rows; where streams join, each counts by its own size."""
+    """Return a plant from fitted rows; streams that join are weighted by their rates."""
     ratio = {"events": 1.0, **{row[0]: row[4] for row in rows}}
     joined = [(up, row[0]) for row in rows for up in row[1].split("+")]
     sent = {row[0]: sum(ratio[up] for up in row[1].split("+")) for row in rows}

@@ -1,4 +1,4 @@
-"""What an allocation of a simulated job can serve, noise apart."""
+"""The capacity of an allocation of a simulated job, without noise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def rates_per_s(plant: Plant, level: float) -> dict[str, float]:
 
 
 def share_served(plant: Plant, allocation: Allocation, rates_per_s: Mapping[str, float]) -> float:
-    """Return the share of these rates that an allocation can serve; above 1 there is room."""
+    """Return the share of these rates that an allocation serves; above 1 it has spare capacity."""
     demand = plant.graph.demand_per_s(rates_per_s)
     served = [
         plant.capacity_per_s(name, tasks, allocation) / demand[name]

@@ -1,47 +1,62 @@
-"""A table's cells as bars, with what the paper prints as dots; and curves."""
+"""A table's cells as bars, with the paper's numbers as dots; and lines on one pair of axes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rheostat.lab.papers.table import Cell
-from rheostat.report.drawing import MARGIN, SMALL, Figure, Pen, Trace, base, grid, label
+import numpy as np
 
-LEGEND = {**SMALL, "orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
-Axis = Mapping[str, object]
-"""What an axis has besides its grid."""
-DOTS = {"color": "#FFFFFF", "size": 7, "line": {"width": 1.5, "color": "#222222"}}
+from rheostat.lab.papers.table import Cell
+from rheostat.report import words
+from rheostat.report.chart.figure import Axis, Bars, Figure, Panel, Points, Trace
+from rheostat.report.chart.pens import Pen
+
+GROUP = 0.82
+"""Share of a column's width that its bars fill."""
 
 
 def bars(cells: Sequence[Cell], table: str, looks: Mapping[str, Pen], unit: str) -> Figure:
     """Return a bar per row and column of a table, with its interval, and the paper's value as a dot."""
-    data: list[Trace] = []
-    for row, pen in looks.items():
-        own = [cell for cell in cells if cell.table == table and cell.row == row]
-        half = [0.0 if cell.high is None else cell.high - cell.ours for cell in own]
-        shared = {"offsetgroup": row, "legendgroup": row, "hovertemplate": "%{x}: %{y:.3~g}"}
-        data.append(
-            {"type": "bar", "name": label(row), "x": [cell.column for cell in own],
-             "y": [round(cell.ours, 4) for cell in own], "marker": {"color": pen.colour},
-             "error_y": {"type": "data", "array": half, "thickness": 1}, **shared}
-        )  # fmt: skip
-        printed = [cell for cell in own if cell.paper is not None]
+    shown = [cell for cell in cells if cell.table == table and cell.row in looks]
+    columns = list(dict.fromkeys(cell.column for cell in shown))
+    width = GROUP / max(len(looks), 1)
+    over: list[Trace] = []
+    drawn: list[Trace] = []
+    for k, (row, pen) in enumerate(looks.items()):
+        own = [cell for cell in shown if cell.row == row]
+        shift = (k - (len(looks) - 1) / 2) * width
+        x = np.array([columns.index(cell.column) + shift for cell in own])
+        low = np.array([np.nan if cell.low is None else cell.low for cell in own])
+        high = np.array([np.nan if cell.high is None else cell.high for cell in own])
+        ours = np.array([cell.ours for cell in own])
+        texts = [f"{row}, {_words(cell, unit)}" for cell in own]
+        drawn.append(Bars(row, x, ours, low, high, width, pen, texts))
+        printed = [j for j, cell in enumerate(own) if cell.paper is not None]
         if printed:
-            data.append(
-                {"type": "scatter", "mode": "markers", "name": f"{label(row)}, paper", "marker": DOTS, **shared,
-                 "x": [cell.column for cell in printed], "y": [cell.paper for cell in printed], "showlegend": False}
-            )  # fmt: skip
-    more = {"barmode": "group", "scattermode": "group"}
-    return chart(data, None, {"title": {"text": unit}}, 420, 64, **more)
+            papers = np.array([float(own[j].paper or 0.0) for j in printed])
+            dots = Pen("ink", symbol="ring")
+            over.append(
+                Points(
+                    f"{row}, paper",
+                    x[printed],
+                    papers,
+                    dots,
+                    7.0,
+                    (),
+                    [texts[j] for j in printed],
+                    group=row,
+                    key=False,
+                )
+            )
+    axis = Axis(labels=tuple(columns))
+    return Figure(f"{table}: {unit}", axis, [Panel(unit[0].upper() + unit[1:], 300, [*drawn, *over])])
 
 
-def curve(name: str, x: Sequence[float], y: Sequence[float], pen: Pen, hover: str) -> Trace:
-    """Return a line."""
-    style = {"color": pen.colour, "dash": pen.dash, "width": pen.width}
-    return {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y, "line": style, "hovertemplate": hover}
+def _words(cell: Cell, unit: str) -> str:
+    paper = "" if cell.paper is None else f" (paper {words.number(cell.paper, 4)})"
+    return f"{cell.column}: {words.number(cell.ours, 4)} {unit}{paper}"
 
 
-def chart(data: list[Trace], x: Axis | None, y: Axis, height: int = 380, top: int = 70, **more: object) -> Figure:
+def chart(title: str, traces: Sequence[Trace], x: Axis, y_title: str, y: Axis, height: float = 280) -> Figure:
     """Return traces on one pair of axes, with the legend above them."""
-    layout = {**base(height), "legend": LEGEND, "margin": {**MARGIN, "t": top}, "yaxis": {**grid(), **y}, **more}
-    return {"data": data, "layout": layout if x is None else {**layout, "xaxis": {**grid(), **x}}}
+    return Figure(title, x, [Panel(y_title, height, traces, y)])

@@ -1,4 +1,4 @@
-"""The page of a reproduced comparison: conclusions, tables with the paper's numbers, exceptions, figures."""
+"""The page of a reproduced comparison: conclusions, figures, tables with the paper's numbers, differences."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rheostat.report.html import Cell, Plot, Table, render
 
 if TYPE_CHECKING:
     from rheostat.lab.papers.result import Result
-    from rheostat.lab.papers.table import Cell as Found
+    from rheostat.lab.papers.table import Cell as PaperCell
 
 
 def reproduction_page(result: Result) -> str:
@@ -31,7 +31,7 @@ def reproduction_page(result: Result) -> str:
         notes=result.notes,
         conclusions=Table(("table", "conclusion", "ours", "numbers"), conclusions),
         tables={name: _table(cells) for name, cells in result.tables().items()},
-        exceptions=Table(("table", "what differs by more than 10 %", "cause"), exceptions),
+        exceptions=Table(("table", "differs by more than 10 %", "cause"), exceptions),
         plots=[(d.title, Plot(f"figure-{k}", d.figure, d.note)) for k, d in enumerate(result.drawings)],
     )
 
@@ -40,8 +40,8 @@ def _look(holds: bool) -> str:
     return "verdict-kept" if holds else "verdict-missed"
 
 
-def _table(cells: Sequence[Found]) -> Table:
-    """Return a row per method and a column per workload; the paper's number stands under ours."""
+def _table(cells: Sequence[PaperCell]) -> Table:
+    """Return a row per method and a column per workload, with the paper's number below ours."""
     at = {(cell.row, cell.column): cell for cell in cells}
     rows, columns = (list(dict.fromkeys(place)) for place in zip(*at, strict=True))
     fitted = {cell.row for cell in cells if cell.fitted}
@@ -51,11 +51,11 @@ def _table(cells: Sequence[Found]) -> Table:
     ]
     unit = cells[0].unit
     return Table(
-        ("", *columns), lines, f"In {unit}. Under our number: the paper's, and our 95 % interval." if unit else ""
+        ("", *columns), lines, f"In {unit}. Below our number: the paper's, and our 95 % interval." if unit else ""
     )
 
 
-def _cell(cell: Found | None) -> Cell:
+def _cell(cell: PaperCell | None) -> Cell:
     if cell is None:
         return Cell(words.NONE, "number")
     under = [] if cell.paper is None else [f"paper {words.number(cell.paper, 4)}"]

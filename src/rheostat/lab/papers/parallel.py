@@ -1,4 +1,4 @@
-"""Parts of a suite on as many processes as there are cores."""
+"""Parts of a suite in parallel, one process per core."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from typing import Any
 from rheostat.errors import RheostatError
 
 Progress = Callable[[str, float], None]
-"""Gets what is done, and the share of all work."""
+"""Takes the name of a finished part, and the share of all work that is done."""
 Task = tuple[str, Callable[..., Any], tuple[object, ...]]
-"""A name, a function of a module, and its arguments."""
+"""Name, module-level function and its arguments."""
 
 
 class PartFailed(RheostatError):  # noqa: N818
-    """A part raised: nothing is made of the others."""
+    """A part raised an exception: the suite ends without a result."""
 
 
 def run_tasks(tasks: Sequence[Task], progress: Progress, workers: int | None = None) -> dict[str, Any]:
-    """Return what every task came to, by name."""
-    found: dict[str, Any] = {}
+    """Return the results of all tasks by name."""
+    results: dict[str, Any] = {}
     workers = workers or os.cpu_count() or 1
     if workers == 1:
         for task in tasks:
-            found[task[0]] = _run(*task)
-            progress(task[0], len(found) / len(tasks))
-        return found
-    # A new interpreter per worker, with one thread each: the matrices are small, and forks of threads are trouble.
+            results[task[0]] = _run(*task)
+            progress(task[0], len(results) / len(tasks))
+        return results
+    # A new interpreter per worker with one BLAS thread: the matrices are small, and forking threads is unsafe.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
         waiting: dict[Future[Any], str] = {pool.submit(_run, *task): task[0] for task in tasks}
         try:
             for future in as_completed(waiting):
-                found[waiting[future]] = future.result()
-                progress(waiting[future], len(found) / len(tasks))
+                results[waiting[future]] = future.result()
+                progress(waiting[future], len(results) / len(tasks))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return found
+    return results
 
 
 def _run(name: str, work: Callable[..., Any], arguments: tuple[object, ...]) -> Any:
-    """Do a part; where it raises, say which one it is, with the first line of what it said."""
+    """Run a part; raise its exception with the part's name and the first line."""
     try:
         return work(*arguments)
     except RheostatError:
@@ -56,7 +56,7 @@ def _run(name: str, work: Callable[..., Any], arguments: tuple[object, ...]) -> 
 
 
 def _end_with_parent() -> None:
-    """End this worker when its parent is gone: a suite that is killed leaves no process behind."""
+    """End this worker when its parent dies, so that a killed suite leaves no process behind."""
     parent = parent_process()
     assert parent is not None
 

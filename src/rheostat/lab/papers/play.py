@@ -1,7 +1,7 @@
-"""Controllers on the replicas of one simulated fleet: time passes, each looks once, and what happened is read off.
+"""Controllers on the replicas of one simulated fleet: time passes, then each controller takes a step.
 
-In the papers' protocols a change takes no time here (its downtime is counted apart), and a window covers what has
-passed since the last look.
+In the papers' protocols a change takes no simulated time (its downtime is added separately), and a window covers the
+time since the last step.
 """
 
 from __future__ import annotations
@@ -11,33 +11,34 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from rheostat.control.controller import IMMEDIATE, Controller
+from rheostat.control.controller import IMMEDIATE, Controller, Step
 from rheostat.engine.simulated import Fleet, FleetClock, Plant
 from rheostat.engine.simulated.fleet import Floats
 from rheostat.engine.simulated.plant import Metrics, Restart
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Reason
 from rheostat.journal.memory import MemoryJournal
+from rheostat.lab.experiment.failures import policy_errors, raise_failure
 from rheostat.ports import Journal, Policy
 
 PACE = replace(IMMEDIATE, snapshot_every=10**6)
-"""No controller is restarted: snapshots would be for nothing."""
+"""Pace without snapshots: no controller is restarted."""
 CONTENT = (Reason.STEADY, Reason.UNDER_PROVISIONED)
-"""Reasons with which a method says that it is content, or has nothing left to give."""
+"""Reasons of a decision that end a tuning: the size is right, or at its bounds."""
 BUFFER_S = 0.1
-"""Buffers in front of an operator, in seconds: small, so that a lack of one per cent shows within a look."""
+"""Seconds of buffer in front of an operator: small, so that a capacity too low by 1 % shows within one step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A policy under the name of its row."""
+    """A policy with the name of its row."""
 
     name: str
     make: Callable[[], Policy[Any]]
 
 
 def with_windows(plant: Plant, window_s: float, min_window_s: float, settle_s: float, noise_period_s: int) -> Plant:
-    """Return the plant with windows of this length and restarts that take no time."""
+    """Return the plant with windows of this length and restarts without downtime."""
     metrics = Metrics(window_s=window_s, min_window_s=min_window_s, settle_s=settle_s, noise=plant.metrics.noise)
     restart = Restart(1, 0)
     return replace(plant, metrics=metrics, restart=restart, noise_period_s=noise_period_s, buffer_s=BUFFER_S)
@@ -45,40 +46,47 @@ def with_windows(plant: Plant, window_s: float, min_window_s: float, settle_s: f
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """What happened on one replica, second by second."""
+    """Measurements of one replica by second."""
 
     waiting: Floats
-    """Records at the sources that no task has taken; buffers hold next to nothing."""
+    """Records that wait at the sources; buffers hold almost none."""
     taken: Floats
     """Records taken from the sources since the start."""
     latency_s: Floats
-    """Through the job."""
+    """Processing latency."""
 
 
 class Player(ABC):
-    """One controller on one replica of a fleet, and what is noted of its steps."""
+    """One controller on one replica of a fleet, with notes about its steps."""
 
     def __init__(
         self, fleet: Fleet, replica: int, policy: Policy[Any], seed: int, journal: Journal | None = None, **more: Any
     ) -> None:
-        """`more` goes to the controller: slo, guards, testbed."""
+        """Pass `more` to the controller: slo, guards, testbed."""
         self.fleet, self.replica = fleet, replica
         engine, journal, clock = fleet.engine(replica), journal or MemoryJournal(), FleetClock(fleet)
-        self.controller = Controller(engine, policy, journal, clock, seed=seed, pace=PACE, **more)
-        self.controller.start()
+        with policy_errors(policy.name):
+            self.controller = Controller(engine, policy, journal, clock, seed=seed, pace=PACE, **more)
+            self.controller.start()
 
     @abstractmethod
     def look(self) -> None:
-        """Let the controller take a step, and note what came of it."""
+        """Take a step of the controller and note its result."""
+
+    def step(self) -> Step:
+        """Take a step of the controller; an exception of the policy ends the suite."""
+        step = self.controller.step()
+        raise_failure([step])
+        return step
 
     @property
     def wanted(self) -> Allocation:
-        """What runs, or will as soon as a change is done."""
+        """The allocation that runs, or will run after the present change."""
         return self.fleet.wanted[self.replica]
 
     @property
     def arrived(self) -> float:
-        """Records that have come to the sources."""
+        """Records that have arrived at the sources."""
         return float(self.fleet.arrived[:, self.replica].sum())
 
     @property
@@ -87,7 +95,7 @@ class Player(ABC):
         return float((self.fleet.arrived - self.fleet.taken)[:, self.replica].sum())
 
     def last(self, seconds: int) -> Seconds:
-        """Return the last seconds."""
+        """Return the measurements of the last seconds."""
         fleet = self.fleet
         rows = fleet.span(fleet.now - seconds, fleet.now, self.replica)
         arrived, taken, latency_s = (rows[:, fleet.rows[name]] for name in ("arrived", "taken", "latency"))
@@ -98,15 +106,15 @@ R = TypeVar("R")
 
 
 def look_after(fleet: Fleet, players: Iterable[Player], seconds: int) -> None:
-    """Let time pass, then let every player look once."""
+    """Advance the fleet by these seconds, then let every player look once."""
     fleet.advance(seconds)
     for player in players:
         player.look()
 
 
 def by_method(names: Iterable[str], results: Iterable[R]) -> dict[str, list[R]]:
-    """Group results by the method that each is of."""
-    found: dict[str, list[R]] = {}
+    """Group results by method."""
+    grouped: dict[str, list[R]] = {}
     for name, result in zip(names, results, strict=True):
-        found.setdefault(name, []).append(result)
-    return found
+        grouped.setdefault(name, []).append(result)
+    return grouped

@@ -1,4 +1,4 @@
-"""Suites by name, imported only when asked for."""
+"""Suites by name, imported on first use."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SUITES: Mapping[str, str] = {
 
 
 def suite(name: str) -> Suite[Any, Any]:
-    """Return a suite."""
+    """Return a suite by name."""
     if name not in SUITES:
         raise InvalidValue(f"unknown suite {name!r}, {nearest(name, [*SUITES, 'all'])}")
     module, _, attribute = SUITES[name].partition(":")
-    found: Suite[Any, Any] = getattr(importlib.import_module(module), attribute)
-    return found
+    imported: Suite[Any, Any] = getattr(importlib.import_module(module), attribute)
+    return imported

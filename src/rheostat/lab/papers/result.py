@@ -1,4 +1,4 @@
-"""What a suite comes to: cells, conclusions that hold or not, what differs, notes and figures."""
+"""The result of a suite: cells, conclusions, differences from the paper, notes and figures."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from rheostat.lab.papers.conclusion import Check, Finding
 from rheostat.lab.papers.table import Cell
-from rheostat.report.drawing import Figure
+from rheostat.report.chart.figure import Figure
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A figure with a title and a sentence."""
+    """A figure with a title and a note."""
 
     title: str
     figure: Figure
@@ -21,7 +21,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Result:
-    """Everything that a suite found."""
+    """The result of a suite."""
 
     suite: str
     title: str
@@ -33,12 +33,12 @@ class Result:
 
     def tables(self) -> dict[str, list[Cell]]:
         """Return the cells by table, in order."""
-        found: dict[str, list[Cell]] = {}
+        by_table: dict[str, list[Cell]] = {}
         for cell in self.cells:
-            found.setdefault(cell.table, []).append(cell)
-        return found
+            by_table.setdefault(cell.table, []).append(cell)
+        return by_table
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return everything that goes into a JSON file: the cells, and the conclusions as cells that are 0 or 1."""
+        """Return the rows of the JSON file: the cells, and the conclusions as cells of 0 or 1."""
         checks = [Cell(c.table, c.sentence, "holds", 1.0, float(c.holds), "", False) for c in self.checks]
         return [{"suite": self.suite, **asdict(cell)} for cell in (*self.cells, *checks)]

@@ -1,4 +1,4 @@
-"""The cells of a paper's tables: our number, and the paper's beside it."""
+"""Cells of a paper's tables: our number and the paper's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Place = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell of a table, under the names that the paper gives it; formatted it is our number."""
+    """One cell of a table, with the paper's names; it formats as our number."""
 
     table: str
     row: str
@@ -28,32 +28,32 @@ class Cell:
     ours: float
     unit: str
     fitted: bool
-    """Whether a parameter was tuned to this very cell: conclusions rest on the others."""
+    """Whether a parameter is fitted to this cell; conclusions use the others."""
     low: float | None = None
-    """95 % interval of the mean over permutations; None where there is nothing to vary."""
+    """95 % interval of the mean over seeds; None without several seeds."""
     high: float | None = None
 
     def __format__(self, spec: str) -> str:
         return format(self.ours, spec)
 
     def off(self, within: float) -> bool:
-        """Whether ours differs from the paper's by more than this share."""
+        """Return whether our number differs from the paper's by more than this share."""
         return bool(self.paper) and abs(self.ours / self.paper - 1) > within  # type: ignore[operator]
 
     @property
     def inside(self) -> bool:
         """Whether the paper's value lies within our interval."""
-        known = self.paper is not None and self.low is not None and self.high is not None
-        return known and self.low <= self.paper <= self.high  # type: ignore[operator]
+        complete = self.paper is not None and self.low is not None and self.high is not None
+        return complete and self.low <= self.paper <= self.high  # type: ignore[operator]
 
     def overlaps(self, other: Cell) -> bool:
-        """Whether two intervals overlap; where there are none, the cells cannot be distinguished."""
+        """Return whether two intervals overlap; cells without intervals count as overlapping."""
         if self.low is None or self.high is None or other.low is None or other.high is None:
             return True
         return self.low <= other.high and other.low <= self.high
 
     def beside(self) -> str:
-        """Say what is ours and what is the paper's, which must be there."""
+        """Return our number and the paper's, which must exist, in one sentence."""
         assert self.paper
         off = f"{self.ours:,.4g}, paper {self.paper:,.4g} ({self.ours / self.paper - 1:+.0%})"
         return f"{self.row}, {self.column}: {off}"
@@ -61,7 +61,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table's name and unit, which stand in each of its cells."""
+    """A table's name and unit, for all of its cells."""
 
     name: str
     unit: str = ""
@@ -80,13 +80,13 @@ class Table:
     def median(
         self, row: str, column: str, values: Sequence[float], paper: float | None = None, fitted: bool = False
     ) -> Cell:
-        """Return a cell of the median of all seeds, from the smallest to the largest."""
+        """Return a cell of the median of all seeds, with their range as interval."""
         low, high = (min(values), max(values)) if len(values) > 1 else (None, None)
         return Cell(self.name, row, column, paper, statistics.median(values), self.unit, fitted, low, high)
 
 
 def places(table: str, rows: Iterable[str], columns: Iterable[str]) -> tuple[Place, ...]:
-    """Return the places of some rows and columns, one row after the other."""
+    """Return the places of some rows and columns, row by row."""
     return tuple(product((table,), rows, columns))
 
 
@@ -96,7 +96,7 @@ def index(cells: Iterable[Cell]) -> Mapping[Place, Cell]:
 
 
 def mean_with_interval(values: Sequence[float]) -> tuple[float, float | None, float | None]:
-    """Return the mean and its 95 % interval; no interval from a single value."""
+    """Return the mean and its 95 % interval; None for the interval of a single value."""
     mean = float(np.mean(values))
     if len(values) < 2:
         return mean, None, None

@@ -1,9 +1,9 @@
-"""Tunings on the simulator: the load moves, a method makes changes until it is content, and all of it is counted.
+"""Tunings on the simulator: the load changes, a method makes changes until it holds, and these are counted.
 
-The papers' jobs carry their generator inside: while a job restarts nothing is generated, and between two levels it
-finishes what waits. So a change takes no time here (its downtime is counted apart), every level lasts as long as it
-generates, and the next one starts without a backlog. A method is looked at every `LOOK_S`; it is asked until it
-holds, or under a lenient stop until the first look without back pressure after a change that is not Big's.
+The papers' jobs contain their generator: while a job restarts nothing is generated, and between two levels it finishes
+its backlog. So a change takes no time here (its downtime is added separately), every level lasts as long as it
+generates, and the next one starts without a backlog. A method decides every `LOOK_S` until it holds; with a lenient
+stop, until the first window without back pressure after a change other than Big's.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from rheostat.lab.papers.capacity import rates_per_s, share_served
 from rheostat.lab.papers.play import CONTENT, Player, by_method, look_after, with_windows
 
 LOOK_S = 20
-"""Seconds between two looks."""
+"""Seconds between two decisions."""
 MOST_CHANGES = 12
-"""Changes after which a tuning is given up."""
+"""Most changes of a tuning."""
 TAIL_S = 100
-"""The end of a level, for its latencies."""
+"""Last seconds of a level, for its latencies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Method(play.Method):
-    """A policy, and when its tunings end."""
+    """A policy, and the end of its tunings."""
 
     lenient: bool = False
     symptoms: bool = False
-    """Whether it answers symptoms alone: while a backlog is worked off it sees none, so it is asked again later."""
+    """Whether it reacts to symptoms only: it sees none during catch-up, so it decides again later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,45 +44,45 @@ class Tuned:
     """One level of one run."""
 
     level: float
-    looked_at: bool
-    """Whether the load had moved enough to be tuned for."""
+    tuned: bool
+    """Whether the load had changed enough for a tuning."""
     changes: int
     big: int
-    """Changes of the Big phase among them."""
+    """Changes of the Big phase."""
     under: int
-    """Changes that were made under back pressure."""
+    """Changes under back pressure."""
     start: Allocation
     end: Allocation
     core_seconds: float
-    """With slot sharing a job takes as many cores as its widest operator has tasks."""
+    """Core-seconds; with slot sharing the cores are the tasks of the widest operator."""
     most_cores: int
     backlog: float
-    """Records that waited at the moments of the changes."""
+    """Backlog at the changes, summed."""
     arrived: float
     left_s: float
-    """Seconds that it takes to finish what waits at the end."""
+    """Seconds to finish the backlog at the end."""
     latency_s: Floats
-    """Through the job, of every second at its end."""
+    """Processing latency of the last seconds."""
     at_looks: tuple[tuple[float, int], ...]
-    """Second and cores, look by look."""
+    """(second, cores) after each change."""
 
 
 def prepared(plant: Plant) -> Plant:
-    """Return the plant as the protocol needs it: a look sees one draw of the noise, restarts cost no time."""
+    """Return the plant for this protocol: one draw of the noise per window, restarts without downtime."""
     return with_windows(plant, LOOK_S - 4, LOOK_S / 2, 2, LOOK_S)
 
 
 def cores(allocation: Allocation) -> int:
-    """Return the cores that a job takes: operators share slots."""
+    """Return the cores of a job whose operators share slots."""
     return max(allocation.tasks.values())
 
 
 def tune(
     plant: Plant, methods: Sequence[Method], loads: Sequence[Sequence[float]], hold_s: int = 600, trigger: float = 0.0
 ) -> dict[str, list[list[Tuned]]]:
-    """Run every method on every load, a sequence of levels; return its levels by method and load.
+    """Run every method on every load, which is a sequence of levels; return method -> load -> tuned levels.
 
-    A level that differs from the one that was last tuned for by less than the share `trigger` is not looked at.
+    A level that differs from the last tuned one by less than the share `trigger` is not tuned.
     """
     runs = [(method, k) for method in methods for k in range(len(loads))]
     steps = [Steps(tuple(levels), hold_s) for levels in loads]
@@ -111,9 +111,9 @@ class _Tuner(Player):
         self.method = method
         self.levels: list[Tuned] = []
 
-    def begin(self, level: float, looked_at: bool) -> None:
+    def begin(self, level: float, tuned: bool) -> None:
         self.begun_s = self.fleet.now
-        self.level, self.open, self.looked_at = level, looked_at, looked_at
+        self.level, self.open, self.tuned = level, tuned, tuned
         self.start, self.arrived_before = self.wanted, self.arrived
         self.changes = self.big = self.under = 0
         self.backlog, self.settled = 0.0, False
@@ -127,7 +127,7 @@ class _Tuner(Player):
             if window.usable and not window.overloaded:
                 self.open = False
                 return
-        step = self.controller.step()
+        step = self.step()
         if step.intent is None:
             busy = any((reading.blocking_share or 0.0) > OVERLOADED_SHARE for reading in step.observation.operators)
             self.open = step.decision.reason not in CONTENT or (self.method.symptoms and busy)
@@ -144,12 +144,15 @@ class _Tuner(Player):
     def end(self, hold_s: int) -> None:
         moments, held = zip(*self.at_looks, (float(hold_s), 0), strict=True)
         rates = rates_per_s(self.fleet.plant, self.level)
-        able = share_served(self.fleet.plant, self.wanted, rates) * sum(rates.values())
+        capacity_per_s = share_served(self.fleet.plant, self.wanted, rates) * sum(rates.values())
         counts = (self.changes, self.big, self.under)
-        core_seconds, left_s = float(np.dot(held[:-1], np.diff(moments))), self.waiting / able if able else 0.0
+        core_seconds, left_s = (
+            float(np.dot(held[:-1], np.diff(moments))),
+            self.waiting / capacity_per_s if capacity_per_s else 0.0,
+        )
         self.levels.append(
             Tuned(
-                self.level, self.looked_at, *counts, self.start, self.wanted, core_seconds, max(held), self.backlog,
+                self.level, self.tuned, *counts, self.start, self.wanted, core_seconds, max(held), self.backlog,
                 self.arrived - self.arrived_before, left_s, self.last(TAIL_S).latency_s, tuple(self.at_looks),
             )
         )  # fmt: skip

@@ -2,9 +2,9 @@
 
 | file | what |
 |---|---|
-| `pipeline.py`, `catalog.py` | what pipelines have in common; pipelines by name |
+| `pipeline.py`, `catalog.py` | a pipeline and its steps; pipelines by name |
 | `nexmark.py`, `nexmark_events.py`, `wordcount.py`, `ysb.py`, `topspeed.py` | the pipelines |
-| `realtime.py` | the same as stages on Kafka |
-| `pacing.py` | operators that wait for the time they should take |
-| `injection.py` | pipelines fed by a testbed |
+| `realtime.py` | the pipelines as stages between Kafka topics |
+| `pacing.py` | operators that wait instead of working |
+| `injection.py` | pipelines on a testbed |
 """

@@ -1,4 +1,4 @@
-"""The pipelines by name."""
+"""Pipelines by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PIPELINES: Mapping[str, Pipeline] = {
 
 
 def pipeline_named(name: str) -> Pipeline:
-    """Return a pipeline, or say which name was probably meant."""
+    """Return a pipeline; the error for an unknown name suggests another."""
     if name not in PIPELINES:
         raise InvalidValue(f"unknown pipeline {name!r}, {nearest(name, PIPELINES)}")
     return PIPELINES[name]

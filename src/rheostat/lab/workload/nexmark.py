@@ -1,12 +1,12 @@
-"""Nexmark's queries 1, 2, 3, 5, 8 and 11, as far as the papers use them.
+"""Nexmark's queries 1, 2, 3, 5, 8 and 11, which the papers use.
 
-Operators are named as in the simulated jobs. What differs from the benchmark, and why:
+Operators are named as in the simulated jobs. Differences from the benchmark:
 
-- Q3 joins a person with the auctions of the following 20 s only: the benchmark's state grows for ever, and Spark
-  forgets only what a time bound lets it forget.
-- Q5 gives one hottest auction per window; of several with as many bids, the newest.
-- Q8 is written as one aggregation over both kinds: a person's id occurs once, so a window join on it is the group of
-  that id and window which has a person and an auction. It reads the source once and also runs in real-time mode.
+- Q3 joins a person with the auctions of the following 20 s only: the benchmark's state grows for ever, and Spark drops
+  state only with a time bound.
+- Q5 returns one hottest auction per window; of several with equally many bids, the newest.
+- Q8 is one aggregation over both kinds: a person's id occurs once, so the window join on it is the group of that id and
+  window with a person and an auction. It reads the source once and also runs in real-time mode.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 WATERMARK = "1 second"
-"""The source is in order within a batch of whole seconds; this is slack for files and brokers."""
+"""Watermark delay: the source is in order by whole seconds; this is slack for files and brokers."""
 DOLLAR_IN_EURO = 0.908
 SUGGESTION_S = 20
 HOT_WINDOW_S, HOT_SLIDE_S = 10, 2
@@ -45,7 +45,7 @@ def to_euro(bids: DataFrame) -> DataFrame:
     )
 
 
-def chosen_auctions(bids: DataFrame) -> DataFrame:
+def select_auctions(bids: DataFrame) -> DataFrame:
     """Q2: keep the bids of some auctions."""
     return bids.where("auction % 123 = 0").select("value", "auction", "price")
 
@@ -56,7 +56,7 @@ def local_items(events: DataFrame) -> DataFrame:
 
 
 def suggest(events: DataFrame) -> DataFrame:
-    """Q3: join each person with what that person sells in the next 20 s."""
+    """Q3: join each person with the auctions that the person opens in the next 20 s."""
     from pyspark.sql.functions import expr
 
     persons = events.where("kind = 'person'").selectExpr(
@@ -79,7 +79,7 @@ def hot_items(bids: DataFrame) -> DataFrame:
 
 
 def new_users(events: DataFrame) -> DataFrame:
-    """Q8: persons who opened auctions in the window in which they registered."""
+    """Q8: find persons who open auctions in the window of their registration."""
     from pyspark.sql.functions import expr, window
 
     people = events.selectExpr("event_time", "kind", "coalesce(seller, id) as person", "name")
@@ -92,7 +92,7 @@ def new_users(events: DataFrame) -> DataFrame:
 
 
 def sessions(bids: DataFrame) -> DataFrame:
-    """Q11: count a bidder's bids until there is none for 10 s."""
+    """Q11: count a bidder's bids per session; a session ends after 10 s without a bid."""
     from pyspark.sql.functions import session_window
 
     counted = bids.groupBy(session_window("event_time", f"{SESSION_GAP_S} seconds"), "bidder").count()
@@ -129,7 +129,7 @@ def expected_q3(events: DataFrame) -> DataFrame:
 
 
 def expected_q5(events: DataFrame) -> DataFrame:
-    """Put every bid into its five windows by hand, and rank."""
+    """Assign every bid to its five windows in SQL, and rank."""
     return events.sparkSession.sql(
         "with placed as (select auction, unix_micros(event_time) div {slide_us} as last, explode(sequence(0, {more})) "
         "as back from {bids}), "
@@ -173,7 +173,7 @@ def expected_q11(events: DataFrame) -> DataFrame:
 
 QUERIES = (
     Pipeline("q1", 700, (Step("bids", bids), Step("mapper", to_euro)), expected_q1),
-    Pipeline("q2", 900, (Step("bids", bids), Step("filter", chosen_auctions)), expected_q2),
+    Pipeline("q2", 900, (Step("bids", bids), Step("filter", select_auctions)), expected_q2),
     Pipeline(
         "q3",
         240,

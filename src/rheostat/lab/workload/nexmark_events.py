@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FIRST_ID = 1000
-"""The first person and the first auction."""
+"""Id of the first person and of the first auction."""
 IN_FLIGHT_AUCTIONS = 100
 ACTIVE_PERSONS = 1000
 HOT_EVERY = 100
@@ -36,7 +36,7 @@ FIRST_NAMES = ("Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie"
 LAST_NAMES = ("Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Jones", "Noris")
 
 LAST_PERSON = "value div 50"
-"""Counted from 0: the newest person when this event happens."""
+"""SQL for the newest person at the time of an event, counted from 0."""
 LAST_AUCTION = "greatest(value div 50 * 3 + least(pmod(value, 50), 3) - 1, 0)"
 
 
@@ -53,7 +53,7 @@ def bids(events: DataFrame) -> DataFrame:
 
 
 def persons_and_auctions(events: DataFrame) -> DataFrame:
-    """Return both in one table, `kind` says which; what a person or an auction does not have is null."""
+    """Return both in one table with their `kind`; columns of the other kind are null."""
     person = "pmod(value, 50) = 0"
     return (
         events.where("pmod(value, 50) <= 3")
@@ -76,7 +76,7 @@ def persons_and_auctions(events: DataFrame) -> DataFrame:
 
 
 def _hot_or(last: str, ratio: int, recent: int, draw: int) -> str:
-    """Give the hot id in all but one of `ratio` cases, else one of the last `recent` ids."""
+    """Return SQL for the hot id in all but one of `ratio` cases, else for one of the last `recent` ids."""
     return (
         f"({FIRST_ID} + if(pmod(xxhash64(value, {draw}), {ratio}) > 0, {last} div {HOT_EVERY} * {HOT_EVERY}, "
         f"greatest({last} - pmod(xxhash64(value, {draw + 1}), {recent}), 0)))"
@@ -84,5 +84,5 @@ def _hot_or(last: str, ratio: int, recent: int, draw: int) -> str:
 
 
 def _pick(words: Sequence[str], draw: int) -> str:
-    listed = ", ".join(f"'{word}'" for word in words)
-    return f"element_at(array({listed}), cast(pmod(xxhash64(value, {draw}), {len(words)}) as int) + 1)"
+    items = ", ".join(f"'{word}'" for word in words)
+    return f"element_at(array({items}), cast(pmod(xxhash64(value, {draw}), {len(words)}) as int) + 1)"

@@ -1,14 +1,13 @@
-"""Operators with a known capacity on a machine with few cores: they wait, instead of working, for the time it takes.
+"""Operators with a fixed capacity on a machine with few cores: they wait instead of working.
 
-A task lets `chunk` records pass and then waits as long as they would have taken, once per chunk. One record of each
-chunk waits, and which one is drawn: a fixed place in the chunk would lose its wait to a filter that drops exactly
-those records (of Nexmark's events, say, every 50th), and `value % chunk` would hit only some partitions, because `rate`
-deals `value` out to its partitions like cards. `parkNanos` waits more exactly than `Thread.sleep` and, unlike it,
-does not turn the stop of a query into a failed task.
+A task passes `chunk` records and then waits for their time, once per chunk. The record that waits is drawn at random: a
+fixed position would lose its wait to a filter that drops exactly those records (such as every 50th of Nexmark's
+events), and `value % chunk` would hit only some partitions, because `rate` deals out `value` round-robin. `parkNanos`
+is more precise than `Thread.sleep`, and does not turn the stop of a query into a failed task.
 
-Paced steps without a shuffle between them run in the same tasks, so their times add up. The work that a record really
-is comes on top: keep it small against the pace. Measured on 2 cores that others kept busy (load 3 to 7), 100 to 20,000
-records/s per task: 2 to 5 % too slow in the median of six runs, single runs up to 19 %. An idle machine was not tried.
+Paced steps without a shuffle between them run in the same tasks, so their times add up. The real work of a record comes
+on top: keep it small against the pace. Measured on 2 busy cores (load 3 to 7) at 100 to 20,000 records/s per task: 2 to
+5 % too slow in the median of six runs, up to 19 % in single runs. An idle machine was not measured.
 """
 
 from __future__ import annotations
@@ -27,12 +26,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SLOTS = "__rheostat_slots"
+"""Column with the present number of slots."""
 PAUSE_S = 0.02
-"""A wait is about this long: short against a batch, long against the error of the clock (0.1 ms)."""
+"""Seconds of a wait: short against a batch, long against the error of the timer (0.1 ms)."""
 
 
 def waits(tasks: int, chunk: int, seed: int = 0) -> str:
-    """Return, as SQL, whether this record waits: one of every `chunk` records that a task gets does."""
+    """Return SQL for whether a record waits: one of every `chunk` records of a task does."""
     turn = f"pmod(xxhash64(value div {tasks * chunk}, pmod(value, {tasks}), {seed}), {chunk})"
     return f"pmod(value div {tasks}, {chunk}) = {turn}"
 
@@ -46,14 +46,14 @@ def paced(
     seed: int = 0,
     pause_s: float = PAUSE_S,
 ) -> DataFrame:
-    """Let every task pass `rate_per_task_per_s` records of a table that has `value`, the number of the record.
+    """Limit every task to `rate_per_task_per_s` records; the table has the record's number in `value`.
 
-    `tasks` is the number of partitions; `noise` 0.1 scatters each wait evenly by +-10 %.
+    `tasks` is the number of partitions; `noise` 0.1 varies each wait uniformly by +-10 %.
     """
     check_number("rate_per_task_per_s", rate_per_task_per_s, least=1e-6)
     check_number("pause_s", pause_s, least=0.01)
     chunk = max(round(rate_per_task_per_s * pause_s), 1)
-    return _waiting(df, chunk, f"{chunk / rate_per_task_per_s * 1e9!r}D", tasks, noise, seed)
+    return _with_waits(df, chunk, f"{chunk / rate_per_task_per_s * 1e9!r}D", tasks, noise, seed)
 
 
 def live_paced(
@@ -66,35 +66,35 @@ def live_paced(
     noise: float = 0.0,
     seed: int = 0,
 ) -> DataFrame:
-    """Let a running query follow a curve over the slots that it has at the moment: each batch looks them up anew."""
+    """Pace a running query by a curve over its present slots, which each batch reads from the file."""
     from pyspark.sql.functions import broadcast
 
     rates = [curve.capacity_per_s(count) / count for count in range(1, most_slots + 1)]
     chunk = max(round(max(rates) * PAUSE_S), 1)
     pauses = ", ".join(f"{chunk / rate * 1e9!r}D" for rate in rates)
-    found = f"element_at(array({pauses}), least(greatest({SLOTS}, 1), {most_slots}))"
+    pause = f"element_at(array({pauses}), least(greatest({SLOTS}, 1), {most_slots}))"
     now = df.sparkSession.read.text(str(slots.path)).selectExpr(f"cast(value as int) as {SLOTS}")
-    return _waiting(df.crossJoin(broadcast(now)), chunk, found, tasks, noise, seed).drop(SLOTS)
+    return _with_waits(df.crossJoin(broadcast(now)), chunk, pause, tasks, noise, seed).drop(SLOTS)
 
 
 @dataclass(frozen=True)
 class SlotsFile:
-    """Tells a paced query how many slots it has.
+    """The file with the number of slots of a paced query.
 
-    A static table is read anew by every batch, but Spark remembers how long its file was: the text keeps its length,
-    and is replaced as a whole.
+    Every batch reads a static table again, but Spark remembers the length of its file: the text has a fixed length, and
+    the file is replaced as a whole.
     """
 
     path: Path
 
     def write(self, slots: int) -> None:
-        """Tell the batches to come."""
-        fresh = self.path.with_name(f".{self.path.name}.new")
-        fresh.write_text(f"{slots:06d}\n")
-        fresh.replace(self.path)
+        """Write the number of slots for the next batches."""
+        draft = self.path.with_name(f".{self.path.name}.new")
+        draft.write_text(f"{slots:06d}\n")
+        draft.replace(self.path)
 
 
-def _waiting(df: DataFrame, chunk: int, pause_ns: str, tasks: int, noise: float, seed: int) -> DataFrame:
+def _with_waits(df: DataFrame, chunk: int, pause_ns: str, tasks: int, noise: float, seed: int) -> DataFrame:
     check_number("tasks", tasks, least=1)
     check_number("noise", noise, most=1.0)
     scatter = f"(pmod(xxhash64(value, {seed}, 'noise'), 1000001) / 500000D - 1)"
@@ -102,13 +102,13 @@ def _waiting(df: DataFrame, chunk: int, pause_ns: str, tasks: int, noise: float,
         "java_method('java.util.concurrent.locks.LockSupport', 'parkNanos', "
         f"cast({pause_ns} * (1 + {float(noise)!r}D * {scatter}) as bigint))"
     )
-    # Always true, which the optimiser cannot know: it neither drops nor moves what calls Java.
+    # Always true, but the optimizer cannot know that: it neither drops nor moves a call of Java.
     return df.where(f"case when {waits(tasks, chunk, seed)} then {wait} else '' end is not null")
 
 
 @dataclass(frozen=True)
 class Pace:
-    """A capacity curve, and at which number of tasks the operator stands on it."""
+    """A capacity curve, and the operator's number of tasks."""
 
     curve: Curve
     tasks: int
@@ -116,18 +116,18 @@ class Pace:
 
     @property
     def rate_per_task_per_s(self) -> float:
-        """Records/s of one of the tasks."""
+        """Records/s of one task."""
         return self.curve.capacity_per_s(self.tasks) / self.tasks
 
 
 def pacing(paces: Mapping[str, Pace], *, seed: int = 0) -> Around:
-    """Return what `Pipeline.build` puts around its steps so that the named ones follow their curves."""
+    """Return the wrapper for `Pipeline.build` that paces the named steps by their curves."""
 
     def around(name: str, apply: Transform) -> Transform:
         if name not in paces:
             return apply
         pace = paces[name]
-        # A step's own seed: with a common one, the same records would wait in every step.
+        # Each step has its own seed; with a common one the same records would wait in every step.
         own = crc32(name.encode()) + seed
 
         def slowed(df: DataFrame) -> DataFrame:

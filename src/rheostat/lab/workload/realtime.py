@@ -1,8 +1,8 @@
 """The papers' pipelines as stages on Kafka: WordCount, YSB, Top Speed Windowing, Nexmark q1, q2 and q5-like counts.
 
-Records come from `kafka_load`: the number of the record as text, and the moment at which it was due as Kafka's
-timestamp. Stages keep all columns that they are given (`withColumn`, `where`), so that the probes' stamps come through.
-Real-time mode has no aggregation after an aggregation: of q5 only the counts per window and auction are made.
+Records come from `kafka/load.py`: the record's number as text, with its due time as Kafka's timestamp. Stages retain
+all columns (`withColumn`, `where`), so that the columns of probes pass through. Real-time mode has no aggregation after
+an aggregation, so q5 stops at the counts per window and auction.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ if TYPE_CHECKING:
 
 WORDS_PER_LINE = 3
 WORDS = 4096
-"""Enough that no task of a few gets clearly more of them than another."""
+"""Number of different words: enough for an even share per task."""
 PAUSE_S = 0.01
+"""Seconds of a wait of a paced stage."""
 WATERMARK = "5 seconds"
-"""Topics have several partitions, which are not read in step."""
+"""Watermark delay: partitions of a topic are not read in step."""
 KEY, COUNT, EVENT = "key", "count", "timestamp"
-"""Columns of every result: what was counted, how often so far, and when the newest event was."""
+"""Columns of every result: the key, its count so far, and the time of its newest event."""
 
 
 def numbers(rows: DataFrame) -> DataFrame:
-    """Read the number of the record and its time."""
+    """Parse the record's number and time."""
     return rows.selectExpr("cast(cast(value as string) as bigint) as value", "timestamp")
 
 
 def lines(rows: DataFrame) -> DataFrame:
-    """Make a line of a few words of every record; all words are alike, so that tasks of the keyed stage are, too."""
+    """Turn every record into a line of words; all words are equally frequent, and so the keyed tasks equally busy."""
     words = ", ".join(f"concat('w', pmod(xxhash64(value, {nth}), {WORDS}))" for nth in range(WORDS_PER_LINE))
     return numbers(rows).selectExpr("value", "timestamp", f"concat_ws(' ', {words}) as line")
 
@@ -52,29 +53,29 @@ def split(rows: DataFrame) -> DataFrame:
 
 def word_counts(rows: DataFrame) -> DataFrame:
     """Count every word since the start."""
-    return _counted(rows, "word")
+    return _counts(rows, "word")
 
 
 def views(rows: DataFrame) -> DataFrame:
-    """YSB: keep one event in three, and the advertisement that it is about."""
+    """YSB: keep one event in three, with its advertisement."""
     from pyspark.sql.functions import expr
 
-    kept = rows.where("pmod(xxhash64(value, 5), 3) = 0")
-    return kept.withColumn("ad_id", expr(f"pmod(xxhash64(value, 3), {CAMPAIGNS * ADS_PER_CAMPAIGN})"))
+    only_views = rows.where("pmod(xxhash64(value, 5), 3) = 0")
+    return only_views.withColumn("ad_id", expr(f"pmod(xxhash64(value, 3), {CAMPAIGNS * ADS_PER_CAMPAIGN})"))
 
 
 def join(rows: DataFrame) -> DataFrame:
-    """YSB: look up the campaign in a static table that goes to every task."""
+    """YSB: look up the campaign in a broadcast table."""
     return rows.join(campaigns(rows.sparkSession).hint("broadcast"), "ad_id").drop("ad_id")
 
 
 def campaign_counts(rows: DataFrame) -> DataFrame:
     """YSB: count views per campaign and window."""
-    return _windowed(rows, f"{WINDOW_S} seconds", None, "campaign_id")
+    return _window_counts(rows, f"{WINDOW_S} seconds", None, "campaign_id")
 
 
 def reports(rows: DataFrame) -> DataFrame:
-    """Top Speed: a report of one of fifty cars."""
+    """Top Speed: turn every record into a report of one of fifty cars."""
     from pyspark.sql.functions import expr
 
     car = rows.withColumn("car", expr("pmod(value, 50)"))
@@ -82,18 +83,18 @@ def reports(rows: DataFrame) -> DataFrame:
 
 
 def top_speed(rows: DataFrame) -> DataFrame:
-    """Top Speed: the highest speed per car and window; `count` is that speed."""
+    """Top Speed: return the highest speed per car and window, in `count`."""
     from pyspark.sql import functions as sql
 
     timed = rows.withWatermark(EVENT, WATERMARK)
-    found = timed.groupBy(sql.window(EVENT, f"{WINDOW_S} seconds"), "car").agg(
+    fastest = timed.groupBy(sql.window(EVENT, f"{WINDOW_S} seconds"), "car").agg(
         sql.max("speed_kmh").alias(COUNT), sql.max(EVENT).alias(EVENT)
     )
-    return found.selectExpr(f"concat(unix_seconds(window.start), ' ', car) as {KEY}", COUNT, EVENT)
+    return fastest.selectExpr(f"concat(unix_seconds(window.start), ' ', car) as {KEY}", COUNT, EVENT)
 
 
 def timed_bids(rows: DataFrame) -> DataFrame:
-    """Nexmark: 92 % of the events are bids."""
+    """Nexmark: return the bids, which are 92 % of the events."""
     return bids(numbers(rows)).withColumnRenamed("event_time", EVENT)
 
 
@@ -111,24 +112,24 @@ def some_auctions(rows: DataFrame) -> DataFrame:
 
 def hot_counts(rows: DataFrame) -> DataFrame:
     """Q5: count bids per auction in sliding windows."""
-    return _windowed(rows, "10 seconds", "2 seconds", "auction")
+    return _window_counts(rows, "10 seconds", "2 seconds", "auction")
 
 
-def _counted(rows: DataFrame, by: str) -> DataFrame:
+def _counts(rows: DataFrame, by: str) -> DataFrame:
     from pyspark.sql import functions as sql
 
-    found = rows.groupBy(by).agg(sql.count("*").alias(COUNT), sql.max(EVENT).alias(EVENT))
-    return found.withColumnRenamed(by, KEY)
+    counts = rows.groupBy(by).agg(sql.count("*").alias(COUNT), sql.max(EVENT).alias(EVENT))
+    return counts.withColumnRenamed(by, KEY)
 
 
-def _windowed(rows: DataFrame, length: str, slide: str | None, by: str) -> DataFrame:
+def _window_counts(rows: DataFrame, length: str, slide: str | None, by: str) -> DataFrame:
     from pyspark.sql import functions as sql
 
     timed = rows.withWatermark(EVENT, WATERMARK)
-    found = timed.groupBy(sql.window(EVENT, length, slide), by).agg(
+    counts = timed.groupBy(sql.window(EVENT, length, slide), by).agg(
         sql.count("*").alias(COUNT), sql.max(EVENT).alias(EVENT)
     )
-    return found.selectExpr(f"concat(unix_seconds(window.start), ' ', {by}) as {KEY}", COUNT, EVENT)
+    return counts.selectExpr(f"concat(unix_seconds(window.start), ' ', {by}) as {KEY}", COUNT, EVENT)
 
 
 def record(rows: DataFrame) -> DataFrame:
@@ -167,7 +168,7 @@ RECIPES: Mapping[str, Recipe] = {
 
 @dataclass(frozen=True)
 class StagePace:
-    """A stage with a known capacity: a curve over its tasks, and by how much each wait scatters."""
+    """The pace of a stage: a capacity curve over its tasks, and the noise of each wait."""
 
     curve: Curve
     noise: float = 0.0
@@ -184,23 +185,25 @@ def realtime_pipeline(
     seed: int = 0,
     sample: int = 64,
 ) -> Staged:
-    """Return a pipeline between two topics; stages with a pace have a known capacity, and every record is timed."""
+    """Return a pipeline between two topics; with paces, every record is timed."""
     if name not in RECIPES:
         raise InvalidValue(f"unknown real-time pipeline {name!r}, {nearest(name, RECIPES)}")
-    recipe, builder, known = RECIPES[name], Builder(name), paces or {}
+    recipe, builder, paced_stages = RECIPES[name], Builder(name), paces or {}
     stages = [stage for stage, _ in (*recipe.stages, *((recipe.keyed,) if recipe.keyed else ()))]
-    for stage in known:
+    for stage in paced_stages:
         if stage not in stages:
             raise InvalidValue(f"pipeline {name!r} has no stage {stage!r} to pace, {nearest(stage, stages)}")
     builder.kafka(
         recipe.source, servers=servers, topic=source, parse=recipe.parse, options={"startingOffsets": "earliest"}
     )
     for stage, apply in recipe.stages:
-        builder.stage(stage, apply, slow=_slow(known[stage], stage, seed, "value") if stage in known else None)
+        slow = _slow(paced_stages[stage], stage, seed, "value") if stage in paced_stages else None
+        builder.stage(stage, apply, slow=slow)
     if recipe.keyed is not None:
         stage, apply = recipe.keyed
-        number = f"xxhash64({KEY}, {COUNT})"  # rows of a result have no number of their own
-        builder.keyed(stage, apply, slow=_slow(known[stage], stage, seed, number) if stage in known else None)
+        number = f"xxhash64({KEY}, {COUNT})"  # rows of a result have no number
+        slow = _slow(paced_stages[stage], stage, seed, number) if stage in paced_stages else None
+        builder.keyed(stage, apply, slow=slow)
     builder.to_kafka(
         "results",
         servers=servers,
@@ -208,7 +211,7 @@ def realtime_pipeline(
         columns=recipe.write,
         checkpoint=checkpoint,
         event_time=EVENT,
-        sample=1 if known else sample,
+        sample=1 if paced_stages else sample,
     )
     return builder.built
 
@@ -222,10 +225,10 @@ def _slow(pace: StagePace, stage: str, seed: int, number: str) -> Slow:
         def slowed(rows: DataFrame) -> DataFrame:
             from pyspark.sql.functions import expr
 
-            kept = rows.columns
+            columns = rows.columns
             numbered = rows.withColumn("value", expr(number))
             slow = paced(numbered, rate_per_s, tasks=tasks, noise=pace.noise, seed=own, pause_s=PAUSE_S)
-            return slow if "value" in kept else slow.drop("value")
+            return slow if "value" in columns else slow.drop("value")
 
         return slowed
 

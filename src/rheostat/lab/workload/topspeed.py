@@ -1,7 +1,7 @@
 """Top Speed Windowing, one of Phoebe's jobs: the highest speed of every car.
 
-Flink's example keeps the last 10 s of a car and fires whenever it has moved on by 50 m. Spark has no windows by
-distance, so this is the highest speed per car in tumbling windows of 10 s: same input, same keys, same memory.
+Flink's example retains the last 10 s of a car and fires whenever it has moved by 50 m. Spark has no windows by
+distance, so this is the highest speed per car in tumbling windows of 10 s: same input, same keys, same state.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WINDOW_S = 10
 
 
 def cars(events: DataFrame) -> DataFrame:
-    """Make of every record a report of one car: its speed in km/h, and how far it has come in metres."""
+    """Turn every record into a report of one car: its speed in km/h and its distance in metres."""
     return events.selectExpr(
         "value",
         f"pmod(value, {CARS}) as car",
@@ -29,7 +29,7 @@ def cars(events: DataFrame) -> DataFrame:
 
 
 def top_speed(reports: DataFrame) -> DataFrame:
-    """Take the highest speed per car and window, and how many reports there were."""
+    """Return the highest speed and the number of reports per car and window."""
     from pyspark.sql.functions import count, max, window  # noqa: A004 - as Spark names them
 
     highest = reports.groupBy(window("event_time", f"{WINDOW_S} seconds"), "car").agg(
@@ -39,7 +39,7 @@ def top_speed(reports: DataFrame) -> DataFrame:
 
 
 def expected(events: DataFrame) -> DataFrame:
-    """Sort the reports of each car and window and take the first."""
+    """Sort the reports of each car and window, and take the first."""
     return events.sparkSession.sql(
         "with reports as (select *, unix_micros(event_time) div {window_us} as slice from {cars}), "
         "ranked as (select *, row_number() over (partition by slice, car order by speed_kmh desc) as rank, "

@@ -1,7 +1,7 @@
 """WordCount: lines of ten words, split and counted since the start; ContTune's first query.
 
-Words are drawn from a small vocabulary so that the first words of it are the frequent ones (the product of two
-uniform draws), as in a text. Counts have no window: the state is the vocabulary, and the output mode is `update`.
+Words are drawn from a small vocabulary whose first words are the frequent ones (the product of two uniform draws), as
+in a text. Counts have no window: the state is the vocabulary, and the output mode is `update`.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ PLACES = tuple(
     f"cast(pmod(xxhash64(value, {2 * nth}), {SIZE}) * pmod(xxhash64(value, {2 * nth + 1}), {SIZE}) div {SIZE} as int)"
     for nth in range(WORDS_PER_LINE)
 )
-"""Where in the vocabulary a record's words stand, from 0."""
+"""SQL for the positions of a record's words in the vocabulary, from 0."""
 
 
 def lines(events: DataFrame) -> DataFrame:
-    """Make a line of ten words of every record."""
+    """Turn every record into a line of ten words."""
     words = ", ".join(f"element_at(split('{VOCABULARY}', ' '), {place} + 1)" for place in PLACES)
     return events.selectExpr("value", f"concat_ws(' ', {words}) as line")
 
 
 def split(lines: DataFrame) -> DataFrame:
-    """Cut lines into words."""
+    """Split lines into words."""
     return lines.selectExpr("value", "explode(split(line, ' ')) as word")
 
 
@@ -45,7 +45,7 @@ def count(words: DataFrame) -> DataFrame:
 
 
 def expected(events: DataFrame) -> DataFrame:
-    """Count places in the vocabulary, without making or splitting a line."""
+    """Count positions in the vocabulary, without making or splitting lines."""
     counted = events.selectExpr(f"explode(array({', '.join(PLACES)})) as place").groupBy("place").count()
     return counted.selectExpr(f"element_at(split('{VOCABULARY}', ' '), place + 1) as word", "count")
 

@@ -1,8 +1,7 @@
 """Yahoo's streaming benchmark: views of advertisements, counted per campaign in windows of 10 s.
 
-An event arrives as a line of JSON, is parsed, kept if it is a view (one in three), cut down to what is needed, joined
-with the table advertisement -> campaign (1,000 of them, ten per campaign; a static table here, Redis in the original)
-and counted.
+An event arrives as a line of JSON, is parsed, filtered (one in three is a view), projected, joined with the table
+advertisement -> campaign (1,000 rows, ten per campaign; a static table here, Redis in the original) and counted.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ SCHEMA = "user_id bigint, page_id bigint, ad_id bigint, ad_type string, event_ty
 
 
 def events(records: DataFrame) -> DataFrame:
-    """Make a line of JSON of every record."""
+    """Turn every record into a line of JSON."""
     return records.selectExpr(
         "value",
         "to_json(named_struct("
@@ -45,7 +44,7 @@ def only_views(parsed: DataFrame) -> DataFrame:
 
 
 def project(views: DataFrame) -> DataFrame:
-    """Keep the advertisement and the time; from here on time is event time."""
+    """Keep the advertisement and the event time, with a watermark."""
     return views.selectExpr("value", "ad_id", "timestamp_micros(event_us) as event_time").withWatermark(
         "event_time", "1 second"
     )
@@ -59,7 +58,7 @@ def campaigns(spark: SparkSession) -> DataFrame:
 
 
 def join(views: DataFrame) -> DataFrame:
-    """Look up the campaign of every view; the table goes to every task, so there is no shuffle."""
+    """Look up the campaign of every view in a broadcast table, without a shuffle."""
     return views.join(campaigns(views.sparkSession).hint("broadcast"), "ad_id")
 
 

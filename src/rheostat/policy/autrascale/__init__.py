@@ -5,6 +5,6 @@
 | `policy.py` | the policy |
 | `throughput.py`, `latency.py`, `eventtime.py` | the solvers TO, PLO and ELO |
 | `space.py`, `box.py` | stages and trials; the search over allocations |
-| `benefit.py` | scores and transfer |
-| `latency_model.py` | our latency model, operator by operator |
+| `benefit.py` | scores and their transfer between rates |
+| `latency_model.py` | our latency model, a sum over operators |
 """

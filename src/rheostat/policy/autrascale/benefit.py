@@ -1,6 +1,6 @@
-"""Scores of an allocation: what it does for latency and costs in tasks, and how near its throughput is to a target.
+"""Scores of an allocation: its latency against its cost in tasks, and the distance of its throughput from a target.
 
-AuTraScale+ (TPDS 2024), Eq 4, 7, 8 and 13; and Algorithm 2, which carries such a score from one rate to another.
+AuTraScale+ (TPDS 2024), Eq 4, 7, 8 and 13; and Algorithm 2, which transfers such a score from one rate to another.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def benefit(latency_s: Floats, target_s: float, base: Floats, tasks: Floats, alp
 
 
 def enough(alpha: float, waste: float) -> float:
-    """Return the score from which on an allocation is good enough: at most `waste` more tasks than needed (Eq 7, 8)."""
+    """Return the score that ends the search: at most `waste` more tasks than needed (Eq 7, 8)."""
     return alpha + (1.0 - alpha) / (1.0 + waste)
 
 
@@ -33,16 +33,16 @@ def nearness(throughput_per_s: Floats, target_per_s: float, width_per_s: float) 
 
 @dataclass(frozen=True)
 class Transferred:
-    """Algorithm 2: the old rate's model plus a model of what the new rate differs by, for any allocation."""
+    """Algorithm 2: the old rate's model plus a model of the new rate's residuals, for any allocation."""
 
     old: JointGP
     residual: JointGP
     weight: float
-    """β: how much the new samples count in the deviation (line 14)."""
+    """β: weight of the new samples in the deviation (line 14)."""
 
     @staticmethod
     def light(old: JointGP, tasks: Floats, scores: Floats, alpha: float) -> Transferred:
-        """Learn the residuals of the samples at the new rate (lines 2 to 8)."""
+        """Fit the residuals of the samples at the new rate (lines 2 to 8)."""
         residual = JointGP.fit(tasks, scores - old.predict(tasks)[0])
         weight = alpha * len(scores) / (alpha * len(scores) + old.count)
         return Transferred(old, residual, weight)
@@ -55,7 +55,7 @@ class Transferred:
 
 
 def traditional(old: JointGP, tasks: Floats, scores: Floats, bootstrap: Floats, alpha: float) -> JointGP:
-    """Return the earlier paper's model: trained anew on the samples and on estimates of the bootstrapping set."""
+    """Return the earlier paper's model, fitted to the samples and to estimates of the bootstrapping set."""
     transferred = Transferred.light(old, tasks, scores, alpha)
     estimated, _ = transferred.predict(bootstrap)
     return JointGP.fit(np.concatenate([tasks, bootstrap]), np.concatenate([scores, estimated]))

@@ -1,7 +1,7 @@
-"""Searching all allocations without looking at all of them: P_max^N is too many, a thousand well-chosen ones are not.
+"""A search over all allocations that scores about a thousand of them: P_max^N is too many.
 
-Candidates are drawn evenly, as sparse changes of an allocation that is known to matter, and around the best that was
-seen; the best three of them then climb, one operator at a time, as long as it helps. Everything is scored in batches.
+Candidates are drawn evenly, as sparse changes of an anchor allocation, and near each anchor; the best three of them
+then climb, one operator at a time, as long as the score rises. Everything is scored in batches.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from rheostat.model.capacity import Floats
 
 Ints = NDArray[np.int64]
 Score = Callable[[Floats], Floats]
-"""Rows of tasks -> a number each; the largest is wanted."""
+"""Rows of tasks -> one number each; larger is better."""
 
 EVEN, SPARSE, NEAR = 400, 300, 300
 """Candidates of each kind."""
 CLIMBERS, CLIMBS = 3, 3
-"""How many of the best climb, and for how many rounds at most."""
+"""Best candidates that climb, and their most rounds."""
 
 
 @dataclass(frozen=True)
 class Box:
-    """What may be chosen: the allowed task counts of every operator, rising, and the slots of the whole job."""
+    """The search space: the allowed task counts of every operator, rising, and the slots of the whole job."""
 
     choices: tuple[Ints, ...]
     most_slots: int | None = None
@@ -36,7 +36,7 @@ class Box:
         return np.ones(len(rows), dtype=bool) if self.most_slots is None else rows.sum(axis=1) <= self.most_slots
 
     def snap(self, rows: Floats) -> Ints:
-        """Return the nearest allowed counts that are not above the rows, at least the smallest of each operator."""
+        """Return the nearest allowed counts not above the rows, at least the smallest of each operator."""
         return np.stack(
             [
                 each[np.clip(np.searchsorted(each, rows[:, k] + 1e-9, side="right") - 1, 0, None)]
@@ -52,11 +52,11 @@ class Box:
 
     @property
     def size(self) -> float:
-        """How many allocations there are, slots apart."""
+        """Number of allocations, regardless of the slots."""
         return float(np.prod([float(len(each)) for each in self.choices]))
 
-    def squeezed(self, rows: Ints) -> Ints:
-        """Return the rows, those that need too many slots moved towards the fewest tasks until they fit."""
+    def squeeze(self, rows: Ints) -> Ints:
+        """Return the rows, with those that exceed the slots moved towards the fewest tasks until they fit."""
         if self.most_slots is None:
             return rows
         least = self.least
@@ -66,7 +66,7 @@ class Box:
 
 
 def candidates(box: Box, anchors: Sequence[Ints], rng: np.random.Generator) -> Ints:
-    """Return allocations worth a look: even, sparse changes of each anchor, neighbours of each anchor."""
+    """Return candidate allocations: evenly drawn ones, sparse changes of each anchor, neighbours of each anchor."""
     n, sizes = len(box.choices), [len(each) for each in box.choices]
     if box.size <= EVEN + SPARSE + NEAR:
         every = np.meshgrid(*box.choices, indexing="ij")
@@ -85,33 +85,33 @@ def candidates(box: Box, anchors: Sequence[Ints], rng: np.random.Generator) -> I
         step = np.rint(rng.normal(0.0, 2.0, (count, n))).astype(np.int64)
         parts.append(_take(box, np.clip(at + step, 0, np.array(sizes) - 1)))
         parts.append(_take(box, at[None, :]))
-    rows = box.squeezed(np.concatenate(parts))
+    rows = box.squeeze(np.concatenate(parts))
     return np.asarray(rows[box.allowed(rows)])
 
 
 def maximise(
     box: Box, score: Score, anchors: Sequence[Ints], rng: np.random.Generator, without: Sequence[Ints] = ()
 ) -> tuple[Ints, float] | None:
-    """Return the allocation with the best score that is not among `without`, and its score; None when none is left."""
-    taken = {tuple(int(v) for v in row) for row in without}
+    """Return the allocation with the best score that is not among `without`, and its score; None if there is none."""
+    excluded = {tuple(int(v) for v in row) for row in without}
     rows = candidates(box, anchors, rng)
-    if taken:
-        known = np.array(sorted(taken), dtype=np.int64)
-        rows = rows[~(rows[:, None, :] == known[None, :, :]).all(axis=2).any(axis=1)]
+    if excluded:
+        others = np.array(sorted(excluded), dtype=np.int64)
+        rows = rows[~(rows[:, None, :] == others[None, :, :]).all(axis=2).any(axis=1)]
     if not len(rows):
         return None
     values = score(rows.astype(float))
     top = np.argsort(-values, kind="stable")[:CLIMBERS]
     best, best_value = rows[top[0]], float(values[top[0]])
     for k in top:
-        row, value = _climb(box, score, rows[k], float(values[k]), taken)
+        row, value = _climb(box, score, rows[k], float(values[k]), excluded)
         if value > best_value:
             best, best_value = row, value
     return best, best_value
 
 
-def _climb(box: Box, score: Score, row: Ints, value: float, taken: set[tuple[int, ...]]) -> tuple[Ints, float]:
-    """Change one operator at a time to what scores best, as long as it helps: all single changes are one batch."""
+def _climb(box: Box, score: Score, row: Ints, value: float, excluded: set[tuple[int, ...]]) -> tuple[Ints, float]:
+    """Change one operator at a time to its best count as long as the score rises; all single changes are one batch."""
     n, total = len(row), sum(len(each) for each in box.choices)
     owner = np.repeat(np.arange(n), [len(each) for each in box.choices])
     value_of = np.concatenate(box.choices)
@@ -120,7 +120,7 @@ def _climb(box: Box, score: Score, row: Ints, value: float, taken: set[tuple[int
         rows[np.arange(total), owner] = value_of
         values = np.where(box.allowed(rows), score(rows.astype(float)), -np.inf)
         order = np.argsort(-values, kind="stable")
-        top = next((k for k in order if tuple(rows[k].tolist()) not in taken), None)
+        top = next((k for k in order if tuple(rows[k].tolist()) not in excluded), None)
         if top is None or not values[top] > value + 1e-12:
             break
         row, value = rows[top], float(values[top])

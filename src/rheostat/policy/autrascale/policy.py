@@ -1,4 +1,4 @@
-"""AuTraScale+: first throughput, then the latency through the job, then the latency since the event.
+"""AuTraScale+: first throughput, then processing latency, then event-time latency.
 
 Zhang, Zheng, Zheng, Zhu, Li, Guo: "Bayesian-Driven Automated Scaling in Stream Computing With Multiple QoS Targets",
 TPDS 2024.
@@ -6,7 +6,7 @@ TPDS 2024.
 | paper | here |
 |---|---|
 | v̄_i, true rate of an instance (Eq 2) | `OperatorReading.true_rate_per_s` |
-| TO solver, π^t (Eq 3) | `throughput.py`: DS2's linear model, its end, the best seen under an outside limit |
+| TO solver, π^t (Eq 3) | `throughput.py`: DS2's linear model, its end, the best size under an external limit |
 | PLO solver, π^p (Algorithm 1) | `latency.py` |
 | benefit F, L_p, α, w, s_l (Eq 4, 7, 8) | `benefit.py`, `processing_s`, `alpha`, `waste` |
 | GP, Matérn, EI, ξ (Eq 5, 6) | `model/joint.py`, `xi`; candidates in `box.py` |
@@ -16,18 +16,19 @@ TPDS 2024.
 | F_tp, β, ELO's s_l (Eq 13), Algorithm 3 | `eventtime.py`, `width`, `near`; the return in `catch_up` |
 | l_p, l_e, averages | medians of the window |
 
-TO hands over when its end is reached (see there), PLO when its target is met with a score of at least s_l (or there is
-no hope of one), ELO acts on a steady job whose event-time latency is above L_e. A demand that moves by `trigger` begins
-the sequence again; so does overload of a steady job, and a target missed in two windows in a row sends it back to PLO.
+TO hands over when it has finished (see there), PLO when its target is met with a score of at least s_l (or cannot be
+met), and ELO acts on a steady job whose event-time latency is above L_e. The sequence begins again when a demand moves
+by `trigger`, or when a steady job is overloaded; a target missed in two consecutive windows returns the job to PLO.
 
-Read differently, or chosen because the paper does not say:
-- Eq 3 multiplies by the rounded tasks of the upstream. The published π^t come out with DS2's unrounded demand, which is
-  the default; `literal` takes it to the letter.
-- TO also shrinks, because π^t is to be the fewest tasks; a size that ran before ends it, not only the last one.
-- A throughput below V_t is not done, however near (Algorithm 3 only looks at F_tp).
-- After `iterations` changes, or when nothing is to be hoped for, PLO takes the best seen and says that it gave up.
-- Windows in which the job works off what waited are not taken for its latency.
-- Without a testbed there are no bootstrapping samples, and ELO sizes by what every operator can do.
+Read differently, or decided because the paper does not say:
+- Eq 3 multiplies by the rounded tasks of the upstream. DS2's unrounded demand gives the published π^t, so it is the
+  default; `literal` applies Eq 3 as printed.
+- TO also shrinks, because π^t is the fewest tasks; a size that ran before ends it, not only the last one.
+- A throughput below V_t is insufficient, however near (Algorithm 3 only compares F_tp).
+- After `iterations` changes, or when no improvement is expected, PLO returns to the best measured size and reports that
+  it gave up.
+- Windows in which the job works off a backlog do not count for its latency.
+- Without a testbed there are no bootstrapping samples, and ELO sizes by the capacity of every operator.
 
 Ours: `model=decomposed` sizes each operator for its part of the latency (`latency_model.py`) instead of PLO's search,
 and by its own capacity in ELO; it needs no trials.
@@ -41,57 +42,57 @@ from typing import ClassVar, Literal
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.frozen import check_number, check_whole
 from rheostat.job.record import Record
-from rheostat.model.experience import Experience, fold, keeps_up, settled
-from rheostat.policy.autrascale.eventtime import EventSettings, event_step, ride_step
-from rheostat.policy.autrascale.latency import LatencySettings, latency_step, rested
+from rheostat.model.experience import Experience, fold, is_settled, keeps_up
+from rheostat.policy.autrascale.eventtime import EventSettings, boosted_step, event_step
+from rheostat.policy.autrascale.latency import LatencySettings, latency_step, restart_search
 from rheostat.policy.autrascale.space import Stage
 from rheostat.policy.autrascale.throughput import throughput_step
 from rheostat.policy.catch_up import need_of
-from rheostat.policy.explain import rate, sustains
+from rheostat.policy.explanation import rate, sustains
 from rheostat.ports import Policy, Situation
 
 PATIENCE = 10
-"""Windows for which it waits until a job has worked off what waited."""
+"""Windows to wait until a job has worked off its backlog."""
 MISSES = 2
-"""A target missed in so many windows in a row is missed."""
+"""Consecutive windows above the target after which it counts as missed."""
 
 
 @dataclass(frozen=True)
 class AuTraScale(Policy[Experience]):
-    """Keeps up with the load, then meets the latency through the job, then works off backlogs in time."""
+    """Keeps up with the load, then meets the processing-latency target, then clears backlogs in time."""
 
     name: ClassVar[str] = "autrascale"
 
     processing_s: float | None = None
-    """L_p, the largest latency through the job, in seconds; left out, the SLO's max_latency_s."""
+    """L_p, the largest processing latency, in seconds; default: the SLO's max_latency_s."""
     limit_s: float | None = None
-    """T_limit, in which a backlog must be worked off; left out, the SLO's max_recovery_s, else 480."""
+    """T_limit, the seconds in which a backlog must be cleared; default: the SLO's max_recovery_s, else 480."""
     model: Literal["benefit", "decomposed"] = "benefit"
-    """What sizes a job for its latency: the paper's joint model of a benefit score, or ours, operator by operator."""
+    """Latency model: the paper's joint model of a benefit score, or ours, a sum over operators."""
     alpha: float = 0.8
-    """How much latency counts in the benefit score, tasks counting the rest (three published scores give 0.8)."""
+    """Weight of latency in the benefit score; tasks have the rest (three published scores give 0.8)."""
     waste: float = 1.0
-    """w, the share of tasks that may be too many (the published threshold of 0.9 is 1)."""
+    """w, the accepted share of unneeded tasks (the published threshold of 0.9 is 1)."""
     xi: float = 0.01
-    """How much better an expected improvement must be than the best seen; larger explores more."""
+    """Margin of an expected improvement over the best measured score; larger values explore more."""
     uniform: int = 6
-    """Bootstrapping samples with as many tasks everywhere (M); one per operator comes on top. 0: none at all."""
+    """Bootstrapping samples with equal tasks everywhere (M), besides one per operator; 0 disables bootstrapping."""
     iterations: int = 20
-    """Changes, or trials, after which a search takes the best seen."""
+    """Changes, or trials, after which a search selects the best measured size."""
     transfer: Literal["light", "traditional", "none"] = "light"
-    """How a model of another rate is used: Algorithm 2, the earlier paper's way, or not."""
+    """Use of a model of another rate: Algorithm 2, the earlier paper's method, or none."""
     transfer_alpha: float = 1.0
-    """How much more a sample at the new rate counts than one at the old rate."""
+    """Weight of a sample at the new rate relative to one at the old rate."""
     transfer_iterations: int = 12
-    """Num: changes after which Algorithm 2 gives way to Algorithm 1."""
+    """Num: changes after which Algorithm 1 replaces Algorithm 2."""
     width: float = 0.25
     """β of the throughput score, as a share of the target."""
     near: float = 0.85
-    """The throughput score from which on a profiled allocation is good enough."""
+    """Throughput score from which on a profiled allocation is good enough."""
     trial_s: float = 60.0
-    """Seconds that a trial is looked at; before that it settles for a quarter of them."""
+    """Observed seconds of a trial; it settles for a quarter of them before."""
     literal: bool = False
-    """Whether Eq 3 is taken to the letter: operators sized for what rounded upstreams could send."""
+    """Whether Eq 3 applies as printed: operators are sized for the capacity of their upstreams' rounded tasks."""
     trigger: float = 0.05
     """Share by which a demand must move for the sequence to begin again."""
 
@@ -112,30 +113,30 @@ class AuTraScale(Policy[Experience]):
         return Experience()
 
     def learn(self, knowledge: Experience, record: Record) -> Experience:
-        """Remember what allocations did, in windows and in trials, and every π^t that was found."""
+        """Store latencies and throughputs of windows and trials, and every π^t."""
         return fold(knowledge, record)
 
     def decide(self, situation: Situation[Experience]) -> Decision:
-        """Let the solver decide whose turn it is; one that is done hands over in the same step."""
+        """Let the active solver decide; one that has finished hands over in the same step."""
         stage, window = Stage.at(situation, self.trigger), situation.window
         if stage.boost is not None:
-            return ride_step(situation, stage, self._event())
+            return boosted_step(situation, stage, self._event())
         if self._insufficient(situation, stage):
             stage = Stage(stage.demand)
         if stage.phase == "throughput":
-            if not settled(window) and stage.waited < PATIENCE:
+            if not is_settled(window) and stage.waited < PATIENCE:
                 return self._wait(situation, stage)
-            found = throughput_step(situation, stage, self.literal)
-            if isinstance(found, Decision):
-                return found
-            stage = found
+            result = throughput_step(situation, stage, self.literal)
+            if isinstance(result, Decision):
+                return result
+            stage = result
         if stage.limited:
-            sentence = f"autrascale: {situation.running} stays; something outside keeps {rate(window.load_per_s)} away"
+            sentence = f"autrascale: keeps {situation.running}; an external limit is below {rate(window.load_per_s)}"
             memo = stage.memo(phase="steady")
             return Decision.hold(
                 Reason.UNDER_PROVISIONED, sentence, expects=sustains(window.throughput_per_s), memo=memo
             )
-        if not settled(window) or stage.phase == "steady":
+        if not is_settled(window) or stage.phase == "steady":
             need = need_of(situation, self.limit_s)
             if need is not None:
                 return event_step(situation, stage, need, self._event())
@@ -145,49 +146,47 @@ class AuTraScale(Policy[Experience]):
 
     @staticmethod
     def _insufficient(situation: Situation[Experience], stage: Stage) -> bool:
-        """Whether what was found does not keep up after all, and nothing outside is to blame."""
+        """Whether the solved allocation does not keep up although there is no external limit."""
         if stage.phase == "throughput" or stage.limited or keeps_up(situation.window):
             return False
         return situation.running.tasks == stage.base if stage.phase == "latency" else bool(situation.window.overloaded)
 
     def _latency(self, situation: Situation[Experience], stage: Stage) -> Decision:
-        """Let PLO decide, where there is a target, a latency and a job at its load."""
+        """Let PLO decide if there is a target, a latency and a job at its load."""
         window = situation.window
         target_s = self.processing_s or situation.slo.max_latency_s
         why = ""
         if target_s is None:
-            why = "no latency is promised"
+            why = "there is no latency objective"
         elif window.latency is None:
             why = "this window has no latency"
         elif not window.load_per_s:
-            why = "nothing arrives"
+            why = "no records arrive"
         if why:
             sentence = f"autrascale: {situation.running} keeps up with {rate(window.load_per_s)}; {why}"
             memo = stage.memo(phase="steady")
             return Decision.hold(Reason.STEADY, sentence, expects=sustains(window.load_per_s), memo=memo)
-        if not settled(window) and stage.waited < PATIENCE:
+        if not is_settled(window) and stage.waited < PATIENCE:
             return self._wait(situation, stage)
         assert target_s is not None
         return latency_step(situation, stage, self._settings(target_s))
 
     def _wait(self, situation: Situation[Experience], stage: Stage) -> Decision:
-        """Hold while the job works off what waited: its latency is not that of its load."""
-        sentence = (
-            f"autrascale: {rate(situation.window.throughput_per_s)} are processed, more than arrive: it catches up"
-        )
+        """Hold while the job works off a backlog: its latency is then not that of its load."""
+        sentence = f"autrascale: the job catches up: it processes {rate(situation.window.throughput_per_s)}"
         return Decision.hold(Reason.WAITING, sentence, memo=stage.memo(waited=stage.waited + 1))
 
     def _steady(self, situation: Situation[Experience], stage: Stage) -> Decision:
-        """Hold while the target is met; a target that is missed again and again sends the job back to PLO."""
+        """Hold while the target is met; a target missed repeatedly returns the job to PLO."""
         window, target_s = situation.window, self.processing_s or situation.slo.max_latency_s
-        now_s = window.latency.p50_s if window.latency and settled(window) else None
+        now_s = window.latency.p50_s if window.latency and is_settled(window) else None
         missed = target_s is not None and now_s is not None and now_s > target_s and not stage.unreachable
         met = now_s is not None and (target_s is None or now_s <= target_s)
         stage = replace(stage, missed=stage.missed + 1 if missed else 0, unreachable=stage.unreachable and not met)
         if stage.missed >= MISSES:
-            return self._latency(situation, rested(stage))
-        told = "" if now_s is None else f", {1e3 * now_s:.0f} ms"
-        sentence = f"autrascale: {situation.running} serves {rate(window.load_per_s)}{told}"
+            return self._latency(situation, restart_search(stage))
+        latency = "" if now_s is None else f", {1e3 * now_s:.0f} ms"
+        sentence = f"autrascale: {situation.running} serves {rate(window.load_per_s)}{latency}"
         reason = Reason.UNDER_PROVISIONED if stage.unreachable else Reason.STEADY
         return Decision.hold(reason, sentence, expects=sustains(window.load_per_s), memo=stage.memo())
 

@@ -1,4 +1,4 @@
-"""AuTraScale+'s TO solver: the fewest tasks with which the throughput keeps up (section IV-B)."""
+"""AuTraScale+'s TO solver: the fewest tasks that keep up with the load (section IV-B)."""
 
 from __future__ import annotations
 
@@ -14,32 +14,34 @@ from rheostat.model.experience import KEEPS_UP, keeps_up
 from rheostat.policy.autrascale.space import At, Stage, as_allocation, as_row
 from rheostat.policy.demand import linear_tasks, measured_selectivity
 from rheostat.policy.ds2 import optimal_tasks
-from rheostat.policy.explain import rate, sustains
+from rheostat.policy.explanation import rate, sustains
 
 MOST_STEPS = 12
-"""After so many configurations the best of them is taken; it has never taken half as many."""
+"""Configurations after which the best of them is selected; the solver has never needed half as many."""
 REPEATS = 2
-"""An outside limit asks for the same size again and again, noise does not: so many more looks tell them apart."""
+"""Further windows before an external limit is assumed: under such a limit Eq 3 suggests the same size every time, under
+noise it does not."""
 SAME = 0.99
-"""Throughputs this close are the same: of such configurations the smallest is taken."""
+"""Ratio of two throughputs from which on they count as equal; among equals the smallest configuration is selected."""
 
 
 def throughput_step(situation: At, stage: Stage, literal: bool) -> Stage | Decision:
-    """Return the next configuration to run, or the stage with π^t when this solver is done.
+    """Return the next configuration to run, or the stage with π^t when this solver has finished.
 
-    It is done when the throughput reaches the input rate, nothing is overloaded and Eq 3 asks for no less, when it asks
-    for what runs, or for what ran before (ours: the paper only looks at the last one). Then the configuration with the
-    highest throughput is π^t, among equals the smallest; it need not be the last (section V-B).
+    It has finished when the throughput reaches the input rate, nothing is overloaded and Eq 3 suggests no fewer tasks;
+    or when Eq 3 suggests the running size, or an earlier one (ours: the paper only compares with the last one). Then
+    the configuration with the highest throughput is π^t, among equals the smallest; it need not be the last (section
+    V-B).
     """
     running, load = situation.running, situation.window.load_per_s
     room = 1.0 + situation.headroom()
-    suggested = letter_of_eq_3(situation) if literal else optimal_tasks(situation)
+    suggested = literal_eq_3(situation) if literal else optimal_tasks(situation)
     target = situation.fit({name: round_up(count * room) for name, count in suggested.items()})
     here = tuple(int(count) for count in as_row(situation, running.tasks))
     tried = tuple(dict.fromkeys((*stage.tried, here)))
     shrinks = any(target.tasks[name] < count for name, count in running.tasks.items())
     if target == running and not keeps_up(situation.window) and stage.waited < REPEATS:
-        sentence = f"autrascale: {rate(load)} arrive and Eq 3 asks for what runs; it is looked at again"
+        sentence = f"autrascale: {rate(load)} arrive and Eq 3 suggests the running size; waits for another window"
         return Decision.hold(Reason.WAITING, sentence, memo=stage.memo(waited=stage.waited + 1))
     again = target == running or tuple(int(c) for c in as_row(situation, target.tasks)) in tried
     grows = any(target.tasks[name] > count for name, count in running.tasks.items())
@@ -51,7 +53,7 @@ def throughput_step(situation: At, stage: Stage, literal: bool) -> Stage | Decis
         end = replace(stage, phase="latency", tried=(), solved=solved, limited=limited, waited=0)
         if best == running:
             return end
-        why = f"of {len(tried)} sizes this is the smallest with the highest throughput, {rate(most)}"
+        why = f"it is the smallest of {len(tried)} sizes with the highest throughput, {rate(most)}"
         sentence = f"autrascale: {changes(running, best)}, because {why} of {rate(load)}"
         return Decision(best, direction(running, best), sentence, {}, sustains(most), end.memo())
     needs = ", ".join(f"{name} {count:.3g}" for name, count in suggested.items())
@@ -61,8 +63,8 @@ def throughput_step(situation: At, stage: Stage, literal: bool) -> Stage | Decis
     return Decision(target, direction(running, target), sentence, evidence, sustains(load), memo)
 
 
-def letter_of_eq_3(situation: At) -> dict[str, float]:
-    """Return Eq 3 as printed: an operator is sized for what its upstreams could send with their rounded tasks."""
+def literal_eq_3(situation: At) -> dict[str, float]:
+    """Return Eq 3 as printed: an operator is sized for the capacity of its upstreams with their rounded tasks."""
     graph, window = situation.spec.graph, situation.window
     selectivity = measured_selectivity(graph, window)
     sends: dict[str, float] = {}
@@ -82,14 +84,14 @@ def letter_of_eq_3(situation: At) -> dict[str, float]:
 def _best(situation: At, tried: tuple[tuple[int, ...], ...], running: Allocation) -> tuple[Allocation, float]:
     """Return the smallest of the configurations with the highest throughput, and that throughput."""
     load, now = situation.window.load_per_s, situation.window.throughput_per_s or 0.0
-    seen: dict[tuple[int, ...], float] = {}
+    throughput: dict[tuple[int, ...], float] = {}
     if load:
         for sample in situation.knowledge.at(load):
-            seen[_key(situation, sample.tasks)] = min(sample.throughput_per_s, load)
-    seen[_key(situation, running.tasks)] = min(now, load) if load else now
-    known = {row: seen[row] for row in tried if row in seen}
-    most = max(known.values())
-    best = min((row for row in known if known[row] >= SAME * most), key=lambda row: (sum(row), row))
+            throughput[_key(situation, sample.tasks)] = min(sample.throughput_per_s, load)
+    throughput[_key(situation, running.tasks)] = min(now, load) if load else now
+    measured = {row: throughput[row] for row in tried if row in throughput}
+    most = max(measured.values())
+    best = min((row for row in measured if measured[row] >= SAME * most), key=lambda row: (sum(row), row))
     # The limits may have moved since it ran.
     return situation.fit(as_allocation(situation, np.array(best, dtype=np.int64)).tasks), most
 

@@ -1,4 +1,4 @@
-"""ContTune: Big makes an under-provisioned job sufficient, Small finds the fewest tasks from all that was ever seen.
+"""ContTune: Big makes an under-provisioned job sufficient, Small finds the fewest tasks from the whole history.
 
 Lian, Zhang, Shao, Pu, Xiang, Li, Cui: "ContTune: Continuous Tuning by Conservative Bayesian Optimization for
 Distributed Stream Data Processing Systems", VLDB 2023.
@@ -8,21 +8,21 @@ Distributed Stream Data Processing Systems", VLDB 2023.
 | PA = λ̂ / T_u (Eq 1) | `OperatorReading.true_rate_per_s` x tasks |
 | H^t, p^max | `History`, a fold over the journal |
 | under-provisioned | `window.overloaded` |
-| λ_i, real upstream rate | `demand`: what the sources really get, through the selectivities |
+| λ_i, real upstream rate | `demand`: the rates at the sources, propagated through the selectivities |
 | Algorithm 1, Big | `big` |
 | Algorithm 2, CBO | `small`, with `acquire` (Eq 4 to 6), d_nearest and α |
 | p_lin | DS2's suggestion, `linear_tasks` |
 | a reconfiguration that changes nothing is skipped | the tuning ends |
 
-How a tuning ends (section 6.2): fast exploitation is done after one change without back pressure, conservative
-exploration goes on like DS2 until it suggests what runs. Back pressure in the Small phase leads to CBO again, not to
-Big, because λ is known by then (footnote 3).
+How a tuning ends (section 6.2): fast exploitation ends after one change without back pressure, conservative exploration
+continues like DS2 until it suggests the running size. Back pressure in the Small phase leads to CBO again, not to Big,
+because λ is known by then (footnote 3).
 
 Ours, where the paper is silent:
 - a tuning begins when a demand has moved by `trigger`, or under back pressure;
-- the linear suggestion stays between what a smaller and a larger demand would get from trusted sizes, so that more
-  demand never gets fewer tasks; where more tasks were clearly seen to do less, it does not go there again (`bracket`);
-- when an operator cannot have what it needs, the others are sized for what it lets through.
+- the linear suggestion stays between the trusted sizes for a smaller and a larger demand, so that more demand never
+  gets fewer tasks; a size range in which more tasks clearly reduce capacity is avoided (`bracket`);
+- if an operator cannot have the tasks that it needs, the others are sized for the share that it serves.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from rheostat.model.capacity import CapacityCurve, Floats, Sample
 from rheostat.model.history import History, fold
 from rheostat.model.registry import MODELS
 from rheostat.policy.demand import demand, linear_tasks
-from rheostat.policy.explain import rate, sustains
+from rheostat.policy.explanation import rate, sustains
 from rheostat.policy.tuning import Tuning
 from rheostat.ports import Policy, Situation
 
 WORTH = 0.01
-"""Eq 4 has no size at which it stops: an expected saving of less than this many tasks is none (ours)."""
+"""Least expected saving of Eq 4, in tasks; the paper has no such limit (ours)."""
 FALLEN = 0.8
-"""More tasks clearly do less when the largest size, seen twice, does less than this share of a smaller one (ours)."""
+"""Share of a smaller size's capacity below which the largest size, sampled twice, counts as clearly slower (ours)."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,15 @@ class ContTune(Policy[History]):
     name: ClassVar[str] = "conttune"
 
     alpha: float = 3.0
-    """Largest distance, in tasks, between a suggestion and a size that was seen; further away DS2's is taken."""
+    """Largest distance, in tasks, between a suggestion and a sampled size; beyond it DS2's suggestion is used."""
     acquisition: Literal["mean", "cei"] = "mean"
-    """Which size the model suggests: the smallest whose mean suffices (Eq 5), or constrained improvement (Eq 4)."""
+    """The suggested size: the smallest whose mean suffices (Eq 5), or constrained expected improvement (Eq 4)."""
     model: Literal["gp", "loglog"] = "gp"
-    """The capacity model: the paper's Gaussian process, or ours, which knows noise, drift and what lies beyond."""
+    """The capacity model: the paper's Gaussian process, or ours, which handles noise, drift and extrapolation."""
     big: bool = True
-    """Whether back pressure is first met with Big; off, the demand that the sources tell is trusted at once."""
+    """Whether Big resolves back pressure first; if false, the demand from the sources' rates is used at once."""
     refine: bool = False
-    """Whether fast exploitation, too, goes on until it suggests what runs."""
+    """Whether fast exploitation, too, continues until it suggests the running size."""
     bracket: bool = True
     """Whether DS2's suggestion stays between trusted sizes, so that more demand never gets fewer tasks (ours)."""
     trigger: float = 0.05
@@ -89,16 +89,17 @@ class ContTune(Policy[History]):
         load_per_s = situation.window.load_per_s
         tuning = Tuning.at(situation, self.trigger)
         if tuning is None:
-            sentence = f"conttune: {rate(load_per_s)} is what {situation.running} was tuned for"
+            sentence = f"conttune: {situation.running} is tuned for {rate(load_per_s)}"
             return Decision.hold(Reason.STEADY, sentence, expects=sustains(load_per_s), memo=situation.memo)
-        under = situation.window.overloaded
-        if under and not set(under) & set(situation.spec.tunable_names):
-            sentence = f"conttune: back pressure starts at {', '.join(under)}, which cannot be scaled"
+        overloaded = situation.window.overloaded
+        if overloaded and not set(overloaded) & set(situation.spec.tunable_names):
+            sentence = f"conttune: back pressure starts at {', '.join(overloaded)}, which cannot be scaled"
             return Decision.hold(Reason.UNDER_PROVISIONED, sentence, memo=tuning.memo(situation, open=False))
-        if self.big and under and not tuning.small:
+        if self.big and overloaded and not tuning.small:
             return big(situation, tuning)
-        if tuning.small and tuning.made(situation) and not under and not tuning.explored and not self.refine:
-            sentence = f"conttune: no back pressure at {rate(load_per_s)} with {situation.running}: tuned"
+        applied = tuning.small and tuning.was_applied(situation)
+        if applied and not overloaded and not tuning.explored and not self.refine:
+            sentence = f"conttune: no back pressure at {rate(load_per_s)} with {situation.running}: the tuning ends"
             memo = tuning.memo(situation, open=False)
             return Decision.hold(Reason.STEADY, sentence, expects=sustains(load_per_s), memo=memo)
         return self.small(situation, tuning)
@@ -113,7 +114,7 @@ class ContTune(Policy[History]):
         ]
         evidence = {f"{name}.demand_per_s": suggestion.demand_per_s for name, suggestion in suggestions.items()}
         evidence |= {f"{name}.distance": suggestion.distance for name, suggestion in suggestions.items()}
-        how = f"explores {', '.join(explored)}" if explored else "exploits what was seen"
+        how = f"explores {', '.join(explored)}" if explored else "uses measured sizes"
         because = f"{rate(load_per_s)} arrive and it {how}{bottleneck}"
         expects = sustains(load_per_s, min(suggestion.share for suggestion in suggestions.values()))
         if target == running:
@@ -126,15 +127,16 @@ class ContTune(Policy[History]):
         return Decision(target, direction(running, target), sentence, evidence, expects, memo)
 
     def suggestions(self, situation: Situation[History]) -> tuple[dict[str, Suggestion], str]:
-        """Return a suggestion per operator, none larger than the scarcest operator lets through, and what is scarce."""
+        """Return a suggestion per operator, sized for what the scarcest operator serves, and a note about that one."""
         room = 1.0 + situation.headroom()
         demand_per_s = {name: per_s * room for name, per_s in demand(situation).items()}
         views = {name: self.view(situation, name) for name in situation.spec.tunable_names}
-        p_most = p_max(situation) if self.big else math.inf  # Eq 2: Big has made sure that it is enough
+        p_most = p_max(situation) if self.big else math.inf  # Eq 2: Big has made sure that p_max is enough
         suggestions = {name: self.suggestion(view, demand_per_s[name], p_most) for name, view in views.items()}
         bounds = {name: limits.max for name, limits in situation.limits.operators.items() if limits.max is not None}
         shares = {
-            name: share(views[name].able_per_s(most, self.alpha), demand_per_s[name]) for name, most in bounds.items()
+            name: share(views[name].capacity_per_s(most, self.alpha), demand_per_s[name])
+            for name, most in bounds.items()
         }
         scarce = min(shares, key=lambda name: shares[name], default="")
         if not scarce or shares[scarce] >= 1.0:
@@ -142,8 +144,8 @@ class ContTune(Policy[History]):
         least = shares[scarce]
         served = {name: per_s * least for name, per_s in demand_per_s.items()}
         cut = {name: self.suggestion(view, served[name], p_most) for name, view in views.items() if name != scarce}
-        told = f"; with the {bounds[scarce]} tasks that it may have, {scarce} serves {least:.0%} of the demand"
-        return {name: replace(cut.get(name, suggestions[name]), share=least) for name in suggestions}, told
+        note = f"; with its maximum of {bounds[scarce]} tasks {scarce} serves {least:.0%} of the demand"
+        return {name: replace(cut.get(name, suggestions[name]), share=least) for name in suggestions}, note
 
     def view(self, situation: Situation[History], name: str) -> View:
         """Fit the model of one operator (Algorithm 2, line 3)."""
@@ -163,7 +165,7 @@ class ContTune(Policy[History]):
         return View(tasks, true_rate_per_s or newest.capacity_per_s / newest.tasks, curve, means, falls)
 
     def suggestion(self, view: View, demand_per_s: float, most: float = math.inf) -> Suggestion:
-        """Return p_acq where it is near enough to what was seen, else p_lin (Algorithm 2, lines 4 to 13)."""
+        """Return p_acq if it is near enough to a sampled size, else p_lin (Algorithm 2, lines 4 to 13)."""
         if demand_per_s <= 0:
             return Suggestion(0.0, 0.0, 0.0, True)
         linear = view.tasks if not view.rate_per_s else linear_tasks(demand_per_s, view.rate_per_s)
@@ -177,7 +179,7 @@ class ContTune(Policy[History]):
         return Suggestion(min(tasks, most), demand_per_s, distance, False)
 
     def acquire(self, view: View, demand_per_s: float) -> int | None:
-        """Return p_acq, the size that the acquisition function likes best; None when it likes none."""
+        """Return p_acq, the best size by the acquisition function; None if no size qualifies."""
         curve = view.curve
         assert curve is not None
         if self.acquisition == "mean":  # Eq 5: the fewest tasks whose mean suffices have the largest p* - p
@@ -194,42 +196,42 @@ class ContTune(Policy[History]):
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What one operator should have."""
+    """The suggested tasks of one operator."""
 
     tasks: float
     demand_per_s: float
     distance: float
-    """d_nearest of what the model suggested; infinite when it suggested nothing."""
+    """d_nearest of the model's suggestion; infinite if it has none."""
     trusted: bool
     """Whether it is fast exploitation; otherwise it is conservative exploration."""
     share: float = 1.0
-    """Share of the demand that it will be able to serve."""
+    """Share of the demand that it will serve."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is known of one operator."""
+    """Rate, capacity curve and samples of one operator."""
 
     tasks: int
     rate_per_s: float | None
-    """Records per useful second of one task, now."""
+    """Present records per useful second of one task."""
     curve: CapacityCurve | None = None
     means: Mapping[int, float] = field(default_factory=dict)
-    """Mean capacity at every size that was seen."""
+    """Mean capacity of every sampled size."""
     falls: bool = False
-    """Whether the largest size was clearly seen to do less than a smaller one; the curve then ends at the best."""
+    """Whether the largest size is clearly slower than a smaller one; the curve then ends at the best size."""
 
-    def able_per_s(self, tasks: int, alpha: float) -> float:
-        """Return what it can do with at most so many tasks, as far as trusted sizes tell; else the linear capacity."""
+    def capacity_per_s(self, tasks: int, alpha: float) -> float:
+        """Return the capacity with at most these tasks, by trusted sizes if they reach that far, else linearly."""
         linear = tasks * self.rate_per_s if self.rate_per_s else math.inf
         if self.curve is None:
             return linear
         trusted = self.curve.distance[:tasks] <= alpha
-        known = float(self.curve.capacity_per_s[:tasks][trusted].max(initial=0.0))
-        return known if self.falls or (len(trusted) == tasks and trusted[-1]) else max(known, linear)
+        measured = float(self.curve.capacity_per_s[:tasks][trusted].max(initial=0.0))
+        return measured if self.falls or (len(trusted) == tasks and trusted[-1]) else max(measured, linear)
 
     def between(self, linear: float, demand_per_s: float, alpha: float) -> float:
-        """Keep a linear suggestion between what a smaller and a larger demand would get from trusted sizes."""
+        """Keep a linear suggestion between the trusted sizes for a smaller and a larger demand."""
         assert self.curve is not None
         capacity, trusted = self.curve.capacity_per_s, self.curve.distance <= alpha
         before = np.concatenate(([-math.inf], np.maximum.accumulate(capacity)[:-1]))
@@ -242,7 +244,7 @@ class View:
 
 
 def big(situation: Situation[History], tuning: Tuning) -> Decision:
-    """Binary lifting (Algorithm 1, lines 2 to 15): all operators to p_max, and to twice that when they have it."""
+    """Binary lifting (Algorithm 1, lines 2 to 15): all operators to p_max, or to twice that if they have it already."""
     running, limits, load_per_s = situation.running, situation.limits.operators, situation.window.load_per_s
     most = p_max(situation)
     if all(tasks >= limits[name].clip(most) for name, tasks in running.tasks.items()):
@@ -250,7 +252,7 @@ def big(situation: Situation[History], tuning: Tuning) -> Decision:
     target = situation.fit(dict.fromkeys(running.tasks, most))
     roots = ", ".join(situation.window.overloaded)
     if direction(running, target) in (Reason.STEADY, Reason.OVER_PROVISIONED):
-        sentence = f"conttune: back pressure at {roots}, and the limits leave it at {running}"
+        sentence = f"conttune: back pressure at {roots}, but the limits keep the job at {running}"
         memo = tuning.memo(situation, open=False)
         return Decision.hold(Reason.UNDER_PROVISIONED, sentence, evidence={"p_max": most}, memo=memo)
     sentence = f"conttune: {changes(running, target)}, because of back pressure at {roots} at {rate(load_per_s)} (Big)"
@@ -259,13 +261,13 @@ def big(situation: Situation[History], tuning: Tuning) -> Decision:
     return Decision(target, direction(running, target), sentence, {"p_max": most}, expects, memo)
 
 
-def share(able_per_s: float, demand_per_s: float) -> float:
+def share(capacity_per_s: float, demand_per_s: float) -> float:
     """Return the share of a demand that a capacity serves, at most 1."""
-    return min(1.0, able_per_s / demand_per_s) if demand_per_s > 0 else 1.0
+    return min(1.0, capacity_per_s / demand_per_s) if demand_per_s > 0 else 1.0
 
 
 def p_max(situation: Situation[History]) -> int:
-    """Return the largest size that any operator was seen at."""
+    """Return the largest observed size of any operator."""
     return max((*situation.running.tasks.values(), *situation.knowledge.most_tasks.values()))
 
 

@@ -3,7 +3,7 @@
 | file | what |
 |---|---|
 | `policy.py` | the policy |
-| `throughput.py`, `regression.py` | edge functions with their slopes; learned from windows |
-| `tally.py`, `ucb.py` | means per size; extended GP-UCB |
-| `budget.py` | fewer slots than wanted |
+| `throughput.py`, `regression.py` | throughput functions of edges and their slopes; their regression from windows |
+| `tally.py`, `ucb.py` | mean capacities per size; extended GP-UCB |
+| `budget.py` | the split of too few slots |
 """

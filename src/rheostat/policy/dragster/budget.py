@@ -1,8 +1,8 @@
-"""Fewer slots than suggested for: which operator gives how many. Two projections onto {sum of tasks <= slots}.
+"""The split of too few slots over the operators: two projections onto {sum of tasks <= slots}.
 
-Dragster (Eq 18) writes Π for the Euclidean one: the nearest point, which takes the same from every operator, whatever
-it can do with its tasks. Ours gives every operator what the scarcest one lets through: with the capacities that were
-learned it serves the largest share of the load that the slots allow, and uses no more of them than that takes.
+Dragster (Eq 18) writes Π for the Euclidean projection: the nearest point, which takes the same from every operator
+regardless of its capacity. Ours sizes every operator for the share of the scarcest one: by the learned capacities it
+serves the largest share of the load that the slots allow, and uses no more slots than that share needs.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from rheostat.model.capacity import Floats
 
 @dataclass(frozen=True)
 class Choice:
-    """What one operator may have: sizes that rise, what each can do, and what is asked of it."""
+    """The options of one operator: rising sizes, the input capacity of each, and the demand."""
 
     sizes: Sequence[int]
     capacity_per_s: Floats
     demand_per_s: float
 
     def needed(self, share: float) -> int:
-        """Return the place of the smallest size that serves a share of the demand; the strongest when none does."""
+        """Return the index of the smallest size that serves a share of the demand; the strongest if none does."""
         enough = self.capacity_per_s >= share * self.demand_per_s * (1 - 1e-12)
         return int(np.argmax(enough if enough.any() else self.capacity_per_s))
 
@@ -38,8 +38,8 @@ class Choice:
 def euclidean(suggestions: Mapping[str, int], sizes: Mapping[str, Sequence[int]], slots: int) -> dict[str, int]:
     """Return the sizes nearest to the suggestions, in the Euclidean sense, that fit into the slots.
 
-    One size at a time is given back where that adds least to the squared distance per slot: for steps of one task this
-    is the exact projection, because the distance is a sum of convex terms.
+    One size at a time is reduced where that adds least to the squared distance per slot. With steps of one task this is
+    the exact projection, because the distance is a sum of convex terms.
     """
     _check({name: options[0] for name, options in sizes.items()}, slots)
     at = {name: max(k for k, size in enumerate(sizes[name]) if size <= max(suggestion, sizes[name][0]))
@@ -64,27 +64,27 @@ def euclidean(suggestions: Mapping[str, int], sizes: Mapping[str, Sequence[int]]
 def balanced(choices: Mapping[str, Choice], slots: int) -> tuple[dict[str, int], float]:
     """Return the sizes that serve the largest share of the demand within the slots, and that share.
 
-    A job with back pressure is as fast as its scarcest operator, so the best split maximises the least share; the
-    shares that are worth trying are those that some size just serves.
+    A job with back pressure is as fast as its scarcest operator, so the best split maximises the least share. Only the
+    shares that some size serves exactly need to be tried.
     """
     _check({name: choice.sizes[0] for name, choice in choices.items()}, slots)
-    worth = sorted({0.0, 1.0, *(c.share(k) for c in choices.values() for k in range(len(c.sizes)))})
+    shares = sorted({0.0, 1.0, *(c.share(k) for c in choices.values() for k in range(len(c.sizes)))})
     reach = min(max(c.share(k) for k in range(len(c.sizes))) for c in choices.values())
 
     def sizes_at(share: float) -> dict[str, int]:
         return {name: choice.sizes[choice.needed(share)] for name, choice in choices.items()}
 
-    low, high = 0, sum(share <= reach for share in worth) - 1
+    low, high = 0, sum(share <= reach for share in shares) - 1
     while low < high:  # the largest share whose sizes fit
         middle = (low + high + 1) // 2
-        if sum(sizes_at(worth[middle]).values()) <= slots:
+        if sum(sizes_at(shares[middle]).values()) <= slots:
             low = middle
         else:
             high = middle - 1
-    return sizes_at(worth[low]), worth[low]
+    return sizes_at(shares[low]), shares[low]
 
 
 def _check(least: Mapping[str, int], slots: int) -> None:
     if sum(least.values()) > slots:
-        told = " ".join(f"{name}={size}" for name, size in least.items())
-        raise InvalidValue(f"a budget of {slots} slots does not pay for the fewest tasks: {told}")
+        tasks = " ".join(f"{name}={size}" for name, size in least.items())
+        raise InvalidValue(f"a budget of {slots} slots is below the fewest tasks: {tasks}")

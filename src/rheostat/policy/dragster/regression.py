@@ -1,7 +1,7 @@
-"""Throughput functions learned while the job runs: rows of (inputs, output) per edge, and the form that fits them.
+"""Throughput functions learned from the running job: rows of (inputs, output) per edge, and the best-fitting form.
 
-Dragster (section 4.1) lets a function be known beforehand or be learned by regression in an online manner. The rows are
-a fold over the windows, bounded, so that learning costs the same at any age; the fit is made when a decision needs it.
+In Dragster (section 4.1) a function is known beforehand or learned online by regression. The rows are a bounded fold
+over the windows, so learning takes constant time; the fit is made when a decision needs it.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from rheostat.job.graph import Graph
 from rheostat.job.observation import Observation
 from rheostat.job.record import Record, Run
 from rheostat.model.capacity import Floats
-from rheostat.model.history import teaches
+from rheostat.model.history import can_learn_from
 from rheostat.policy.dragster.throughput import EdgeFunction, Pair
 
-KEPT_ROWS = 32
-"""Newest windows of an edge that are kept."""
+MAX_ROWS = 32
+"""Newest windows of an edge that are retained."""
 ENOUGH_ROWS = 6
-"""Rows from which on a curved form is tried: it can bend to fit a few by chance."""
+"""Rows from which on a curved form is tried: it fits a few rows by chance."""
 STRAIGHT = 0.02
-"""A linear fit with a residual of at most this needs no other form: it is measurement noise."""
+"""Residual up to which a linear fit is accepted at once: it is measurement noise."""
 BETTER = 0.5
-"""A curved form must leave at most this share of the linear residual."""
+"""Largest residual of a curved form, as a share of the linear residual."""
 MISFIT = 0.2
-"""Beyond this residual nothing fits: the newest window's own ratio is used."""
+"""Residual above which no form is used; the newest window's own ratio replaces it."""
 RIDGE = 1e-3
-"""Pulls the weights of inputs that always move together towards each other."""
+"""Ridge that equalises the weights of inputs that always move together."""
 
 
 @dataclass(frozen=True)
 class FlowRows:
-    """What was seen on every edge, by `upstream->downstream`: inputs (by name of their upstream), then the output."""
+    """Rows of every edge, by `upstream->downstream`: the inputs (sorted by upstream name), then the output."""
 
     edges: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=FrozenMap)
 
@@ -45,7 +45,7 @@ class FlowRows:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A function, and how far the rows are from it: root mean square over the mean output."""
+    """A function and its residual: root mean square over the mean output."""
 
     function: EdgeFunction
     residual: float
@@ -53,55 +53,56 @@ class Fitted:
 
 
 def fold_flows(rows: FlowRows, record: Record) -> FlowRows:
-    """Fold one record in: a window adds a row per edge, another graph takes away what it no longer has."""
+    """Return the rows after one more record: a window adds a row per edge, a new graph removes edges that left it."""
     match record:
         case Run():
             names = {f"{e.upstream}->{e.downstream}": e.upstream for e in record.spec.graph.edges}
             width = {name: max(1, len(record.spec.graph.inputs[upstream])) + 1 for name, upstream in names.items()}
-            return FlowRows({n: kept for n, kept in rows.edges.items() if n in names and len(kept[-1]) == width[n]})
-        case Observation() if teaches(record) and record.edges:
-            return FlowRows({**rows.edges, **_rows(rows, record)})
+            return FlowRows({n: old for n, old in rows.edges.items() if n in names and len(old[-1]) == width[n]})
+        case Observation() if can_learn_from(record) and record.edges:
+            return FlowRows({**rows.edges, **_add_rows(rows, record)})
     return rows
 
 
-def _rows(known: FlowRows, window: Observation) -> dict[str, tuple[tuple[float, ...], ...]]:
+def _add_rows(rows: FlowRows, window: Observation) -> dict[str, tuple[tuple[float, ...], ...]]:
     carried = {(e.upstream, e.downstream): e.records_per_s for e in window.edges}
     into: dict[str, list[tuple[str, float | None]]] = {}
     for (upstream, downstream), rate in carried.items():
         into.setdefault(downstream, []).append((upstream, rate))
-    found = {}
+    result = {}
     for (upstream, downstream), out in carried.items():
-        taken = window.operator(upstream).records_in_per_s
-        # An operator that emits in bursts puts out nothing between two of them: that says nothing about its function.
-        if not taken or not out:
+        processed = window.operator(upstream).records_in_per_s
+        # An operator that emits in bursts has no output between two bursts: such a window does not show its function.
+        if not processed or not out:
             continue
-        rates = [rate or 0.0 for _, rate in sorted(into.get(upstream, []))] or [taken]
+        rates = [rate or 0.0 for _, rate in sorted(into.get(upstream, []))] or [processed]
         if sum(rates) <= 0:
             continue
-        # What it received, as far as it was processed: buffers fill and empty.
-        row = (*(rate * taken / sum(rates) for rate in rates), out)
+        # The input as far as it was processed: buffers fill and empty.
+        row = (*(rate * processed / sum(rates) for rate in rates), out)
         name = f"{upstream}->{downstream}"
-        alike = tuple(kept for kept in known.edges.get(name, ()) if len(kept) == len(row))
-        found[name] = (*alike, row)[-KEPT_ROWS:]
-    return found
+        same_width = tuple(old for old in rows.edges.get(name, ()) if len(old) == len(row))
+        result[name] = (*same_width, row)[-MAX_ROWS:]
+    return result
 
 
 def fit_graph(graph: Graph, rows: FlowRows) -> dict[Pair, Fitted]:
-    """Fit every edge that was seen; its weights are in the graph's order."""
-    found = {}
+    """Fit every edge with rows; its weights are in the graph's order."""
+    result = {}
     for edge in graph.edges:
-        seen = rows.edges.get(f"{edge.upstream}->{edge.downstream}", ())
+        edge_rows = rows.edges.get(f"{edge.upstream}->{edge.downstream}", ())
         upstreams = [e.upstream for e in graph.inputs[edge.upstream]] or [edge.upstream]
-        if not seen or len(seen[-1]) != len(upstreams) + 1:
+        if not edge_rows or len(edge_rows[-1]) != len(upstreams) + 1:
             continue
-        table = np.array(seen)
+        table = np.array(edge_rows)
         by_name = sorted(upstreams)
-        found[edge.upstream, edge.downstream] = fit(table[:, [by_name.index(u) for u in upstreams]], table[:, -1])
-    return found
+        inputs = table[:, [by_name.index(u) for u in upstreams]]
+        result[edge.upstream, edge.downstream] = fit_function(inputs, table[:, -1])
+    return result
 
 
-def fit(inputs: Floats, output: Floats) -> Fitted:
-    """Return the form that fits these rows best; linear unless another one is clearly better, or none is good."""
+def fit_function(inputs: Floats, output: Floats) -> Fitted:
+    """Return the best form for these rows: linear unless another is clearly better, the newest ratio if none is."""
     unit = float(inputs.max())
     x, mean = inputs / unit, float(output.mean())
 
@@ -123,16 +124,16 @@ def fit(inputs: Floats, output: Floats) -> Fitted:
 
 
 def _weights(x: Floats, y: Floats) -> Floats:
-    """Return non-negative least squares weights: inputs x outputs. Without other evidence all inputs weigh alike."""
+    """Return non-negative least-squares weights: inputs x outputs. Without other evidence all inputs weigh the same."""
     inner = x.T @ x
     ridge = RIDGE * float(np.trace(inner)) if x.shape[1] > 1 else 0.0
-    alike = np.broadcast_to(y.sum(axis=0) / x.sum(), (x.shape[1], y.shape[1]))
-    solved: Floats = np.maximum(np.linalg.solve(inner + ridge * np.eye(x.shape[1]), x.T @ y + ridge * alike), 0.0)
+    equal = np.broadcast_to(y.sum(axis=0) / x.sum(), (x.shape[1], y.shape[1]))
+    solved: Floats = np.maximum(np.linalg.solve(inner + ridge * np.eye(x.shape[1]), x.T @ y + ridge * equal), 0.0)
     return solved
 
 
 def _tanh(x: Floats, y: Floats, unit: float) -> EdgeFunction:
-    """Try a few heights of Eq 2c; for each of them its inverse is linear in the weights."""
+    """Fit Eq 2c for a few heights; for each of them the inverse is linear in the weights."""
     heights = float(y.max()) * np.concatenate((1.0 + 0.01 * 4.0 ** np.arange(4.0), 2.0 ** np.arange(1.0, 4.0)))
     weights = _weights(x, np.arctanh(y[:, None] / heights))
     off = ((heights * np.tanh(x @ weights) - y[:, None]) ** 2).sum(axis=0)
@@ -141,7 +142,7 @@ def _tanh(x: Floats, y: Floats, unit: float) -> EdgeFunction:
 
 
 def _minimum(x: Floats, y: Floats, unit: float) -> EdgeFunction:
-    """Alternate between which input limits a row (Eq 2b) and the ratio of the rows that it limits."""
+    """Alternate between the input that limits a row (Eq 2b) and the ratio of the rows that it limits."""
     ratio = y[:, None] / np.maximum(x, 1e-9)
     weights: list[float] = ratio.max(axis=0).tolist()
     for _ in range(5):

@@ -1,20 +1,20 @@
-"""Throughput functions: what goes in at every edge, what comes out, and what limited capacities leave of it.
+"""Throughput functions: the input and output of every edge, and the flow under limited capacities.
 
 Liu, Xu, Lau: "Online Resource Optimization for Elastic Stream Processing with Regret Guarantee", ICPP 2022 (Dragster).
 
 | paper | here |
 |---|---|
-| e_i, throughput vector that i receives | rates in the order of `Graph.inputs`; a source has one, from outside |
+| e_i, throughput vector that i receives | rates in the order of `Graph.inputs`; a source has one, its own |
 | h_ij(e_i), Eq 2a to 2c | `EdgeFunction`: linear, min, tanh |
-| α_ij, capacity splitting weight | `EdgeFunction.share`, or each edge's share of the output when nothing is lacking |
+| α_ij, capacity splitting weight | `EdgeFunction.share`, or each edge's share of the unlimited output |
 | e_ij = min(α_ij y_i, h_ij(e_i)), Eq 4 | `Dataflow.flow` |
-| f_t(y), application throughput | `Flow.throughput_per_s`: what the sinks put out |
+| f_t(y), application throughput | `Flow.throughput_per_s`: the output of the sinks |
 | l_i(y_i) = sum of h_ij - y_i, Eq 11 | `Dataflow.lacking` |
 | argmax f (Eq 14 with zero multipliers) | `Dataflow.sufficient`: the smallest y that limits nothing |
 | dL / dy_i of Eq 16 | `Dataflow.slopes`, one pass backwards through the graph |
 
-f is piecewise smooth: where α y = h the operator does not count as limiting (growing it alone brings nothing), and of
-several inputs that limit a minimum alike each counts with its share. Both are supergradients of a concave function.
+f is piecewise smooth. Where α y = h the operator does not count as limiting (growing it alone has no effect), and
+several inputs that limit a minimum equally count with equal shares. Both are supergradients of a concave function.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from rheostat.job.graph import Graph
 
 Pair = tuple[str, str]
 OUT = ""
-"""Downstream of a sink: the paper's virtual sink, which takes everything."""
+"""Downstream of a sink: the paper's virtual sink, which accepts everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeFunction:
-    """What an operator sends along one edge, given what it receives (Eq 2a to 2c)."""
+    """The output of an operator along one edge as a function of its inputs (Eq 2a to 2c)."""
 
     weights: tuple[float, ...] = (1.0,)
-    """k: one per upstream, in the graph's order; a single one counts for all of them."""
+    """k: one per upstream, in the graph's order; a single one applies to all of them."""
     form: Literal["linear", "min", "tanh"] = "linear"
     """k.e (Eq 2a), the least of k e (Eq 2b), or scale_per_s x tanh(k.e) (Eq 2c)."""
     scale_per_s: float = 1.0
-    """Records/s at which tanh ends."""
+    """Records/s that tanh approaches."""
     share: float | None = None
-    """Share of the operator's capacity that this edge gets; left out, its share of the output."""
+    """Share of the operator's capacity that this edge gets; default: its share of the output."""
 
     def __post_init__(self) -> None:
         if not self.weights:
@@ -61,7 +61,7 @@ class EdgeFunction:
         if len(self.weights) == len(received):
             return self.weights
         if len(self.weights) > 1:
-            raise InvalidValue(f"{len(self.weights)} weights of a throughput function, and {len(received)} inputs")
+            raise InvalidValue(f"a throughput function has {len(self.weights)} weights for {len(received)} inputs")
         return self.weights * len(received)
 
     def rate_per_s(self, received: Sequence[float]) -> float:
@@ -87,23 +87,23 @@ class EdgeFunction:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What flows through a graph whose operators have certain capacities."""
+    """The rates in a graph whose operators have certain capacities."""
 
     received: Mapping[str, tuple[float, ...]]
     wanted: Mapping[Pair, float]
-    """h of every edge: what it would carry if its operator lacked nothing."""
+    """h of every edge: its rate if its operator is not limited."""
     carried: Mapping[Pair, float]
     """e of every edge (Eq 4)."""
 
     @property
     def throughput_per_s(self) -> float:
-        """Records/s that the sinks put out: f(y)."""
+        """Output of the sinks in records/s: f(y)."""
         return sum(rate for (_, downstream), rate in self.carried.items() if downstream == OUT)
 
 
 @dataclass(frozen=True)
 class Dataflow:
-    """A graph with a function on every edge, under given rates at its sources. Capacities count **output** records."""
+    """A graph with a function on every edge, at given source rates. Capacities count **output** records."""
 
     graph: Graph
     rates_per_s: Mapping[str, float]
@@ -118,7 +118,7 @@ class Dataflow:
 
     @cached_property
     def outputs(self) -> Mapping[str, tuple[tuple[Pair, EdgeFunction], ...]]:
-        """The edges out of every operator with their functions; a sink passes on what it gets."""
+        """The edges out of every operator with their functions; a sink forwards its input."""
         return {
             name: tuple(
                 ((name, e.downstream), self.functions.get((name, e.downstream)) or EdgeFunction((e.selectivity,)))
@@ -130,30 +130,30 @@ class Dataflow:
 
     @cached_property
     def full(self) -> Flow:
-        """The flow when nothing is lacking anywhere."""
+        """The flow without any limit."""
         return self._pass({}, {})
 
     @cached_property
     def shares(self) -> Mapping[Pair, float]:
         """α of every edge; those of an operator add up to one."""
-        found: dict[Pair, float] = {}
+        shares: dict[Pair, float] = {}
         for name, edges in self.outputs.items():
-            given = [function.share for _, function in edges]
-            if None in given:
-                known = [self.full.wanted[pair] for pair, _ in edges]
-                total = sum(known)
-                given = [rate / total if total > 0 else 1.0 / len(edges) for rate in known]
-            whole = sum(share or 0.0 for share in given)
-            found |= {pair: (share or 0.0) / whole for (pair, _), share in zip(edges, given, strict=True)}
-            if not all(math.isfinite(found[pair]) for pair, _ in edges):
+            configured = [function.share for _, function in edges]
+            if None in configured:
+                wanted = [self.full.wanted[pair] for pair, _ in edges]
+                total = sum(wanted)
+                configured = [rate / total if total > 0 else 1.0 / len(edges) for rate in wanted]
+            whole = sum(share or 0.0 for share in configured)
+            shares |= {pair: (share or 0.0) / whole for (pair, _), share in zip(edges, configured, strict=True)}
+            if not all(math.isfinite(shares[pair]) for pair, _ in edges):
                 raise InvalidValue(f"the rates behind {name!r} are not finite: its output cannot be split")
-        return found
+        return shares
 
-    def flow(self, capacity_per_s: Mapping[str, float]) -> Flow:
-        """Return the flow under these capacities; an operator that is not named has enough (Eq 4)."""
-        return self._pass(capacity_per_s, self.shares)
+    def flow(self, output_capacity_per_s: Mapping[str, float]) -> Flow:
+        """Return the flow under these capacities; an operator that is not named is not limited (Eq 4)."""
+        return self._pass(output_capacity_per_s, self.shares)
 
-    def _pass(self, capacity_per_s: Mapping[str, float], shares: Mapping[Pair, float]) -> Flow:
+    def _pass(self, output_capacity_per_s: Mapping[str, float], shares: Mapping[Pair, float]) -> Flow:
         received: dict[str, tuple[float, ...]] = {}
         wanted: dict[Pair, float] = {}
         carried: dict[Pair, float] = {}
@@ -162,64 +162,64 @@ class Dataflow:
             received[name] = (
                 tuple(carried[e.upstream, name] for e in inputs) if inputs else (self.rates_per_s.get(name, 0.0),)
             )
-            capacity = capacity_per_s.get(name, math.inf)
+            capacity = output_capacity_per_s.get(name, math.inf)
             for pair, function in self.outputs[name]:
                 wanted[pair] = carried[pair] = function.rate_per_s(received[name])
                 if capacity < math.inf:
                     carried[pair] = min(shares[pair] * capacity, wanted[pair])  # Eq 4
         return Flow(received, wanted, carried)
 
-    def asked(self, name: str) -> float:
-        """Return what an operator would put out when nothing is lacking."""
+    def full_output(self, name: str) -> float:
+        """Return the output of an operator without any limit."""
         return sum(self.full.wanted[pair] for pair, _ in self.outputs[name])
 
     @cached_property
     def sufficient(self) -> Mapping[str, float]:
         """The smallest capacities that limit nothing: y_i = max over j of h_ij / α_ij (Eq 14, no multipliers)."""
-        found = {}
+        capacities = {}
         for name, edges in self.outputs.items():
-            found[name] = max(
+            capacities[name] = max(
                 (self.full.wanted[pair] / self.shares[pair] for pair, _ in edges if self.shares[pair] > 0), default=0.0
             )
-        return found
+        return capacities
 
     @cached_property
     def per_record_in(self) -> Mapping[str, float]:
-        """Output per input record while nothing is lacking (input to output capacity); 1 where nothing flows."""
-        found = {}
+        """Output per input record without any limit (input to output capacity); 1 where nothing flows."""
+        ratios = {}
         for name in self.outputs:
-            into, out = sum(self.full.received[name]), self.asked(name)
-            found[name] = out / into if into > 0 and out > 0 else 1.0
-        return found
+            into, out = sum(self.full.received[name]), self.full_output(name)
+            ratios[name] = out / into if into > 0 and out > 0 else 1.0
+        return ratios
 
-    def lacking(self, capacity_per_s: Mapping[str, float]) -> dict[str, float]:
-        """Return l_i of every operator with a capacity: what it is asked for above what it can do (Eq 11)."""
-        flow = self.flow(capacity_per_s)
+    def lacking(self, output_capacity_per_s: Mapping[str, float]) -> dict[str, float]:
+        """Return l_i of every operator with a capacity: its wanted output minus its capacity (Eq 11)."""
+        flow = self.flow(output_capacity_per_s)
         return {
             name: sum(flow.wanted[pair] for pair, _ in self.outputs[name]) - capacity
-            for name, capacity in capacity_per_s.items()
+            for name, capacity in output_capacity_per_s.items()
         }
 
     def slopes(
-        self, capacity_per_s: Mapping[str, float], multipliers: Mapping[str, float], weight: float = 1.0
+        self, output_capacity_per_s: Mapping[str, float], multipliers: Mapping[str, float], weight: float = 1.0
     ) -> dict[str, float]:
         """Return d/dy_i of weight x f - sum of λ_k l_k (Eq 13) at these capacities, for every operator that has one."""
-        flow, found = self.flow(capacity_per_s), dict.fromkeys(capacity_per_s, 0.0)
+        flow, slopes = self.flow(output_capacity_per_s), dict.fromkeys(output_capacity_per_s, 0.0)
         into: dict[Pair, float] = {}
         """d/de of every edge."""
         for name in reversed(self.graph.order):
-            capacity, multiplier = capacity_per_s.get(name, math.inf), multipliers.get(name, 0.0)
+            capacity, multiplier = output_capacity_per_s.get(name, math.inf), multipliers.get(name, 0.0)
             back = [0.0] * len(flow.received[name])
             for pair, function in self.outputs[name]:
-                carried, asked = weight if pair[1] == OUT else into[pair], -multiplier
+                carried, wanted = weight if pair[1] == OUT else into[pair], -multiplier
                 if self.shares[pair] * capacity < flow.wanted[pair]:
-                    found[name] += self.shares[pair] * carried
+                    slopes[name] += self.shares[pair] * carried
                 else:
-                    asked += carried
-                if asked:
+                    wanted += carried
+                if wanted:
                     for k, slope in enumerate(function.slopes(flow.received[name])):
-                        back[k] += asked * slope
-            if name in found:
-                found[name] += multiplier
+                        back[k] += wanted * slope
+            if name in slopes:
+                slopes[name] += multiplier
             into |= {(e.upstream, name): back[k] for k, e in enumerate(self.graph.inputs[name])}
-        return found
+        return slopes

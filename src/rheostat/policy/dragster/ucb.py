@@ -1,11 +1,11 @@
-"""Dragster's extended GP-UCB: which size to try so that an operator's capacity tracks a target.
+"""Dragster's extended GP-UCB: the size to try next so that an operator's capacity tracks a target.
 
 Liu, Xu, Lau, ICPP 2022, Eq 17 and 18, and Theorem 1 for β. One operator at a time: the candidates of a whole job are
 the product of its operators' sizes, and the objective of Eq 18 is a sum over them.
 
-Ours: everything is in units of `unit_per_s`, the peak load of the operator. In raw records/s β σ² is some millions
-times larger than |μ - y|, and hardly anything converges. Repeated observations of a size enter as their mean, with n
-times the precision, which is exact.
+Ours: everything is in units of `unit_per_s`, the operator's peak load. In raw records/s β σ² is millions of times
+larger than |μ - y|, and hardly anything converges. Repeated samples of a size enter as their mean, with n times the
+precision, which is exact.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Posterior:
     variance: Floats
 
     @staticmethod
-    def of(seen: Sequence[Size], sizes: Floats, unit_per_s: float, length: float, noise: float) -> Posterior:
+    def of(samples: Sequence[Size], sizes: Floats, unit_per_s: float, length: float, noise: float) -> Posterior:
         """Return Eq 17: zero mean, squared exponential kernel of unit variance, known noise."""
-        tasks, counts, means = np.array([(s.tasks, s.count, s.capacity_per_s) for s in seen], dtype=float).T
+        tasks, counts, means = np.array([(s.tasks, s.count, s.capacity_per_s) for s in samples], dtype=float).T
         y = means / unit_per_s
         covariance = kernel(tasks, tasks, length) + np.diag(noise**2 / counts)
         k = kernel(sizes, tasks, length)
@@ -41,7 +41,7 @@ class Posterior:
         return Posterior(sizes, k @ solved[:, 0], variance)
 
     def best(self, target: float, beta: float, shortfall: float = 1.0) -> int:
-        """Return the place of the size that maximises -|μ - y| + β σ² (Eq 18); of equals the smallest.
+        """Return the index of the size that maximises -|μ - y| + β σ² (Eq 18); among equals the smallest.
 
         A mean below the target counts `shortfall` times its distance; in the paper it counts once.
         """

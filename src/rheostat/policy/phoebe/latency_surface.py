@@ -1,10 +1,11 @@
-"""Phoebe's latency model M_L: a regression on scale-out and rate, and which of its answers are normal.
+"""Phoebe's latency model M_L: a regression on scale-out and rate, and a border between normal latencies and others.
 
 Section III-D: a multiple regression predicts the latency from (scale-out, rate); two clusters of predicted latencies,
-divided by their first percentile and in logarithms, tell the normal ones from those of a job that falls behind. Here
-the regression is on the logarithms, because saturation is a matter of rate per worker, and the clusters are those of
-the measured latencies: a plane's values have no gap between them. Far outside of what was measured it does not answer:
-a plane always has an opinion.
+divided by their first percentile and in logarithms, separate normal latencies from those of a job that falls behind.
+
+Ours: the regression is on the logarithms, because saturation depends on the rate per worker, and the clusters are those
+of the measured latencies, because the values of a plane have no gap between them. Far outside the measured range there
+is no answer, because a plane extrapolates without bound.
 """
 
 from __future__ import annotations
@@ -22,15 +23,16 @@ from rheostat.model.profile import APART, LEAST_LATENCY_S, Point
 Floats = NDArray[np.float64]
 
 FAR = 1.5
-"""Scale-outs and rates beyond this many times the range that was measured get no answer."""
+"""Ratio to the measured range of scale-outs and rates above which there is no answer."""
 LEAST_POINTS = 4
+"""Fewest points of a fit."""
 LEAST_RATE = 1.0
-"""Records/s; fewer count as so many, since rates enter as logarithms."""
+"""Records/s; lower rates count as this one, since rates enter as logarithms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A predicted latency, and whether it is one of the normal ones (the paper's L_C < 1)."""
+    """A predicted latency, and whether it is a normal one (the paper's L_C < 1)."""
 
     latency_s: float
     normal: bool
@@ -49,26 +51,26 @@ class LatencySurface:
     fastest_per_s: float
 
     @staticmethod
-    def fitted(points: Sequence[Point]) -> LatencySurface | None:
-        """Fit it to measured latencies; None where there are too few."""
-        known = [p for p in points if p.latency_s is not None and math.isfinite(p.latency_s)]
-        if len(known) < LEAST_POINTS:
+    def fit(points: Sequence[Point]) -> LatencySurface | None:
+        """Fit the surface to measured latencies; None if there are too few."""
+        measured = [p for p in points if p.latency_s is not None and math.isfinite(p.latency_s)]
+        if len(measured) < LEAST_POINTS:
             return None
-        sizes = np.array([p.scale_out for p in known], dtype=float)
-        rates = np.maximum([p.rate_per_s for p in known], LEAST_RATE)
-        latencies = np.maximum([p.latency_s or 0.0 for p in known], LEAST_LATENCY_S)
+        sizes = np.array([p.scale_out for p in measured], dtype=float)
+        rates = np.maximum([p.rate_per_s for p in measured], LEAST_RATE)
+        latencies = np.maximum([p.latency_s or 0.0 for p in measured], LEAST_LATENCY_S)
         unit = float(np.quantile(latencies, 0.01))
         target = np.log(latencies / unit)
-        terms = np.column_stack([np.ones(len(known)), np.log(sizes), np.log(rates)])
-        found, *_ = np.linalg.lstsq(terms, target, rcond=None)
+        terms = np.column_stack([np.ones(len(measured)), np.log(sizes), np.log(rates)])
+        coefficients, *_ = np.linalg.lstsq(terms, target, rcond=None)
         groups = two_groups([float(v) for v in target])
-        # One cluster: all that was measured was normal, or all of it alike.
-        border = _border(terms @ found, target > groups.border) if groups.gap >= APART else math.inf
-        b0, b1, b2 = (float(v) for v in found)
+        # A single cluster: all measured latencies are normal, or all are the same.
+        border = _border(terms @ coefficients, target > groups.border) if groups.gap >= APART else math.inf
+        b0, b1, b2 = (float(v) for v in coefficients)
         return LatencySurface((b0, b1, b2), unit, border, (float(sizes.min()), float(sizes.max())), float(rates.max()))
 
     def answer(self, scale_out: int, rate_per_s: float) -> Answer | None:
-        """Return the latency at a scale-out and a rate; None far outside of what was measured."""
+        """Return the latency at a scale-out and a rate; None far outside the measured range."""
         rate = max(rate_per_s, LEAST_RATE)
         few, many = self.sizes
         if (
@@ -80,15 +82,15 @@ class LatencySurface:
             return None
         b0, b1, b2 = self.coefficients
         value = b0 + b1 * math.log(scale_out) + b2 * math.log(rate)
-        # No latency is better than the best that was measured, however little there is to do.
+        # No latency is below the best measured one, however low the rate.
         return Answer(self.unit_s * math.exp(min(max(value, 0.0), 50.0)), value <= self.border)
 
 
 def _border(predicted: Floats, behind: NDArray[np.bool_]) -> float:
-    """Return the predicted value that best tells the two clusters of measured latencies apart."""
+    """Return the predicted value that best separates the two clusters of measured latencies."""
     order = np.argsort(predicted)
     values, wrong = predicted[order], behind[order]
-    # Below the border those that fall behind are wrong, above it the normal ones.
+    # Below the border the points that fall behind are errors, above it the normal ones.
     missed = np.concatenate([[0], np.cumsum(wrong)]) + np.concatenate([np.cumsum(~wrong[::-1])[::-1], [0]])
     k = int(np.argmin(missed[1:-1])) + 1
     return float((values[k - 1] + values[k]) / 2)

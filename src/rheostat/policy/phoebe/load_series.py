@@ -1,7 +1,7 @@
-"""The load so far, as a regular series: a fold over windows, bounded, with gaps where nothing was seen.
+"""The past load as a regular series: a bounded fold over windows, with gaps where no load was measured.
 
 Clocks are not trusted: a second reading of a moment replaces the first, one from the past is ignored, and after a jump
-that no gap explains the series starts anew.
+that is too long for a gap the series starts again.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from rheostat.errors import InvalidValue
 from rheostat.job.frozen import check_number
 from rheostat.job.observation import Observation
 
-KEPT = 1440
-"""Newest steps that are kept."""
+MAX_STEPS = 1440
+"""Newest steps that are retained."""
 LONGEST_GAP = 240
-"""Steps without a reading after which, or before which, the series starts anew."""
+"""Steps without a reading, forwards or backwards, after which the series starts again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class LoadSeries:
     """Number of the newest step: its moment divided by `step_s`."""
     rates: tuple[float | None, ...] = ()
     odd: int = 0
-    """Readings that were not taken: from the past, or no number."""
+    """Readings that were dropped: from the past, or not a number."""
 
     def __post_init__(self) -> None:
         check_number("step_s of a load series", self.step_s, least=1e-3)
@@ -42,7 +42,7 @@ class LoadSeries:
 
     @property
     def newest(self) -> float | None:
-        """The newest known rate."""
+        """The newest rate that is not a gap."""
         return next((rate for rate in reversed(self.rates) if rate is not None), None)
 
     def add(self, at_s: float, rate_per_s: float | None) -> LoadSeries:
@@ -59,11 +59,11 @@ class LoadSeries:
         if number == self.last:
             return replace(self, rates=(*self.rates[:-1], rate_per_s))
         gap: tuple[None, ...] = (None,) * (number - self.last - 1)
-        return replace(self, last=number, rates=(*self.rates, *gap, rate_per_s)[-KEPT:])
+        return replace(self, last=number, rates=(*self.rates, *gap, rate_per_s)[-MAX_STEPS:])
 
 
 def fold(series: LoadSeries, window: Observation) -> LoadSeries:
-    """Add what the sources got in a window, whatever else is wrong with it: offsets are read without delay."""
+    """Add the load of a window, even of an unusable one: source offsets are read without delay."""
     try:
         return series.add(window.at_s, window.load_per_s)
     except InvalidValue:

@@ -1,4 +1,4 @@
-"""The executor lever: its logic over a scheduler made of lists, then a real embedded cluster in a process apart."""
+"""Requests and removals of executors: with a scheduler in memory, then on a real embedded cluster."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from project import SUPPORT
 
-from rheostat.engine.spark.executors.pool import Executors, idle_then_newest, progress
+from rheostat.engine.spark.executors.pool import Executors, idle_then_newest, resize_state
 from rheostat.engine.spark.executors.scheduler import Executor
 from rheostat.errors import EngineError, InvalidValue
 from rheostat.job.observation import Change
@@ -21,7 +21,7 @@ SCRIPT = SUPPORT / "spark_resizes.py"
 
 
 class StepClock:
-    """Time that only sleeping moves."""
+    """A clock that moves only with `sleep_until`."""
 
     def __init__(self) -> None:
         self.now_s = 1000.0
@@ -33,8 +33,8 @@ class StepClock:
         self.now_s = max(self.now_s, moment_s)
 
 
-class Lists:
-    """A scheduler whose executors come and go when the test says so."""
+class MemoryScheduler:
+    """A scheduler whose executors the test adds and removes."""
 
     def __init__(self, *ids: str) -> None:
         self.ids = list(ids)
@@ -50,7 +50,7 @@ class Lists:
     def describe(self, executor_id: str) -> Executor | None:
         return Executor(executor_id, "here", 2, float(executor_id))
 
-    def reason_gone(self, executor_id: str) -> str:
+    def removal_reason(self, executor_id: str) -> str:
         return "it burned"
 
     def running_tasks(self) -> Mapping[str, int]:
@@ -77,7 +77,7 @@ class Lists:
         self.ids = [i for i in self.ids if i not in ids]
 
 
-def lever(scheduler: Lists, boundary_s: float = 2.0) -> Executors:
+def executors_of(scheduler: MemoryScheduler, boundary_s: float = 2.0) -> Executors:
     return Executors(scheduler, StepClock(), boundary_s)
 
 
@@ -85,32 +85,32 @@ def names(executors: Executors) -> list[str]:
     return [e.id for e in executors.running()]
 
 
-def test_the_smaller_total_is_asked_for_before_executors_are_removed() -> None:
-    scheduler = Lists("0", "1", "2", "3")
+def test_the_smaller_total_is_requested_before_executors_are_removed() -> None:
+    scheduler = MemoryScheduler("0", "1", "2", "3")
     notes: list[str] = []
-    done = lever(scheduler).want(2, lambda step: notes.append(f"{step} after {len(scheduler.calls)} calls"))
+    done = executors_of(scheduler).request(2, lambda step: notes.append(f"{step} after {len(scheduler.calls)} calls"))
     assert scheduler.calls == ["total 2", "remove 3 2"]
-    assert notes == ["ask for 2 executors after 0 calls", "remove executors 3, 2 after 1 calls"]
+    assert notes == ["request 2 executors after 0 calls", "remove executors 3, 2 after 1 calls"]
     assert done.removed == ("3", "2")
     assert done.at_boundary
 
 
-def test_wanting_the_same_again_changes_nothing() -> None:
-    scheduler = Lists("0", "1")
-    executors = lever(scheduler)
-    executors.want(2)
+def test_a_repeated_request_has_no_effect() -> None:
+    scheduler = MemoryScheduler("0", "1")
+    executors = executors_of(scheduler)
+    executors.request(2)
     before = list(scheduler.calls)
     notes: list[str] = []
-    executors.want(2, notes.append)
+    executors.request(2, notes.append)
     assert scheduler.calls == before
     assert notes == []
 
 
 def test_an_executor_is_removed_once_however_slowly_it_leaves() -> None:
-    scheduler = Lists("0", "1", "2")
-    executors = lever(scheduler)
-    executors.want(2)
-    executors.want(2)
+    scheduler = MemoryScheduler("0", "1", "2")
+    executors = executors_of(scheduler)
+    executors.request(2)
+    executors.request(2)
     assert scheduler.calls == ["total 2", "remove 2"]
     assert names(executors) == ["0", "1"]
     assert executors.leaving() == ("2",)
@@ -120,30 +120,30 @@ def test_an_executor_is_removed_once_however_slowly_it_leaves() -> None:
     assert executors.survey(10.0, 0.0).losses == ()
 
 
-def test_executors_that_arrive_late_are_removed_by_asking_again() -> None:
-    scheduler = Lists("0")
-    executors = lever(scheduler)
-    executors.want(3)
-    executors.want(1)
+def test_a_repeated_request_removes_executors_that_register_late() -> None:
+    scheduler = MemoryScheduler("0")
+    executors = executors_of(scheduler)
+    executors.request(3)
+    executors.request(1)
     scheduler.ids += ["1", "2"]
     assert executors.state(10.0, 0.0) is Change.UNDER_WAY
-    executors.want(1)
+    executors.request(1)
     assert scheduler.calls[-2:] == ["total 1", "remove 2 1"]
 
 
-def test_an_executor_that_spark_did_not_remove_is_tried_again() -> None:
-    scheduler = Lists("0", "1")
+def test_a_repeated_request_removes_an_executor_that_spark_skipped() -> None:
+    scheduler = MemoryScheduler("0", "1")
     scheduler.skips = {"1"}
-    executors = lever(scheduler)
-    assert executors.want(1).removed == ()
+    executors = executors_of(scheduler)
+    assert executors.request(1).removed == ()
     scheduler.skips = set()
-    assert executors.want(1).removed == ("1",)
+    assert executors.request(1).removed == ("1",)
 
 
-def test_an_executor_that_was_taken_back_while_starting_does_not_count() -> None:
-    scheduler = Lists("0")
-    executors = lever(scheduler)
-    executors.want(1)
+def test_a_withdrawn_executor_does_not_count() -> None:
+    scheduler = MemoryScheduler("0")
+    executors = executors_of(scheduler)
+    executors.request(1)
     executors.withdraw(["1", "2"])
     assert executors.state(10.0, 0.0) is Change.NONE
     scheduler.ids.append("1")
@@ -155,44 +155,44 @@ def test_an_executor_that_was_taken_back_while_starting_does_not_count() -> None
 
 
 def test_a_removal_waits_for_a_moment_without_jobs() -> None:
-    scheduler, looks = Lists("0", "1"), iter([False, False, True])
-    done = lever(scheduler).want(1, at_boundary=lambda: next(looks))
+    scheduler, looks = MemoryScheduler("0", "1"), iter([False, False, True])
+    done = executors_of(scheduler).request(1, at_boundary=lambda: next(looks))
     assert done.at_boundary
     assert 0.0 < done.waited_s < 0.1
 
 
-def test_a_removal_does_not_wait_for_ever() -> None:
-    scheduler = Lists("0", "1")
+def test_a_removal_waits_at_most_boundary_s() -> None:
+    scheduler = MemoryScheduler("0", "1")
     scheduler.jobs = True
-    done = lever(scheduler, boundary_s=2.0).want(1)
+    done = executors_of(scheduler, boundary_s=2.0).request(1)
     assert not done.at_boundary
     assert done.waited_s == pytest.approx(2.0)
     assert done.removed == ("1",)
 
 
 def test_nothing_is_removed_when_executors_died_while_waiting() -> None:
-    scheduler = Lists("0", "1")
+    scheduler = MemoryScheduler("0", "1")
     scheduler.jobs = True
 
     def dies() -> bool:
         scheduler.leave("1")
         return False
 
-    done = lever(scheduler).want(1, at_boundary=dies)
+    done = executors_of(scheduler).request(1, at_boundary=dies)
     assert done.removed == ()
     assert scheduler.ids == ["0"]
 
 
-def test_idle_executors_go_first_then_the_newest() -> None:
+def test_idle_executors_are_removed_first_then_the_newest() -> None:
     executors = [Executor(str(k), "here", 1, float(k)) for k in range(4)]
     order = idle_then_newest(executors, {"3": 2, "2": 0, "1": 1})
     assert [e.id for e in order] == ["2", "0", "1", "3"]
 
 
-def test_a_dead_executor_is_noticed_and_starts_a_new_patience() -> None:
-    scheduler = Lists("0", "1", "2")
-    executors = lever(scheduler)
-    executors.want(3)
+def test_a_dead_executor_is_a_loss_and_restarts_the_patience() -> None:
+    scheduler = MemoryScheduler("0", "1", "2")
+    executors = executors_of(scheduler)
+    executors.request(3)
     assert executors.state(10.0, 0.0) is Change.NONE
     scheduler.leave("1")
     assert executors.state(10.0, 500.0) is Change.UNDER_WAY
@@ -214,33 +214,33 @@ def test_a_dead_executor_is_noticed_and_starts_a_new_patience() -> None:
         (3, 3, 1, 6.0, Change.PARTIAL),
     ],
 )
-def test_how_far_a_change_has_come(
+def test_the_state_of_a_request(
     wanted: int | None, running: int, leaving: int, differs_s: float, change: Change
 ) -> None:
-    assert progress(wanted, running, leaving, differs_s, patience_s=5.0) is change
+    assert resize_state(wanted, running, leaving, differs_s, patience_s=5.0) is change
 
 
-def test_a_total_that_is_not_acknowledged_is_an_error_and_is_not_wanted() -> None:
-    scheduler = Lists("0")
+def test_an_unacknowledged_request_is_an_error_and_does_not_count() -> None:
+    scheduler = MemoryScheduler("0")
     scheduler.acknowledges = False
-    executors = lever(scheduler)
+    executors = executors_of(scheduler)
     with pytest.raises(EngineError, match="did not acknowledge a total of 4 executors"):
-        executors.want(4)
+        executors.request(4)
     assert executors.wanted is None
 
 
 @pytest.mark.parametrize("number", [0, -1, True, 2.0])
-def test_at_least_one_executor_stays(number: Any) -> None:
-    scheduler = Lists("0")
+def test_fewer_than_one_executor_is_refused(number: Any) -> None:
+    scheduler = MemoryScheduler("0")
     with pytest.raises(InvalidValue, match="at least 1"):
-        lever(scheduler).want(number)
+        executors_of(scheduler).request(number)
     assert scheduler.calls == []
 
 
-def test_the_size_of_an_executor_is_read_off_where_it_is_not_set() -> None:
-    assert lever(Lists("0")).cores_per_executor == 2
+def test_without_the_setting_the_size_is_that_of_a_running_executor() -> None:
+    assert executors_of(MemoryScheduler("0")).cores_per_executor == 2
     with pytest.raises(EngineError, match=r"spark\.executor\.cores is not set"):
-        _ = lever(Lists()).cores_per_executor
+        _ = executors_of(MemoryScheduler()).cores_per_executor
 
 
 Lines = dict[str, list[dict[str, Any]]]
@@ -248,8 +248,8 @@ Lines = dict[str, list[dict[str, Any]]]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Lines:
-    """One cluster for all that follows: what happened, by part."""
-    # In the order that needs the fewest new executors: each takes seconds to start.
+    """One cluster for the following tests: the events by part."""
+    # The order needs the fewest new executors: each takes seconds to start.
     parts = ("crash", "partial", "overload:5,2,3", "back-to-back:3,1,3")
     done = subprocess.run(
         [sys.executable, str(SCRIPT), str(tmp_path_factory.mktemp("resizes")), *parts],
@@ -261,9 +261,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Lines:
     assert done.returncode == 0, done.stderr[-4000:]
     lines: Lines = {}
     for line in done.stdout.splitlines():
-        told = json.loads(line)
-        assert told["event"] != "error", told["error"]
-        lines.setdefault(told["part"], []).append(told)
+        event = json.loads(line)
+        assert event["event"] != "error", event["error"]
+        lines.setdefault(event["part"], []).append(event)
     return lines
 
 
@@ -284,16 +284,16 @@ def test_resizing_a_stateful_query_neither_loses_nor_repeats_a_row(
     assert all(r["again"] == {"notes": [], "removed": 0} for r in resizes)
 
 
-def test_batches_that_run_back_to_back_have_a_boundary(cluster: Lines) -> None:
+def test_back_to_back_batches_have_a_boundary(cluster: Lines) -> None:
     assert all(r["at_boundary"] for r in cluster["back-to-back"] if r["event"] == "resize")
 
 
-def test_under_overload_executors_are_removed_in_the_middle_of_a_batch(cluster: Lines) -> None:
+def test_under_overload_executors_are_removed_inside_a_batch(cluster: Lines) -> None:
     (shrunk,) = (r for r in cluster["overload"] if r["event"] == "resize" and r["removed"])
     assert not shrunk["at_boundary"]
 
 
-def test_a_killed_executor_is_noticed_and_replaced(cluster: Lines) -> None:
+def test_a_killed_executor_is_a_loss_and_is_replaced(cluster: Lines) -> None:
     (result,) = cluster["crash"]
     assert [lost for lost, _ in result["losses"]] == [result["victim"]]
     assert (result["state"], result["after"], result["running"]) == ("under way", "none", 2)
@@ -302,7 +302,7 @@ def test_a_killed_executor_is_noticed_and_replaced(cluster: Lines) -> None:
     assert (result["rows_lost"], result["rows_repeated"], result["wrong"]) == (0, 0, 0)
 
 
-def test_more_executors_than_there_is_room_for_end_as_partial(cluster: Lines) -> None:
+def test_a_request_beyond_the_cluster_ends_as_partial(cluster: Lines) -> None:
     (result,) = cluster["partial"]
     assert (result["first"], result["state"]) == ("under way", "partial")
     assert (result["wanted"], result["running"], result["cores"]) == (8, 5, 1)

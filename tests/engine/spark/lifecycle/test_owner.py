@@ -1,4 +1,4 @@
-"""Which driver works on a checkpoint: a note that is fresh keeps others away, one that is old does not."""
+"""The owner of a checkpoint: a fresh heartbeat keeps other drivers out, a stale one does not."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ from rheostat.errors import EngineError
 
 @dataclass
 class Folder(Checkpoint):
-    """Files in memory, where a checkpoint has them in a store."""
+    """A checkpoint with its files in memory."""
 
     files: dict[tuple[str, ...], str] = field(default_factory=dict)
     location: str = "memory:/checkpoint"
@@ -30,7 +30,7 @@ class Folder(Checkpoint):
 
 
 class Living(StepClock):
-    """A clock on which another driver goes on renewing its note."""
+    """A clock on which another driver renews its heartbeat."""
 
     other: Owner | None = None
 
@@ -40,7 +40,7 @@ class Living(StepClock):
             self.other.renew()
 
 
-def test_a_living_driver_keeps_others_away() -> None:
+def test_a_running_driver_keeps_others_out() -> None:
     folder, clock = Folder(), Living()
     first, second = Owner(folder, clock), Owner(folder, clock)
     first.claim()
@@ -51,10 +51,10 @@ def test_a_living_driver_keeps_others_away() -> None:
     clock.other = None
     second.claim()
     first.release()
-    assert folder.files  # the second one's note is not the first one's to delete
+    assert folder.files  # the first driver does not delete the second one's file
 
 
-def test_the_note_of_a_driver_that_is_gone_is_waited_for_or_known_to_be_old(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_heartbeat_of_an_ended_driver_expires_or_is_stale_by_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
     folder, clock = Folder(), StepClock()
     first = Owner(folder, clock)
     first.claim()
@@ -62,7 +62,7 @@ def test_the_note_of_a_driver_that_is_gone_is_waited_for_or_known_to_be_old(monk
     Owner(folder, clock).claim()
     assert FRESH_S <= clock.now() - begun_s <= FRESH_S + 1.0
     clock.sleep_until(clock.now() + RENEW_S)
-    other = first.renew()  # it was only asleep, and learns that it was overtaken
+    other = first.renew()  # it was suspended, and learns that another driver took over
     assert other is not None
     assert other.pid == os.getpid()
     monkeypatch.setattr(os, "getpid", lambda: 2**22 + 1)  # no such process
@@ -74,7 +74,7 @@ def test_the_note_of_a_driver_that_is_gone_is_waited_for_or_known_to_be_old(monk
     assert clock.now() == begun_s
 
 
-def test_a_note_that_cannot_be_read_is_no_claim() -> None:
+def test_an_unreadable_file_is_not_a_claim() -> None:
     folder, clock = Folder(), StepClock()
     folder.files["rheostat", "driver"] = "nonsense"
     Owner(folder, clock).claim()
@@ -82,19 +82,19 @@ def test_a_note_that_cannot_be_read_is_no_claim() -> None:
 
 
 class Replacing(Folder):
-    """A store that deletes a note before it writes it anew, and is looked at in between."""
+    """A store that deletes a file before it replaces it, and is read in between."""
 
-    looks: int = 0
+    reads: int = 0
 
     def text(self, *names: str) -> str | None:
-        self.looks += 1
-        return None if self.looks == 1 else super().text(*names)
+        self.reads += 1
+        return None if self.reads == 1 else super().text(*names)
 
 
-def test_a_note_that_is_just_being_replaced_still_keeps_others_away() -> None:
+def test_a_file_that_is_being_replaced_still_keeps_others_out() -> None:
     folder, clock = Replacing(), Living()
     first = Owner(folder, clock)
     first.claim()
-    clock.other, folder.looks = first, 0
+    clock.other, folder.reads = first, 0
     with pytest.raises(EngineError, match="another driver"):
         Owner(folder, clock).claim()

@@ -1,4 +1,4 @@
-"""Building a pipeline anew on a real Spark: exact results, steps in the journal, and what a killed driver leaves."""
+"""Restarts of a pipeline on a real Spark: exact results, steps in the journal, and takeover after a kill."""
 
 import json
 import signal
@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from rheostat.clock import WallClock
 from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint, Repartition
-from rheostat.engine.spark.lifecycle.restart import JOB, Pipeline, at_once, stop_after_batch
+from rheostat.engine.spark.lifecycle.restart import JOB, Pipeline, build_at_start, stop_after_batch
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Status
 
@@ -30,48 +30,48 @@ def child(folder: Path, *parts: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def stories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """A driver is killed; the next one takes over from it, and then plays the other parts on the same cluster."""
+    """A driver is killed; the next one takes over, and then runs the other parts on the same cluster."""
     folder = tmp_path_factory.mktemp("restart")
     assert child(folder, "kill").returncode == -signal.SIGKILL
     done = child(folder, "recover", "grow")
     assert done.returncode == 0, done.stderr[-3000:]
-    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    parts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return parts
 
 
-def test_too_few_partitions_are_cured_by_a_restart_that_moves_the_state(stories: dict[str, Any]) -> None:
+def test_a_restart_with_a_repartition_cures_too_few_partitions(stories: dict[str, Any]) -> None:
     story = stories["grow"]["moved"]
     assert (story["partitions"], story["rows_wrong"], story["status"]) == (12, 0, "stopped")
     assert story["seconds_checked"] > 10
-    # A stop that comes inside a batch is made again after it.
+    # A stop inside a batch is repeated after it.
     *before, last = story["built"]
     assert (set(before), last) == ({2}, 6)
     words = [step.split()[0] for step in story["steps"]]
-    assert words == ["ask", "stop", *["start", "stop"] * (len(before) - 1), "repartition", "start"]
+    assert words == ["request", "stop", *["start", "stop"] * (len(before) - 1), "repartition", "start"]
     ((ending, slots, downtime_s),) = story["endings"]
     assert (ending, slots) == ("done", 6)
     assert downtime_s > 0
     assert {"down", "recovering", "running"} >= set(story["statuses"]) > {"running"}
 
 
-def test_state_that_cannot_be_moved_stays_and_is_named_as_the_limit(stories: dict[str, Any]) -> None:
+def test_state_that_cannot_be_repartitioned_is_named_as_the_limit(stories: dict[str, Any]) -> None:
     story = stories["grow"]["kept"]
     assert story["built"] == [2, 6]
     assert (story["partitions"], story["most"]) == (4, 4)
     assert story["rows_wrong"] == 0
     assert any("the state keeps its 4 partitions" in step for step in story["steps"])
     assert not any(step.startswith("repartition") for step in story["steps"])
-    assert any("more than 4 slots have no use" in text for text in story["bottlenecks"])
+    assert any("more than 4 slots cannot be used" in text for text in story["bottlenecks"])
 
 
-def test_a_driver_killed_while_it_moves_the_state_is_taken_over_exactly(stories: dict[str, Any]) -> None:
+def test_a_driver_killed_during_a_repartition_is_taken_over_exactly(stories: dict[str, Any]) -> None:
     story = stories["recover"]
     begun, finished = story["cut_off"]
     assert begun == finished + 1  # it was killed in the middle
     first, again = story["first"], story["again"]
     assert (first["partitions"], first["rows_wrong"]) == (12, 0)
     assert first["endings"][-1][:2] == ["done", 6]
-    # Without an open change it starts at once with what ran last.
+    # Without an open change it starts at once with the last allocation.
     assert again["built"] == [6]
     assert (again["partitions"], again["rows_wrong"]) == (12, 0)
 
@@ -99,7 +99,7 @@ def counting(spark: SparkSession, tmp_path: Path) -> Iterator[Counting]:
 
 
 def a_few_batches(spark: SparkSession, counting: Counting) -> Checkpoint:
-    """Run the query until it is stopped after a whole batch."""
+    """Run the query until a stop comes after a whole batch."""
     for _ in range(10):
         query = counting(Allocation({"job": 1}))
         while query.lastProgress is None:
@@ -111,51 +111,51 @@ def a_few_batches(spark: SparkSession, counting: Counting) -> Checkpoint:
     raise AssertionError("the query was never stopped between two batches")
 
 
-def test_a_build_that_fails_is_replaced_by_the_one_before(spark: SparkSession, counting: Counting) -> None:
+def test_after_a_failed_start_the_query_runs_as_before(spark: SparkSession, counting: Counting) -> None:
     notes: list[str] = []
-    pipeline = Pipeline(spark, at_once(counting))
+    pipeline = Pipeline(spark, build_at_start(counting))
     pipeline.begin(Allocation({JOB: 1}))
     pipeline.wait()
     first = pipeline.query
-    pipeline.rebuild(lambda: Allocation({JOB: 13}), notes.append)
+    pipeline.restart(lambda: Allocation({JOB: 13}), notes.append)
     pipeline.wait()
     assert pipeline.query is not None
     assert pipeline.query is not first
     assert (pipeline.slots, pipeline.status, pipeline.query.isActive) == (1, Status.RUNNING, True)
     assert "thirteen" in str(pipeline.failure)
-    assert "thirteen" in pipeline.fixed
+    assert "thirteen" in pipeline.fixed_reason
     assert notes[-1].startswith("start with job=1 as before")
     pipeline.query.stop()
 
 
-def test_a_query_that_cannot_be_drawn_leaves_the_running_one_alone(spark: SparkSession, counting: Counting) -> None:
-    def draw(allocation: Allocation) -> Callable[[], Any]:
+def test_a_failed_build_does_not_stop_the_running_query(spark: SparkSession, counting: Counting) -> None:
+    def build(allocation: Allocation) -> Callable[[], Any]:
         if allocation.slots == 13:
-            raise ValueError("thirteen cannot be drawn")
+            raise ValueError("thirteen cannot be built")
         return lambda: counting(allocation)
 
     notes: list[str] = []
-    pipeline = Pipeline(spark, draw)
+    pipeline = Pipeline(spark, build)
     pipeline.begin(Allocation({JOB: 1}))
     pipeline.wait()
     first = pipeline.query
-    pipeline.rebuild(lambda: Allocation({JOB: 13}), notes.append)
+    pipeline.restart(lambda: Allocation({JOB: 13}), notes.append)
     pipeline.wait()
     assert pipeline.query is first
     assert first is not None
     assert (pipeline.slots, pipeline.status, first.isActive) == (1, Status.RUNNING, True)
-    assert "thirteen cannot be drawn" in pipeline.fixed
+    assert "thirteen cannot be built" in pipeline.fixed_reason
     assert "stop after a batch" not in notes
     first.stop()
 
 
-def test_fewer_slots_than_hoped_for_need_no_restart(spark: SparkSession, counting: Counting) -> None:
+def test_without_an_allocation_there_is_no_restart(spark: SparkSession, counting: Counting) -> None:
     notes: list[str] = []
-    pipeline = Pipeline(spark, at_once(counting))
+    pipeline = Pipeline(spark, build_at_start(counting))
     pipeline.begin(Allocation({JOB: 2}))
     pipeline.wait()
     first = pipeline.query
-    pipeline.rebuild(lambda: None, notes.append)
+    pipeline.restart(lambda: None, notes.append)
     pipeline.wait()
     assert (pipeline.query, notes) == (first, [])
     assert first is not None
@@ -164,7 +164,7 @@ def test_fewer_slots_than_hoped_for_need_no_restart(spark: SparkSession, countin
 
 def test_a_pipeline_must_return_its_query(spark: SparkSession) -> None:
     with pytest.raises(ValueError, match="must return it, and returned a builtins"):
-        Pipeline(spark, at_once(lambda _: None)).begin(Allocation({JOB: 1}))  # type: ignore[arg-type, return-value]
+        Pipeline(spark, build_at_start(lambda _: None)).begin(Allocation({JOB: 1}))  # type: ignore[arg-type, return-value]
 
 
 def test_a_repartition_is_finished_undone_or_left_alone(spark: SparkSession, counting: Counting) -> None:
@@ -174,19 +174,19 @@ def test_a_repartition_is_finished_undone_or_left_alone(spark: SparkSession, cou
     assert state.movable
     change = Repartition(checkpoint.location, last, state.partitions, state.partitions + 3)
     assert Repartition.read(str(change)) == change
-    assert checkpoint.repair(change) == ""  # not begun: nothing to do
+    assert checkpoint.repair(change) == ""  # not begun: no action
 
     checkpoint.repartition(change)
-    checkpoint.repartition(change)  # the same again is no error
+    checkpoint.repartition(change)  # a repetition is not an error
     assert (checkpoint.begun, checkpoint.done) == (last + 1, last + 1)
     assert checkpoint.state() == type(state)(change.new, state.provider)
-    assert checkpoint.repair(change) == ""  # finished: nothing to do
+    assert checkpoint.repair(change) == ""  # finished: no action
 
     commit = Path(checkpoint.location.removeprefix("file:")) / "commits" / str(last + 1)
     commit.unlink()
     (commit.parent / f".{commit.name}.crc").unlink()
     other = Repartition(checkpoint.location, last, state.partitions, state.partitions + 5)
-    assert checkpoint.repair(other) == ""  # not the one that was cut off
+    assert checkpoint.repair(other) == ""  # not the interrupted one
     assert checkpoint.repair(change).startswith("finished")
     assert (checkpoint.begun, checkpoint.done) == (last + 1, last + 1)
 

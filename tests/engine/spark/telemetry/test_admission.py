@@ -1,4 +1,4 @@
-"""A real file source tells whether its limit was reached, which its progress does not."""
+"""A real file source shows whether a batch reached its limit, which its progress does not."""
 
 import time
 from collections.abc import Callable
@@ -13,16 +13,16 @@ from rheostat.engine.spark.telemetry.feed import Feed
 
 pytestmark = pytest.mark.cluster
 
-PATIENCE_S = 60.0
+DEADLINE_S = 60.0
 
 
 def put(folder: Path, name: str) -> None:
     (folder / f".{name}").write_text("a\nb\n")
-    (folder / f".{name}").rename(folder / name)  # whole at once, as Spark asks for
+    (folder / f".{name}").rename(folder / name)  # atomic, as Spark requires
 
 
-def test_a_limit_that_is_reached_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
-    capped: dict[str, str] = {"maxFilesPerTrigger": "2"}
+def test_a_batch_at_the_file_limit_did_not_take_everything(spark: SparkSession, tmp_path: Path) -> None:
+    limited: dict[str, str] = {"maxFilesPerTrigger": "2"}
     free: dict[str, str] = {}
     feed = Feed()
     spark.streams.addListener(feed)
@@ -30,36 +30,36 @@ def test_a_limit_that_is_reached_is_noticed(spark: SparkSession, tmp_path: Path)
         put(tmp_path, f"first-{k}")
     queries = {
         name: spark.readStream.format("text").options(**options).load(str(tmp_path)).writeStream.format("noop").start()
-        for name, options in (("capped", capped), ("free", free))
+        for name, options in (("limited", limited), ("free", free))
     }
     names = {str(query.runId): name for name, query in queries.items()}
     admissions = {name: Admission(query) for name, query in queries.items()}
-    seen: dict[str, list[Batch]] = {"capped": [], "free": []}
+    batches: dict[str, list[Batch]] = {"limited": [], "free": []}
 
     def until(enough: Callable[[], bool]) -> None:
-        deadline_s = time.monotonic() + PATIENCE_S
+        deadline_s = time.monotonic() + DEADLINE_S
         while not enough() and time.monotonic() < deadline_s:
             for text in feed.drain():
                 batch = parse_progress(text)
                 if batch is not None and batch.run_id in names:
                     name = names[batch.run_id]
-                    seen[name].append(admissions[name].complete(batch))
+                    batches[name].append(admissions[name].complete(batch))
             time.sleep(0.02)
         assert enough()
 
-    def taken(name: str) -> int:
-        return sum(batch.rows for batch in seen[name]) // 2
+    def files_taken(name: str) -> int:
+        return sum(batch.rows for batch in batches[name]) // 2
 
     try:
-        until(lambda: taken("capped") == taken("free") == 12)
+        until(lambda: files_taken("limited") == files_taken("free") == 12)
         put(tmp_path, "alone")
-        until(lambda: taken("capped") == taken("free") == 13)
+        until(lambda: files_taken("limited") == files_taken("free") == 13)
     finally:
         for query in queries.values():
             query.stop()
         spark.streams.removeListener(feed)
-    told = [batch.sources[0].took_all for batch in seen["capped"]]
-    assert False in told[:-1]
-    assert True not in told[:-1]
-    assert told[-1] is True
-    assert all(batch.sources[0].took_all is True for batch in seen["free"])
+    took_all = [batch.sources[0].took_all for batch in batches["limited"]]
+    assert False in took_all[:-1]
+    assert True not in took_all[:-1]
+    assert took_all[-1] is True
+    assert all(batch.sources[0].took_all is True for batch in batches["free"])

@@ -1,8 +1,8 @@
-"""Fluid flow with back pressure, as Flink has it.
+"""Fluid flow with back pressure, as in Flink.
 
 | file | what |
 |---|---|
 | `back_pressure.py` | one second of flow |
 | `replicas.py` | all replicas: capacity, latency, restarts, failures |
-| `engine.py` | what its engine shows |
+| `engine.py` | one replica behind the Engine port |
 """

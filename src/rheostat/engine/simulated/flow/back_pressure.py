@@ -1,7 +1,7 @@
-"""One second of fluid flow with bounded buffers and back pressure, as the papers' Flink has it.
+"""One second of fluid flow with bounded buffers and back pressure, as in the papers' Flink.
 
-Backwards through the graph: how much could every operator take in this second, given its capacity and the
-room in front of its downstreams? Forwards: how much does it take? Records pass through several operators
+A backward pass through the graph computes how many records each operator could take in this second, given its capacity
+and the free buffers of its downstreams. A forward pass moves the records. Records pass through several operators
 within one second, so buffers need not hold a second's worth of them.
 """
 
@@ -43,7 +43,7 @@ class BackPressure:
         for i in reversed(self._order):
             limit = could[i]
             if self._window[i]:
-                # Firing a window blocks its task: while results wait to leave, nothing is taken in.
+                # A window that fires blocks its task: it takes no input while results wait to leave.
                 limit = self._gate[i]
                 limit.fill(np.inf)
                 np.multiply(capacity[i], self.held[i] == 0.0, out=could[i])
@@ -56,7 +56,7 @@ class BackPressure:
                     np.divide(accepts[j], selectivity, out=spare)
                     np.minimum(limit, spare, out=limit)
             if i not in self._source:
-                # Each upstream gets its share of the free room, so that several of them settle without swinging.
+                # Each upstream gets its share of the free buffer, so that several of them settle without oscillation.
                 np.subtract(room[i], queue[i], out=spare)
                 if self._shares[i] != 1.0:
                     spare *= self._shares[i]
@@ -89,7 +89,7 @@ class BackPressure:
                 queue[i] = left
 
     def _fire(self, i: int, second: int) -> Floats:
-        """Collect results in the window's pane; at its end they leave as fast as the downstreams take them."""
+        """Collect results in the window's pane; at its end they leave at the pace of the downstreams."""
         pane, held = self.pane[i], self.held[i]
         pane += self.processed[i]
         if (second + 1) % self._window[i] == 0:
@@ -100,6 +100,6 @@ class BackPressure:
         return out
 
     def lose(self, replica: int) -> None:
-        """Drop everything in flight: after a failure it is read again."""
-        for kept in (self.queue, self.pane, self.held):
-            kept[:, replica] = 0.0
+        """Drop all records in flight: after a failure they are read again."""
+        for records in (self.queue, self.pane, self.held):
+            records[:, replica] = 0.0

@@ -1,4 +1,4 @@
-"""A replica that works by fluid flow behind the Engine port: its windows are made of the fleet's history."""
+"""A fluid-flow replica behind the Engine port. Its windows come from the fleet's history."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from rheostat.job.observation import Change, EdgeReading, Latency, Observation, 
 from rheostat.job.record import Intent
 
 FALLING = 0.98
-"""While the backlog falls faster than this per window the job catches up: it is busy, not overloaded."""
+"""Ratio of the backlogs at the end and at the start of a window below which the job catches up, not overloaded."""
 
 
 @dataclass(slots=True)
 class Uptime:
-    """When one replica ran."""
+    """The stops and restarts of one replica."""
 
     stopped_s: float = 0.0
     resumed_s: float = 0.0
     downtime_s: float | None = None
-    """Seconds without output that the last restart took."""
+    """Seconds without output in the last restart."""
     recovering: bool = False
-    """Whether the backlog of a failure is not worked off yet."""
+    """Whether the replica still works off the backlog of a failure."""
     normal_backlog: float = 0.0
-    """The backlog at which it is."""
+    """Backlog in records at which the recovery is over."""
 
 
 class SimulatedFlow(SimulatedEngine):
-    """A replica that stops and starts again to be changed. Metrics are shown with the plant's display lag."""
+    """A replica that changes by a restart. Its metrics have the plant's display lag."""
 
     def __init__(self, fleet: Fleet, replica: int, uptime: Uptime) -> None:
         super().__init__(fleet, replica)
@@ -40,7 +40,7 @@ class SimulatedFlow(SimulatedEngine):
     def _steps(self, intent: Intent) -> tuple[str, ...]:
         return ("stop", "start")
 
-    def _look(self, rng: np.random.Generator) -> Observation:
+    def _read_window(self, rng: np.random.Generator) -> Observation:
         fleet, i, metrics = self.fleet, self.replica, self.fleet.plant.metrics
         end = float(fleet.now) - metrics.display_lag_s
         resumed_s = self.uptime.resumed_s
@@ -50,7 +50,7 @@ class SimulatedFlow(SimulatedEngine):
         if not fleet.up[i]:
             problem = "the job is down"
         elif end - start < metrics.min_window_s:
-            problem = "the window overlaps a change" if resumed_s else "the job has only just started"
+            problem = "the window overlaps a change" if resumed_s else "the job has just started"
         if end <= start:
             start = end = max(end, 0.0)
         return self._window(start, end, rng, problem)
@@ -84,7 +84,7 @@ class SimulatedFlow(SimulatedEngine):
         )
 
     def _overloaded(self, start: float, end: float, operators: tuple[OperatorReading, ...]) -> tuple[str, ...]:
-        """Back pressure, seen at its root, while the backlog does not fall."""
+        """Return the operators that cause back pressure while the backlog does not fall."""
         before, after = (
             float((row[self.fleet.rows["arrived"]] - row[self.fleet.rows["taken"]]).sum())
             for row in (self.fleet.at(start, self.replica), self.fleet.at(end, self.replica))
@@ -105,14 +105,14 @@ class SimulatedFlow(SimulatedEngine):
         if self._missing(rng):
             return OperatorReading(operator.name, tasks)
         records, useful = float(rows["processed"][k]), float(rows["useful"][k])
-        seen = min(useful / self._error(rng), 1.0)
+        measured = min(useful / self._error(rng), 1.0)
         return OperatorReading(
             operator.name,
             tasks,
             records_in_per_s=records,
-            useful_share=seen,
-            true_rate_per_s=records / seen / tasks if seen > 1e-6 and records > 0 else None,
-            cpu_share=fleet.plant.cpu_gain * seen,
+            useful_share=measured,
+            true_rate_per_s=records / measured / tasks if measured > 1e-6 and records > 0 else None,
+            cpu_share=fleet.plant.cpu_gain * measured,
             blocking_share=min(float(rows["blocked"][k]), 1.0),
             pending=float(levels["queue"][k]),
             state_bytes=float(levels["state"][k]),

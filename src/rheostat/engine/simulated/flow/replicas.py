@@ -1,4 +1,4 @@
-"""The replicas of a plant that work by fluid flow: capacities, latency, restarts and failures."""
+"""The replicas of a fluid-flow plant: capacities, latency, restarts and failures."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class FlowReplicas:
         plant, graph, n, r = fleet.plant, fleet.plant.graph, len(fleet.by_index), fleet.size
         self.fleet = fleet
         self.flow = BackPressure(plant, fleet.queue)
-        self.unnoticed_s = plant.failure.detected_after_s
+        self.detection_s = plant.failure.detected_after_s
         self.uptimes = [Uptime() for _ in range(r)]
         self._down_until: dict[int, float] = {}
-        """Replicas that are down, and when they resume."""
+        """Replica that is down -> when it resumes."""
         self._source_rows = np.array([graph.operators.index(name) for name in graph.sources])
         self._edge_up = np.array([graph.operators.index(e.upstream) for e in graph.edges], dtype=int)
         self._edge_down = np.array([graph.operators.index(e.downstream) for e in graph.edges], dtype=int)
@@ -41,11 +41,11 @@ class FlowReplicas:
 
     @property
     def lag_s(self) -> Floats:
-        """Age of what waits at the sources."""
+        """Age of the oldest record that waits at a source."""
         return self.fleet.event_latency - self.fleet.latency
 
     def tick(self, arrivals: Floats) -> tuple[Floats, Floats]:
-        """Play one second with back pressure."""
+        """Simulate one second with back pressure."""
         fleet, flow = self.fleet, self.flow
         if self._down_until:
             self._resume()
@@ -55,16 +55,16 @@ class FlowReplicas:
         taken = processed[self._source_rows]
         fleet.taken += taken
         if fleet.holds_back:
-            # A rate-limited source heeds back pressure: what the job did not take was never sent.
+            # Back pressure reaches a rate-limited source: it never sends the records that the job does not take.
             fleet.arrived[:] = fleet.taken
         fleet.processed += processed
         fleet.emitted += flow.emitted
         fleet.useful += processed * self._per_shown
-        # An operator holds up its upstreams while it works at its own limit and its buffer does not empty.
-        held_up = flow.left > self._half_room
-        held_up &= processed == self._capacity
-        held_up &= self._capacity > 0.0
-        fleet.blocked += held_up
+        # An operator blocks its upstreams while it works at its capacity and its buffer does not empty.
+        blocking = flow.left > self._half_room
+        blocking &= processed == self._capacity
+        blocking &= self._capacity > 0.0
+        fleet.blocked += blocking
         self._measure_latency(processed, waiting - taken)
         return taken, processed
 
@@ -88,13 +88,13 @@ class FlowReplicas:
 
     # -- capacities -------------------------------------------------------------------------------------------
 
-    def renew(self, factors: Floats) -> None:
-        """Multiply all capacities by factors of their own, from now on."""
+    def set_noise(self, factors: Floats) -> None:
+        """Multiply all nominal capacities by these factors from now on."""
         self._factor = factors
         self._refresh()
 
     def _place(self, replica: int) -> None:
-        """Take over what one replica's running allocation means for its capacities."""
+        """Set the nominal capacities of one replica after its running allocation."""
         plant, allocation = self.fleet.plant, self.fleet.running[replica]
         for i, operator in enumerate(self.fleet.by_index):
             tasks = operator.pinned_tasks or allocation.tasks[operator.name]
@@ -104,7 +104,7 @@ class FlowReplicas:
         self._eta[replica] = plant.interference.share(allocation.slots)
 
     def _refresh(self) -> None:
-        """Compute what every second needs from tasks, noise and who is up; called only when one of them changed."""
+        """Compute the constants of a second from tasks, noise and the running replicas, after one of them changed."""
         plant = self.fleet.plant
         nominal = self._base * self._factor
         shown = np.minimum(nominal, self._limit)
@@ -121,7 +121,7 @@ class FlowReplicas:
     # -- changes and failures --------------------------------------------------------------------------------
 
     def reconfigure(self, replica: int, target: Allocation) -> None:
-        """Stop a replica and let it resume with another allocation after a random downtime."""
+        """Stop a replica; it resumes with another allocation after a random downtime."""
         fleet = self.fleet
         if target == fleet.running[replica] and fleet.up[replica]:
             return
@@ -129,7 +129,7 @@ class FlowReplicas:
         self._stop(replica, fleet.plant.restart.draw_s(rng, float(fleet.state[:, replica].sum())))
 
     def fail(self, replica: int) -> None:
-        """Stop a replica, lose what is in flight, and read the records since the last checkpoint again."""
+        """Stop a replica, drop its records in flight, and read those since the last checkpoint again."""
         fleet, failure, uptime = self.fleet, self.fleet.plant.failure, self.uptimes[replica]
         waiting = (fleet.arrived - fleet.taken)[:, replica]
         uptime.normal_backlog = max(float(waiting.sum()), 2.0 * float(fleet.arrival_rate[:, replica].sum()))
@@ -150,7 +150,7 @@ class FlowReplicas:
         self._refresh()
 
     def _resume(self) -> None:
-        """Let those replicas run again whose time it is, with what is wanted of them by now."""
+        """Start the replicas whose downtime is over, with the allocation last requested."""
         fleet = self.fleet
         for replica in [replica for replica, moment in self._down_until.items() if moment <= fleet.now]:
             del self._down_until[replica]

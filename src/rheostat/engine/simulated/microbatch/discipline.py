@@ -1,4 +1,4 @@
-"""How a simulated job works in micro-batches: triggers, waves of tasks, executors that come and go."""
+"""The parameters of a simulated micro-batch job: triggers, waves of tasks, starts and stops of executors."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from rheostat.job.slo import Bounds
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch(Discipline):
-    """How a micro-batch job works and how it is resized, live; the defaults are what Spark 4.3 showed (SPARK.md)."""
+    """The parameters of a micro-batch job, which is resized while it runs. Defaults are measured on Spark 4.3."""
 
     title = "micro-batches"
     unused = ("memory", "latency", "restart", "failure", "buffer_s")
     unused_in_operators = ("skew", "emits_every_s", "queueing_records", "pinned_tasks")
 
     trigger_s: float = 0.0
-    """Seconds from trigger to trigger; a batch that outlasts them is followed at once. 0: always at once."""
+    """Trigger interval in seconds; after a longer batch the next one starts at once. 0: always at once."""
     trigger_phase_s: float = 0.0
-    """When the first trigger comes; the others are whole intervals later. Spark goes by the clock, not by the start."""
+    """Moment of the first trigger in seconds: Spark aligns triggers to the clock, not to the start of the query."""
     fixed_s: float = 0.1
-    """Planning and commits: seconds of a batch in which no task runs."""
+    """Seconds of planning and commits per batch, in which no task runs."""
     partitions: int | None = None
-    """Equal tasks of a batch: they run in waves, and more slots are of no use. None: infinitely many small ones."""
+    """Equal tasks of a batch: they run in waves, and more slots stay idle. None: infinitely many small ones."""
     task_s: float = 0.0
-    """Seconds that every task costs besides its records: launching it, and reporting back."""
+    """Fixed seconds per task, for its launch and its report to the driver."""
     max_records_per_batch: float | None = None
-    """The most that a batch takes; None: everything that waits."""
+    """Largest number of records in a batch; None: unlimited."""
     source_step_s: float = 1.0
-    """The source hands out whole steps of this length, as `rate` does; 0: every record as it comes."""
+    """Seconds of input that the source releases at once, as `rate` does; 0: every record when it arrives."""
     quantum: int = 1
     """Slots of one executor."""
     grow_s: float = 5.5
-    """Seconds until the first new executor is there."""
+    """Seconds until the first new executor registers."""
     grow_each_s: float = 2.0
-    """Seconds from one new executor to the next."""
+    """Seconds between two new executors."""
     cold_s: float = 0.0
-    """Seconds more that the first task of a new executor takes, times the executors that come together: they load and
-    compile the same code on cores that they share. Measured on two cores: about 2 s."""
+    """Extra seconds of the first task of a new executor, times the executors that start together: they load and
+    compile the same code on shared cores. Measured on two cores: about 2 s."""
     shrink_s: float = 1.0
-    """Seconds before executors leave; then they do so between two batches."""
+    """Seconds before executors stop; then they do so between two batches."""
     boundary_s: float = 5.0
-    """How much longer they wait for a moment without tasks before they leave under a running batch."""
+    """Further seconds to wait for the end of the batch before executors stop inside it."""
 
     def __post_init__(self) -> None:
         for what in ("trigger_s", "fixed_s", "task_s", "source_step_s"):
@@ -58,34 +58,36 @@ class MicroBatch(Discipline):
         check_number("microbatch.trigger_phase_s", self.trigger_phase_s, most=self.trigger_s)
         check_number("microbatch.max_records_per_batch", self.max_records_per_batch, least=1e-6)
         if not self.trigger_s + self.fixed_s + self.source_step_s:
-            raise InvalidValue("microbatch: trigger_s, fixed_s and source_step_s are all 0, so batches would never end")
+            raise InvalidValue(
+                "microbatch: trigger_s, fixed_s and source_step_s are all 0, so batches would take no time"
+            )
         if self.task_s and self.partitions is None:
             raise InvalidValue(f"microbatch.task_s is {self.task_s:g} without tasks: set partitions")
 
     def problem(self, graph: Graph, pinned: Mapping[str, int]) -> str:
-        """Refuse more than one operator."""
+        """Return why the graph is refused: a micro-batch job has one operator."""
         one = len(graph.operators) == 1 and graph.sources == graph.operators
         return "" if one else "a micro-batch job is one operator that is also the source"
 
     def bounds(self, max_tasks: int) -> Bounds:
-        """Return whole executors; as on Spark, never more than it takes to run all tasks of a batch at once."""
+        """Return bounds in whole executors, at most as many as run all tasks of a batch at once."""
         most = max_tasks // self.quantum
         if self.partitions is not None:
             most = min(most, -(-self.partitions // self.quantum))
         return Bounds(self.quantum, most * self.quantum)
 
     def usable(self, slots: int) -> int:
-        """Return how many of the slots a batch can use."""
+        """Return the number of slots that a batch can use."""
         return slots if self.partitions is None else min(slots, self.partitions)
 
     def waves(self, slots: int) -> int:
-        """Return how often tasks start one after another on a slot."""
+        """Return the number of tasks that run one after another on a slot."""
         return 1 if self.partitions is None else -(-self.partitions // slots)
 
     def sustained_per_s(self, slots: int, capacity_per_s: float) -> float:
-        """Return the load that these slots keep up with, of which the usable ones have this capacity.
+        """Return the highest load that the slots sustain if the usable ones have this capacity.
 
-        Batches grow with the load, so what they cost besides their records vanishes, unless they are capped.
+        Batches grow with the load, so their fixed cost vanishes, unless `max_records_per_batch` limits them.
         """
         waves, even = self.waves(slots), capacity_per_s
         if self.partitions is not None:

@@ -1,7 +1,7 @@
-"""A replica that works in micro-batches behind the Engine port.
+"""A micro-batch replica behind the Engine port.
 
-It shows what `engine.spark.microbatch` shows of a real application, and by the same functions: finished batches and
-their stages become a window in `engine.batches.window`, and an observation in `engine.batches.observation`.
+It shows what `engine.spark.microbatch` shows of a real application, by the same functions: `engine.batches.window`
+reads a window from finished batches and their stages, `engine.batches.observation` builds the observation.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ from typing import Any
 import numpy as np
 
 from rheostat.engine.batches import progress
-from rheostat.engine.batches.batch_time import Sizes
+from rheostat.engine.batches.batch_time import SlotHistory
 from rheostat.engine.batches.observation import JobView, observe_queries
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.batches.window import QueryView, read_query
 from rheostat.engine.simulated.engine import SimulatedEngine
 from rheostat.engine.simulated.fleet import Fleet
-from rheostat.engine.simulated.microbatch.job import KEPT, Batch, MicroBatchJob
+from rheostat.engine.simulated.microbatch.job import BATCH_HISTORY, Batch, MicroBatchJob
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Change, Observation, OperatorReading
 from rheostat.job.record import Intent
 
 
 class SimulatedMicroBatch(SimulatedEngine):
-    """A replica whose executors come and go while it runs; its windows are made of finished batches."""
+    """A replica that is resized while it runs; its windows come from finished batches."""
 
     def __init__(self, fleet: Fleet, replica: int, job: MicroBatchJob) -> None:
         super().__init__(fleet, replica)
         self.job = job
         self.name = fleet.by_index[0].name
-        self._batches: deque[progress.Batch] = deque(maxlen=KEPT)
-        self._work: deque[Stage] = deque(maxlen=KEPT)
-        self._sizes = Sizes()
-        self._quiet_s = -math.inf
-        self._seen = 0
+        self._batches: deque[progress.Batch] = deque(maxlen=BATCH_HISTORY)
+        self._work: deque[Stage] = deque(maxlen=BATCH_HISTORY)
+        self._slot_history = SlotHistory()
+        self._last_idle_s = -math.inf
+        self._next_number = 0
 
     def _steps(self, intent: Intent) -> tuple[str, ...]:
-        return (f"ask for {intent.target.slots // self.job.discipline.quantum} executors",)
+        return (f"request {intent.target.slots // self.job.discipline.quantum} executors",)
 
-    def _look(self, rng: np.random.Generator) -> Observation:
+    def _read_window(self, rng: np.random.Generator) -> Observation:
         fleet, job, metrics = self.fleet, self.job, self.fleet.plant.metrics
         now_s, wanted = float(fleet.now), fleet.wanted[self.replica]
         running = Allocation({self.name: job.slots}) if job.slots else None
@@ -50,30 +50,30 @@ class SimulatedMicroBatch(SimulatedEngine):
         change = Change.NONE if running == wanted else Change.UNDER_WAY
         clean_s = 0.0 if job.changed_s is None else job.changed_s + metrics.settle_s
         self._collect(end_s)
-        self._sizes.note(end_s, job.slots)
+        self._slot_history.record(end_s, job.slots)
         if not job.active and job.backlog == 0:
-            self._quiet_s = end_s
-        part, why = read_query(self._view(end_s, clean_s))
+            self._last_idle_s = end_s
+        part, problem = read_query(self._view(end_s, clean_s))
         missing = self._missing(rng)
         error = 1.0 if missing else self._error(rng)
         parts = [] if part is None else [replace(part, busy_s=part.busy_s / error)]
         state = JobView(now_s, running, wanted, change, uptime_s=now_s, end_s=end_s)
-        observation = observe_queries(state, self.name, job.slots, parts, why)
+        observation = observe_queries(state, self.name, job.slots, parts, problem)
         if missing and observation.operators:
             observation = replace(observation, operators=(OperatorReading(self.name, job.slots),))
         if observation.problem is None and end_s - max(end_s - metrics.window_s, clean_s) < metrics.min_window_s:
-            short = "the job has only just started" if job.changed_s is None else "the window overlaps a change"
+            short = "the job has just started" if job.changed_s is None else "the window overlaps a change"
             observation = replace(observation, problem=short)
         return observation
 
     def _collect(self, end_s: float) -> None:
-        """Take in the batches that have finished since the last look."""
+        """Collect the batches that have finished since the last window."""
         last_s = self._batches[-1].end_s if self._batches else -math.inf
         for batch in self.job.finished:
             if last_s < batch.end_s <= end_s:
-                self._batches.append(self._report(self._seen, batch))
-                self._work.append(self._stage(self._seen, batch))
-                self._seen += 1
+                self._batches.append(self._report(self._next_number, batch))
+                self._work.append(self._stage(self._next_number, batch))
+                self._next_number += 1
 
     def _view(self, end_s: float, clean_s: float) -> QueryView:
         trigger_s = self._batches[-1].start_s if self._batches else 0.0
@@ -85,14 +85,14 @@ class SimulatedMicroBatch(SimulatedEngine):
             end_s,
             self.fleet.plant.metrics.window_s,
             clean_s,
-            self._quiet_s,
+            self._last_idle_s,
             self.job.active,
             self.job.slots,
-            self._sizes.during,
+            self._slot_history.during,
         )
 
     def _report(self, number: int, batch: Batch) -> progress.Batch:
-        """Write a batch as Spark's progress would; its offsets are records since the beginning."""
+        """Return a batch as a progress event would show it; offsets count records from the start."""
         after, rows = batch.before + batch.records, round(batch.records)
         source = progress.SourceProgress(self.name, batch.before, after, max(batch.latest, after), rows, {})
         seconds, state_bytes = batch.end_s - batch.start_s, int(self.fleet.state[0, self.replica])
@@ -108,7 +108,7 @@ class SimulatedMicroBatch(SimulatedEngine):
 
 
 class _Counter:
-    """Offsets are counts of records, and what has come since a trigger is known by the clock."""
+    """A counter for offsets that are record counts; arrivals since a trigger are known by the clock."""
 
     def __init__(self, fleet: Fleet, replica: int, trigger_s: float) -> None:
         self._fleet, self._replica, self._trigger_s = fleet, replica, trigger_s
@@ -117,10 +117,10 @@ class _Counter:
         return float(offset)
 
     def ahead(self, offset: Any, seconds: float) -> float | None:
-        # Only whole seconds are ever asked for: now, and a window before now.
+        # Callers ask only for whole seconds: now, and a window before now.
         moment = round(self._trigger_s + seconds)
         if moment < 0:
-            # A source that goes by the clock has its rate before the first second, too.
+            # Extrapolate the source's rate to before the first second.
             return self._arrived(self._fleet.now) / max(self._fleet.now, 1) * moment
         return self._arrived(moment)
 

@@ -1,4 +1,4 @@
-"""Executors of a simulated micro-batch job: they come one after another, and leave between two batches."""
+"""The executors of a simulated micro-batch job: they start one after another, and stop between two batches."""
 
 from __future__ import annotations
 
@@ -8,26 +8,29 @@ from rheostat.engine.simulated.microbatch.discipline import MicroBatch
 
 
 class Executors:
-    """How many are there, how many are wanted, and when that changes by itself. Level-triggered, as on Spark."""
+    """The registered and the requested executors, and the moments of their starts and stops.
+
+    As on Spark, a request is the total number of executors, not a difference.
+    """
 
     def __init__(self, discipline: MicroBatch, count: int) -> None:
         self._discipline = discipline
         self.count = self.wanted = count
         self.cold = 0
         """Executors that have not run a task yet."""
-        self.together = 0
-        """How many came, or come, with the last growth."""
+        self.starting_together = 0
+        """Number of executors of the last growth."""
         self._arriving: list[float] = []
         self._leaving_s: float | None = None
-        """From when on too many may leave, once no task runs."""
+        """Moment after which surplus executors stop, as soon as no task runs."""
 
-    def want(self, count: int, now_s: float) -> None:
-        """Make this the wanted number: those on their way that are still wanted come, others are taken back."""
+    def request(self, count: int, now_s: float) -> None:
+        """Request a total number of executors; starting executors above it are cancelled."""
         self.wanted = count
         missing = max(0, count - self.count)
         del self._arriving[missing:]
         if missing > len(self._arriving):
-            self.together = missing
+            self.starting_together = missing
         while len(self._arriving) < missing:
             after_s = self._arriving[-1] + self._discipline.grow_each_s if self._arriving else 0.0
             self._arriving.append(max(now_s + self._discipline.grow_s, after_s))
@@ -37,22 +40,22 @@ class Executors:
             self._leaving_s = now_s + self._discipline.shrink_s
 
     def lose(self, now_s: float) -> bool:
-        """Lose one at once; False when there was none."""
+        """Remove one executor at once; return False if there was none."""
         if not self.count:
             return False
         self.count -= 1
-        self.want(self.wanted, now_s)
+        self.request(self.wanted, now_s)
         return True
 
     def next_s(self, now_s: float, boundary: bool) -> float:
-        """Return when the number changes next, given whether this is a moment without tasks."""
+        """Return when the number changes next; `boundary` says that no task runs now."""
         moment = self._arriving[0] if self._arriving else math.inf
         if self._leaving_s is not None:
             moment = min(moment, self._leaving_s + (0.0 if boundary else self._discipline.boundary_s))
         return max(moment, now_s)
 
     def step(self, now_s: float) -> None:
-        """Let those come whose time it is, or let all leave that are too many."""
+        """Register the executors that have started, or stop the surplus."""
         while self._arriving and self._arriving[0] <= now_s:
             self._arriving.pop(0)
             self.count += 1

@@ -1,8 +1,8 @@
-"""The micro-batch discipline, as Spark Structured Streaming has it: exact in continuous time, from event to event.
+"""The micro-batch mode of Spark Structured Streaming, simulated exactly in continuous time, from event to event.
 
-A batch begins at a trigger, takes what waits at the source, is planned for `fixed_s`, runs its tasks in waves on the
-slots that are there, and ends: only then do its records have results. Executors come and go meanwhile. Tasks that run
-go on, waiting ones take new slots, and the tasks of a slot that is lost are done again from their start.
+A batch begins at a trigger, takes the backlog of the source, is planned for `fixed_s`, runs its tasks in waves on the
+registered slots, and ends. Only then do its records have results. Executors start and stop meanwhile: running tasks go
+on, waiting tasks take new slots, and the tasks of a lost slot run again from their start.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from rheostat.engine.simulated.microbatch.executors import Executors
 from rheostat.errors import InvalidValue
 
 POLL_S = 0.01
-"""How soon a query without a trigger interval looks again when nothing waited (Spark's own polling delay)."""
-KEPT = 512
-"""Finished batches that are remembered."""
+"""Seconds until a query without a trigger interval polls an empty source again (Spark's own polling delay)."""
+BATCH_HISTORY = 512
+"""Finished batches to remember: more than any window covers."""
 
 Capacity = Callable[[int], float]
-"""Slots -> records/s of those that a batch can use, all together and all at work."""
+"""Slots -> records/s of those that a batch can use, while all of them work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,79 +34,81 @@ class Batch:
     end_s: float
     records: float
     oldest_s: float
-    """When the first of its records arrived."""
+    """Arrival of its oldest record."""
     before: float
-    """Records that were finished before it."""
+    """Records finished before it."""
     latest: float
-    """Records that would have been finished with it, had it been allowed to take all."""
+    """Latest offset at its trigger: the records finished after it, had it no limit."""
     work_s: float
-    """From the start of its first task to the end of its last."""
+    """Seconds from the start of its first task to the end of its last."""
     busy_s: float
-    """Seconds of all slots together in which its tasks worked; what was lost and done again counts once."""
+    """Busy time of all slots in seconds; repeated work counts once."""
 
 
 @dataclass(slots=True)
 class _Group:
-    """Tasks that started together on slots that are alike: they also end together."""
+    """Tasks that started together on equal slots: they also end together."""
 
     count: int
     start_up_s: float
     records: float
-    """What each of them still has to do."""
+    """Records left per task."""
     busy_s: float = 0.0
-    """Seconds of all their slots together in which they worked."""
+    """Busy time of all their slots in seconds."""
 
 
 @dataclass(slots=True)
-class _Running:
-    """The batch that runs."""
+class _RunningBatch:
+    """The running batch."""
 
     start_s: float
     until: float
-    """Records that will be finished with it, since the beginning."""
+    """Its end offset: records finished after it, counted from the start."""
     latest: float
     waiting: int
-    """Tasks that have no slot yet."""
+    """Tasks without a slot."""
     each: float
-    """Records of one task."""
+    """Records per task."""
     work_s: float | None = None
-    """When tasks could start; None while it is planned."""
+    """When tasks could start; None during planning."""
     busy_s: float = 0.0
     groups: list[_Group] = field(default_factory=list)
-    """Running tasks, the oldest first."""
+    """Running tasks, oldest first."""
 
     @property
     def tasks(self) -> int:
-        """Tasks that run."""
+        """Number of running tasks."""
         return sum(group.count for group in self.groups)
 
 
 class MicroBatchJob:
-    """One job: what has arrived, what is finished, the batch that runs, and the executors.
+    """One job: its arrivals, its finished records, the running batch, and the executors.
 
-    `arrive` tells what the next second brings, `run_until` plays any part of what was told.
+    `arrive` adds the records of the next second, `run_until` simulates any part of the seconds added so far.
     """
 
-    def __init__(self, discipline: MicroBatch, slots: int, capacity: Capacity, kept: int | None = KEPT) -> None:
+    def __init__(
+        self, discipline: MicroBatch, slots: int, capacity: Capacity, history: int | None = BATCH_HISTORY
+    ) -> None:
         self.discipline = discipline
-        self.executors = Executors(discipline, self._whole(slots))
+        self.executors = Executors(discipline, self._executors_for(slots))
         self.now_s = 0.0
         self.done = 0.0
-        """Records whose batch has ended."""
-        self.finished: deque[Batch] = deque(maxlen=kept)
+        """Records of finished batches."""
+        self.finished: deque[Batch] = deque(maxlen=history)
         self.changed_s: float | None = None
-        """When the slots last became others."""
+        """Moment of the last change of the slots."""
         self.slot_s = self.busy_s = 0.0
-        """Seconds of all slots together since the start: in which they were there, and in which tasks worked."""
+        """Seconds of all slots since the start: registered, and busy."""
         self._capacity = capacity
-        self._batch: _Running | None = None
-        self._look_s = discipline.trigger_phase_s
+        self._batch: _RunningBatch | None = None
+        self._next_poll_s = discipline.trigger_phase_s
         self._arrivals = Arrivals()
         self._task_per_s = self._rate()
 
     @property
     def slots(self) -> int:
-        """Slots that are there."""
+        """Number of registered slots."""
         return self.executors.count * self.discipline.quantum
 
     @property
@@ -116,8 +118,8 @@ class MicroBatchJob:
 
     @property
     def backlog(self) -> float:
-        """Records that have come and have no result."""
-        return max(0.0, self._arrivals.by(self.now_s, self.done) - self.done)
+        """Records without a result."""
+        return max(0.0, self._arrivals.count_by(self.now_s, self.done) - self.done)
 
     @property
     def lag_s(self) -> float:
@@ -125,50 +127,50 @@ class MicroBatchJob:
         return max(0.0, self.now_s - self._arrivals.oldest_s(self.done))
 
     def arrive(self, records: float) -> None:
-        """Tell how many records come, evenly, in the second after those that are known."""
+        """Add the records of the next second; they arrive evenly."""
         self._arrivals.add(records)
         self._arrivals.forget(self.done)
 
-    def want(self, slots: int) -> None:
-        """Ask for another number of slots, now."""
-        self.executors.want(self._whole(slots), self.now_s)
+    def request(self, slots: int) -> None:
+        """Request a number of slots now."""
+        self.executors.request(self._executors_for(slots), self.now_s)
 
     def kill(self) -> None:
-        """Lose an executor, now; another one comes in its place."""
+        """Kill an executor now; another one replaces it."""
         if self.executors.lose(self.now_s):
-            self._resized()
+            self._assign_slots()
 
-    def renew(self, capacity: Capacity) -> None:
-        """Go on with other capacities."""
+    def set_capacity(self, capacity: Capacity) -> None:
+        """Continue with another capacity."""
         self._capacity = capacity
         self._task_per_s = self._rate()
 
     def run_until(self, end_s: float) -> None:
-        """Let everything happen up to this moment, which must not be later than what was told to arrive."""
+        """Simulate up to this moment, for which arrivals must be known."""
         while True:
-            batch_s, change_s = self._next_s(), self.executors.next_s(self.now_s, boundary=not self._at_work)
+            batch_s, change_s = self._next_s(), self.executors.next_s(self.now_s, boundary=not self._tasks_started)
             moment = min(batch_s, change_s, end_s)
-            self._pass(moment)
+            self._advance(moment)
             if change_s <= moment:
-                # Before a batch that starts in the same moment: executors leave between the two.
+                # Before a batch that starts in the same moment: executors stop between two batches.
                 self.executors.step(moment)
-                self._resized()
+                self._assign_slots()
             elif batch_s <= moment:
-                self._event()
+                self._process_event()
             else:
                 return
 
     # -- from event to event ------------------------------------------------------------------------------------
 
     @property
-    def _at_work(self) -> bool:
+    def _tasks_started(self) -> bool:
         return self._batch is not None and self._batch.work_s is not None
 
     def _next_s(self) -> float:
-        """Return when the next thing happens to a batch: it starts, its tasks start, or the oldest of them end."""
+        """Return the next event of the batches: a poll of the source, the start of tasks, or the end of a group."""
         batch = self._batch
         if batch is None:
-            return self._look_s
+            return self._next_poll_s
         if batch.work_s is None:
             return batch.start_s + self.discipline.fixed_s
         if not batch.groups or not self._task_per_s:
@@ -176,11 +178,11 @@ class MicroBatchJob:
         return self.now_s + min(map(self._left_s, batch.groups))
 
     def _left_s(self, group: _Group) -> float:
-        """Return how long a group's tasks still run."""
+        """Return the remaining seconds of a group's tasks."""
         return group.start_up_s + group.records / self._task_per_s
 
-    def _pass(self, moment: float) -> None:
-        """Let tasks work until a moment."""
+    def _advance(self, moment: float) -> None:
+        """Run tasks until a moment."""
         seconds = moment - self.now_s
         self.slot_s += seconds * self.slots
         for group in self._batch.groups if self._batch else ():
@@ -192,10 +194,10 @@ class MicroBatchJob:
             self.busy_s += worked_s
         self.now_s = moment
 
-    def _event(self) -> None:
+    def _process_event(self) -> None:
         batch = self._batch
         if batch is None:
-            self._look()
+            self._poll_source()
         elif batch.work_s is None:
             batch.work_s = self.now_s
             self._fill_slots(batch)
@@ -207,22 +209,22 @@ class MicroBatchJob:
             if not batch.groups and not batch.waiting:
                 self._end(batch, self.now_s - batch.work_s)
 
-    def _look(self) -> None:
-        """Begin a batch when something waits; else look again at the next trigger."""
+    def _poll_source(self) -> None:
+        """Begin a batch if there is input; else poll again at the next trigger."""
         own, step_s = self.discipline, self.discipline.source_step_s
-        handed_out_s = math.floor(self.now_s / step_s + TINY) * step_s if step_s else self.now_s
-        latest = self._arrivals.by(handed_out_s, self.done)
+        released_s = math.floor(self.now_s / step_s + TINY) * step_s if step_s else self.now_s
+        latest = self._arrivals.count_by(released_s, self.done)
         if latest - self.done > TINY * max(1.0, self.done):
             cap = own.max_records_per_batch
             until = latest if cap is None else min(latest, self.done + cap)
             tasks = own.partitions or 1
-            self._batch = _Running(self.now_s, until, latest, tasks, (until - self.done) / tasks)
+            self._batch = _RunningBatch(self.now_s, until, latest, tasks, (until - self.done) / tasks)
         elif own.trigger_s:
-            self._look_s = self._trigger_after(self.now_s)
+            self._next_poll_s = self._trigger_after(self.now_s)
         else:
-            self._look_s = handed_out_s + step_s if step_s else self.now_s + POLL_S
+            self._next_poll_s = released_s + step_s if step_s else self.now_s + POLL_S
 
-    def _end(self, batch: _Running, work_s: float) -> None:
+    def _end(self, batch: _RunningBatch, work_s: float) -> None:
         oldest_s, records = self._arrivals.oldest_s(self.done), batch.until - self.done
         self.finished.append(
             Batch(batch.start_s, self.now_s, records, oldest_s, self.done, batch.latest, work_s, batch.busy_s)
@@ -230,8 +232,9 @@ class MicroBatchJob:
         self.done = batch.until
         self._arrivals.forget(self.done)
         self._batch = None
-        # As Spark has it: the trigger after this batch's start is the next one, even when it is past.
-        self._look_s = max(self.now_s, self._trigger_after(batch.start_s)) if self.discipline.trigger_s else self.now_s
+        # As in Spark, the next trigger is the first one after this batch's start, even if it is past.
+        due_s = self._trigger_after(batch.start_s) if self.discipline.trigger_s else self.now_s
+        self._next_poll_s = max(self.now_s, due_s)
 
     def _trigger_after(self, moment: float) -> float:
         interval_s, phase_s = self.discipline.trigger_s, self.discipline.trigger_phase_s
@@ -239,8 +242,8 @@ class MicroBatchJob:
 
     # -- tasks and slots ----------------------------------------------------------------------------------------
 
-    def _resized(self) -> None:
-        """Give waiting tasks the new slots, or take back those whose slots are gone: the ones that started last."""
+    def _assign_slots(self) -> None:
+        """Give new slots to waiting tasks; tasks on lost slots, the ones that started last, wait again."""
         self.changed_s = self.now_s
         self._task_per_s = self._rate()
         batch = self._batch
@@ -256,18 +259,18 @@ class MicroBatchJob:
                 batch.groups.pop()
         self._fill_slots(batch)
 
-    def _fill_slots(self, batch: _Running) -> None:
-        """Start waiting tasks on free slots; without partitions the batch is one task on all of them."""
+    def _fill_slots(self, batch: _RunningBatch) -> None:
+        """Start waiting tasks on free slots; without partitions the batch is one task on all slots."""
         free = self.slots - batch.tasks if self.discipline.partitions else 1
         starting = min(batch.waiting, free)
         if starting <= 0 or batch.work_s is None:
             return
         batch.waiting -= starting
         own, executors = self.discipline, self.executors
-        # New executors have nothing to do yet, so theirs are among the free slots.
+        # New executors are idle, so their slots are among the free ones.
         cold = min(executors.cold * own.quantum, starting) if own.cold_s and own.partitions else 0
         executors.cold -= -(-cold // own.quantum)
-        for count, cold_s in ((starting - cold, 0.0), (cold, own.cold_s * executors.together)):
+        for count, cold_s in ((starting - cold, 0.0), (cold, own.cold_s * executors.starting_together)):
             if count:
                 batch.groups.append(_Group(count, own.task_s + cold_s, batch.each))
 
@@ -278,9 +281,9 @@ class MicroBatchJob:
         capacity = self._capacity(self.slots)
         return capacity / self.discipline.usable(self.slots) if self.discipline.partitions else capacity
 
-    def _whole(self, slots: int) -> int:
-        """Return the executors that have so many slots."""
+    def _executors_for(self, slots: int) -> int:
+        """Return the number of executors with these slots."""
         executors, rest = divmod(slots, self.discipline.quantum)
         if rest or executors < 1:
-            raise InvalidValue(f"{slots} slots are no whole number of executors of {self.discipline.quantum}")
+            raise InvalidValue(f"{slots} slots is not a multiple of the slots per executor ({self.discipline.quantum})")
         return executors

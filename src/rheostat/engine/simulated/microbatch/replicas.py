@@ -1,4 +1,4 @@
-"""The replicas of a plant that works in micro-batches, a second at a time."""
+"""The replicas of a micro-batch plant, a second at a time."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from rheostat.job.allocation import Allocation
 
 @make_replicas.register(MicroBatch)
 class MicroBatchReplicas:
-    """One job per replica, resized live; records count when their batch ends."""
+    """One job per replica, resized while it runs; records count when their batch ends."""
 
-    unnoticed_s = 0.0
+    detection_s = 0.0
 
     def __init__(self, discipline: MicroBatch, fleet: Fleet) -> None:
         self.fleet, self._plant, self._usable = fleet, fleet.plant, discipline.usable
-        self._nominal = cache(self._look_up)
+        self._nominal = cache(self._nominal_capacity)
         self.jobs = [MicroBatchJob(discipline, running.slots, self._capacity(1.0)) for running in fleet.running]
         self.lag_s, self.slots = np.zeros(fleet.size), np.zeros(fleet.size)
 
@@ -29,28 +29,28 @@ class MicroBatchReplicas:
         """Return one replica behind the Engine port."""
         return SimulatedMicroBatch(self.fleet, replica, self.jobs[replica])
 
-    def renew(self, factors: Floats) -> None:
-        """Multiply every replica's capacity by a factor of its own, from now on."""
+    def set_noise(self, factors: Floats) -> None:
+        """Multiply every replica's nominal capacity by its factor from now on."""
         for job, factor in zip(self.jobs, factors[0].tolist(), strict=True):
-            job.renew(self._capacity(factor))
+            job.set_capacity(self._capacity(factor))
 
     def reconfigure(self, replica: int, target: Allocation) -> None:
-        """Ask for other executors, while the job goes on."""
-        self.jobs[replica].want(target.slots)
+        """Request other executors while the job runs."""
+        self.jobs[replica].request(target.slots)
 
     def fail(self, replica: int) -> None:
         """Kill an executor."""
         self.jobs[replica].kill()
 
     def tick(self, arrivals: Floats) -> tuple[Floats, Floats]:
-        """Play one second of every replica."""
+        """Simulate one second of every replica."""
         fleet, second, before = self.fleet, self.fleet.now, self.fleet.taken.copy()
         for k, (job, records) in enumerate(zip(self.jobs, arrivals[0].tolist(), strict=True)):
             slot_s, busy_s = job.slot_s, job.busy_s
             job.arrive(records)
             job.run_until(second + 1.0)
             slot_s, busy_s = job.slot_s - slot_s, job.busy_s - busy_s
-            # Where no batch ended, results are at least as late as the oldest record without one is old.
+            # If no batch ended, the latency is at least the age of the oldest record without a result.
             latency_s, event_s = 0.0, job.lag_s
             for batch in reversed(job.finished):
                 if batch.end_s <= second:
@@ -61,7 +61,7 @@ class MicroBatchReplicas:
             fleet.taken[0, k] = job.done
             fleet.useful[0, k] += busy_s / slot_s if slot_s else 0.0
             fleet.latency[0, k], fleet.event_latency[0, k] = latency_s, event_s
-            # With its last executor killed, a job has no allocation that could be named: the last one stays.
+            # A job without executors has no valid allocation: the last one stays.
             if job.slots and job.slots != fleet.running[k].slots:
                 fleet.running[k] = Allocation({fleet.by_index[0].name: job.slots})
         fleet.processed[:] = fleet.emitted[:] = fleet.taken
@@ -69,7 +69,7 @@ class MicroBatchReplicas:
         return taken, taken
 
     def _capacity(self, factor: float) -> Capacity:
-        """Return what slots can do, by their number, at this noise."""
+        """Return the capacity as a function of the slots, at this noise."""
         limit = self._plant.operators[0].limit_per_s or np.inf
 
         def capacity(slots: int) -> float:
@@ -78,7 +78,7 @@ class MicroBatchReplicas:
 
         return capacity
 
-    def _look_up(self, slots: int) -> tuple[float, float]:
+    def _nominal_capacity(self, slots: int) -> tuple[float, float]:
         plant = self._plant
         nominal = plant.nominal_per_s(plant.operators[0], self._usable(slots), None)
         return nominal, plant.interference.share(slots)

@@ -1,9 +1,9 @@
-"""Real-time mode, as Spark has it.
+"""Real-time mode, as in Spark.
 
 | file | what |
 |---|---|
-| `discipline.py` | the numbers: batch interval, downtimes |
+| `discipline.py` | the parameters: length of a batch, downtimes |
 | `job.py` | one job from event to event |
 | `replicas.py` | all replicas, second by second |
-| `engine.py` | what its engine shows, by `engine/batches` |
+| `engine.py` | one replica behind the Engine port, by the functions of `engine/batches` |
 """

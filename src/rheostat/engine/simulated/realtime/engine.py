@@ -1,7 +1,7 @@
-"""A replica in real-time mode behind the Engine port.
+"""A real-time replica behind the Engine port.
 
-It shows what an engine sees of such a query on Spark, and by the same function: finished batches, their stages and
-probes become a window in `engine.batches.realtime_window`. Nothing is reported while a batch runs.
+It shows what `engine.spark.realtime` shows of a real query, by the same function: `engine.batches.realtime_window`
+reads a window from finished batches, their stages and probes. Spark reports nothing while a batch runs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rheostat.engine.batches import progress
 from rheostat.engine.batches.lateness import Chain, Span, late_stages
 from rheostat.engine.batches.observation import JobView, observe_stages
 from rheostat.engine.batches.probe import LATENCY, NANOSECONDS, QUANTILES, RECORDS, SAMPLED
-from rheostat.engine.batches.realtime_window import Arrived, RealTimeWindow, Running, realtime_window
+from rheostat.engine.batches.realtime_window import ArrivalCount, RealTimeWindow, RunningBatch, realtime_window
 from rheostat.engine.batches.selection import window_start_s
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.simulated.engine import SimulatedEngine
@@ -28,7 +28,7 @@ from rheostat.job.record import Intent
 
 
 class SimulatedRealTime(SimulatedEngine):
-    """A replica that stops and starts again to be changed; its windows are made of finished batches."""
+    """A replica that changes by a restart; its windows come from finished batches."""
 
     def __init__(self, fleet: Fleet, replica: int, job: RealTimeJob) -> None:
         super().__init__(fleet, replica)
@@ -41,7 +41,7 @@ class SimulatedRealTime(SimulatedEngine):
         keyed = [s.name for s in self.stages if s.state_bytes_per_record and s.name in changed]
         return ("stop after a batch", *([f"repartition the state of {', '.join(keyed)}"] if keyed else []), "start")
 
-    def _look(self, rng: np.random.Generator) -> Observation:
+    def _read_window(self, rng: np.random.Generator) -> Observation:
         fleet, job, metrics = self.fleet, self.job, self.fleet.plant.metrics
         now_s, running, wanted = float(fleet.now), job.running, fleet.wanted[self.replica]
         end_s = max(0.0, now_s - metrics.display_lag_s)
@@ -49,22 +49,22 @@ class SimulatedRealTime(SimulatedEngine):
         status = Status.DOWN if not job.up else Status.RECOVERING if job.recovering else Status.RUNNING
         uptime_s = now_s - job.started_s if job.up else 0.0
         state = JobView(now_s, running, wanted, change, status, uptime_s, job.downtime_s, end_s=end_s)
-        found = self._found(end_s, rng) if job.up else "the job is down"
-        if isinstance(found, str):
-            return state.observation(sources=self._sources(), problem=found)
-        found = replace(found, operators=tuple(self._seen(reading, rng) for reading in found.operators))
-        short = found.end_s - found.start_s < metrics.min_window_s
-        return observe_stages(state, self.names[0], found, "the window is too short" if short else None)
+        window = self._read_batches(end_s, rng) if job.up else "the job is down"
+        if isinstance(window, str):
+            return state.observation(sources=self._sources(), problem=window)
+        window = replace(window, operators=tuple(self._drop_missing(reading, rng) for reading in window.operators))
+        short = window.end_s - window.start_s < metrics.min_window_s
+        return observe_stages(state, self.names[0], window, "the window is too short" if short else None)
 
-    def _found(self, end_s: float, rng: np.random.Generator) -> RealTimeWindow | str:
-        """Return what the batches since the last change, or of the last window, show."""
+    def _read_batches(self, end_s: float, rng: np.random.Generator) -> RealTimeWindow | str:
+        """Return the window of the batches since the last change, or the reason why there is none."""
         job, metrics = self.job, self.fleet.plant.metrics
         batches = [batch for batch in job.finished if batch.end_s <= end_s]
         clean_s = job.started_s + metrics.settle_s if job.started_s else 0.0
         now = self._span(job.batch, end_s) if job.batch is not None and job.batch.start_s <= end_s else None
         late = late_stages(self._chain(job.running), now) if now is not None else ()
-        # A batch that is too long is itself the signal, also the first one after a change. What stages can do is then
-        # told by the batch before it, with the tasks that they had.
+        # A late batch shows overload, even the first one after a change. The true rates then come from the batch before
+        # it, with its tasks.
         since_s = window_start_s(batches, end_s, metrics.window_s, clean_s, overdue=bool(late))
         shown = [batch for batch in batches if batch.start_s >= since_s]
         if not shown:
@@ -74,19 +74,21 @@ class SimulatedRealTime(SimulatedEngine):
         return realtime_window(
             chain,
             [self._report(number, batch, errors) for number, batch in enumerate(shown)],
-            [stage for number, batch in enumerate(shown) for stage in self._works(number, batch, errors)],
+            [stage for number, batch in enumerate(shown) for stage in self._stages(number, batch, errors)],
             shown[0].start_s,
             end_s,
             [self._arrived(max(0.0, end_s - metrics.window_s)), self._arrived(end_s)],
             batches[-1].before + batches[-1].stages[0].records,
-            None if now is None else Running(now.start_s, self._at_work(end_s), self._chain(job.running).tasks),
-            shown[0].unread_s,
+            None
+            if now is None
+            else RunningBatch(now.start_s, self._active_stages(end_s), self._chain(job.running).tasks),
+            shown[0].last_read_s,
         )
 
     def _span(self, batch: Batch, now_s: float) -> Span:
-        return Span(batch.start_s, tuple(min(work.end_s, now_s) for work in batch.stages), batch.unread_s)
+        return Span(batch.start_s, tuple(min(work.end_s, now_s) for work in batch.stages), batch.last_read_s)
 
-    def _at_work(self, now_s: float) -> tuple[str, ...]:
+    def _active_stages(self, now_s: float) -> tuple[str, ...]:
         assert self.job.batch is not None
         pairs = zip(self.names, self.job.batch.stages, strict=True)
         return tuple(name for name, work in pairs if work.end_s > now_s)
@@ -95,11 +97,11 @@ class SimulatedRealTime(SimulatedEngine):
         tasks = {stage.name: stage.pinned_tasks or running.tasks[stage.name] for stage in self.stages}
         return Chain(self.names, tasks, self.job.discipline.batch_s)
 
-    def _arrived(self, moment: float) -> Arrived:
-        return Arrived(moment, float(self.fleet.at(moment, self.replica)[self.fleet.rows["arrived"]][0]))
+    def _arrived(self, moment: float) -> ArrivalCount:
+        return ArrivalCount(moment, float(self.fleet.at(moment, self.replica)[self.fleet.rows["arrived"]][0]))
 
     def _report(self, number: int, batch: Batch, errors: Sequence[float]) -> progress.Batch:
-        """Write a batch as Spark's progress would, with what was counted at every stage."""
+        """Return a batch as a progress event would show it, with the counts of all probes."""
         rows_in = [round(work.records) for work in batch.stages]
         rows_out = [*rows_in[1:], rows_in[-1]]
         observed: dict[str, dict[str, object]] = {self.names[0]: {RECORDS: rows_out[0]}}
@@ -116,22 +118,22 @@ class SimulatedRealTime(SimulatedEngine):
             observed[self.names[-1]][LATENCY] = [1e3 * float(late_s[rank]) for rank in ranks]
         work_s, rows = batch.end_s - batch.start_s, round(batch.stages[0].records)
         name, state_bytes = self.fleet.plant.name, int(self.fleet.state[:, self.replica].sum())
-        # Planning and commits, which make the gap, are part of a trigger on Spark.
+        # The gap consists of planning and commits, which belong to the trigger on Spark.
         seconds = work_s + batch.gap_s
         return progress.Batch(name, name, number, batch.start_s, seconds, work_s, rows, (), observed, 0, state_bytes)
 
-    def _works(self, number: int, batch: Batch, errors: Sequence[float]) -> list[Stage]:
-        """Write a batch's stages as Spark's status store would."""
+    def _stages(self, number: int, batch: Batch, errors: Sequence[float]) -> list[Stage]:
+        """Return a batch's stages as Spark's status store would show them."""
         name, gain = self.fleet.plant.name, self.fleet.plant.cpu_gain
-        found = []
+        stages = []
         for place, (work, error) in enumerate(zip(batch.stages, errors, strict=True)):
             tasks, wall_s = self._chain(batch.running).tasks[self.names[place]], work.end_s - batch.start_s
             cpu_s, rows = gain * work.useful_s / error, round(work.records)
             stage = Stage(
                 place, name, number, tasks, wall_s, tasks * wall_s, cpu_s, 0.0, rows, 0, start_s=batch.start_s
             )
-            found.append(stage)
-        return found
+            stages.append(stage)
+        return stages
 
-    def _seen(self, reading: OperatorReading, rng: np.random.Generator) -> OperatorReading:
+    def _drop_missing(self, reading: OperatorReading, rng: np.random.Generator) -> OperatorReading:
         return OperatorReading(reading.name, reading.tasks) if self._missing(rng) else reading

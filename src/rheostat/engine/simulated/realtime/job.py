@@ -1,10 +1,9 @@
-"""The real-time discipline, as Spark's real-time mode has it: exact in continuous time, from event to event.
+"""Spark's real-time mode, simulated exactly in continuous time, from event to event.
 
-All stages of a chain run at once, each with tasks of its own. The source reads whatever comes for `batch_s`. Nothing
-holds it back: records pass on at once and wait in front of a slow stage. The batch lasts until the last stage has
-drained; only then, after a gap, does the source read what has piled up meanwhile. A change stops the query after a
-batch and starts it again. A failure does so at once, and the batch is repeated: its state is exact, what it had put
-out before comes out twice.
+All stages of a chain run at once, each with its own tasks. The source reads for `batch_s` without back pressure:
+records pass on at once and wait in front of a slow stage. The batch lasts until the last stage has drained. Only then,
+after a gap, does the source read the backlog. A change restarts the query after a batch. A failure restarts it at once
+and repeats the batch: its state is exact, the results that it had written appear twice.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from rheostat.engine.simulated.arrivals import TINY, Arrivals
 from rheostat.engine.simulated.realtime.discipline import RealTime, Span
 from rheostat.job.allocation import Allocation
 
-KEPT = 512
-"""Finished batches that are remembered."""
+BATCH_HISTORY = 512
+"""Finished batches to remember: more than any window covers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What the tasks of one stage can do together, in records/s."""
+    """The capacity of one stage in records/s."""
 
     per_s: float
     shown_per_s: float
-    """As its useful time tells it: without what its metrics do not show."""
+    """Capacity by its useful time: without interference and skew, which no metric shows."""
     tasks: int
 
 
@@ -41,13 +40,13 @@ Capacities = Callable[[Allocation], Sequence[Capacity]]
 
 @dataclass(slots=True)
 class Work:
-    """What one stage did in one batch."""
+    """The work of one stage in one batch."""
 
     records: float = 0.0
     useful_s: float = 0.0
-    """Seconds of all its tasks together."""
+    """Useful time of all its tasks in seconds."""
     end_s: float = math.inf
-    """When it had drained; the source: when it stopped reading."""
+    """When it has drained; for the source: when it stops reading."""
 
 
 @dataclass(slots=True)
@@ -56,21 +55,22 @@ class Batch:
 
     start_s: float
     before: float
-    """Records that had been read before it."""
-    unread_s: float
-    """Since when nothing had been read."""
+    """Records read before it."""
+    last_read_s: float
+    """Last read of the source before it."""
     running: Allocation
     stages: tuple[Work, ...]
     end_s: float = math.inf
     gap_s: float = 0.0
-    """From its end to the start of the next one."""
+    """Seconds from its end to the start of the next one."""
 
 
 class RealTimeJob:
-    """One job: what has come, what has been read, what waits in front of every stage, and the batch that runs.
+    """One job: its arrivals, the records read, the queue in front of every stage, and the running batch.
 
-    `arrive` tells what the next second brings, `run_until` plays any part of what was told. Stages are in the order of
-    the records, the source first; `selectivity` is what comes into each per record into the one before it (source: 1).
+    `arrive` adds the records of the next second, `run_until` simulates any part of the seconds added so far. Stages are
+    in the order of the records, the source first; `selectivity` is each stage's input per record of input into the
+    stage before it (source: 1).
     """
 
     def __init__(
@@ -81,37 +81,37 @@ class RealTimeJob:
         start: Allocation,
         capacities: Capacities,
         rng: np.random.Generator,
-        kept: int | None = KEPT,
+        history: int | None = BATCH_HISTORY,
     ) -> None:
         self.discipline, self.running, self.wanted = discipline, start, start
         self.now_s = self.done = self.repeated = 0.0
-        """Records, as the source counts them, that have a result; and those whose result came out twice."""
+        """Records of the source with a result, and those with a repeated result."""
         self.batch: Batch | None = None
-        self.finished: deque[Batch] = deque(maxlen=kept)
+        self.finished: deque[Batch] = deque(maxlen=history)
         self.queue = [0.0] * len(selectivity)
-        """Records in front of every stage; of the source they are at the broker, and not counted here."""
+        """Records in front of every stage; 0 for the source, whose backlog is at the broker."""
         self.work = tuple(Work() for _ in selectivity)
-        """Records and useful time of every stage since the beginning."""
+        """Records and useful time of every stage since the start."""
         self.up, self.recovering = True, False
-        """Whether the query runs; whether it failed and has not finished a batch since."""
+        """Whether the query runs; whether it has finished no batch since a failure."""
         self.started_s = self.stopped_s = 0.0
         self.downtime_s: float | None = None
         self.slot_s = self.up_s = 0.0
-        """Seconds since the beginning: of all slots together, and in which the query ran."""
+        """Seconds of all slots, and seconds in which the query ran, since the start."""
         self.late_s = self.late_inside_s = 0.0
-        """How long records waited at most, since they came and since they could be read; `calm` sets it back."""
+        """Longest wait of a record since its arrival, and inside a batch, since `reset_lateness`."""
         self._selectivity, self._stateful, self._rng = tuple(selectivity), frozenset(stateful), rng
         self._per_read = [math.prod(selectivity[: place + 1]) for place in range(len(selectivity))]
-        self._capacities, self._able = capacities, capacities(start)
+        self._capacities, self._capacity = capacities, capacities(start)
         self._arrivals, self._read = Arrivals(), 0.0
-        self._target, self._next_start_s, self._patience_ends_s = start, 0.0, math.inf
-        self._unread_s = 0.0
-        """Since when nothing has been read."""
+        self._target, self._next_start_s, self._interrupt_s = start, 0.0, math.inf
+        self._last_read_s = 0.0
+        """Last read of the source."""
 
     @property
     def backlog(self) -> float:
-        """Records that have come and have no result."""
-        return max(0.0, self._arrivals.by(self.now_s, self.done) - self.done)
+        """Records without a result."""
+        return max(0.0, self._arrivals.count_by(self.now_s, self.done) - self.done)
 
     @property
     def lag_s(self) -> float:
@@ -120,73 +120,73 @@ class RealTimeJob:
         return max(0.0, self.now_s - self._arrivals.oldest_s(self.done)) if waits else 0.0
 
     def arrive(self, records: float) -> None:
-        """Tell how many records come, evenly, in the second after those that are known."""
+        """Add the records of the next second; they arrive evenly."""
         self._arrivals.add(records)
         self._arrivals.forget(self.done)
 
-    def calm(self) -> None:
-        """Measure anew how late results are."""
+    def reset_lateness(self) -> None:
+        """Start a new measurement of the longest wait."""
         self.late_s = self.late_inside_s = 0.0
 
-    def renew(self, capacities: Capacities) -> None:
-        """Go on with other capacities."""
+    def set_capacities(self, capacities: Capacities) -> None:
+        """Continue with other capacities."""
         self._capacities = capacities
-        self._able = capacities(self.running)
+        self._capacity = capacities(self.running)
 
-    def want(self, target: Allocation) -> None:
-        """Ask for another allocation: the query stops when its batch has ended, between two of them at once."""
+    def request(self, target: Allocation) -> None:
+        """Request an allocation: the query restarts after the running batch, or at once between two batches."""
         self.wanted = target
         elapsed_s = self.now_s - self.batch.start_s if self.batch is not None else 0.0
         least_s = self.discipline.boundary_s
-        self._patience_ends_s = self.now_s + worth_waiting_s(elapsed_s, least_s, self.running.tasks, target.tasks)
+        self._interrupt_s = self.now_s + worth_waiting_s(elapsed_s, least_s, self.running.tasks, target.tasks)
         if self.up and self.batch is None and target != self.running:
             self._change()
 
     def kill(self) -> None:
-        """Lose an executor: the query fails now, and is started again after a while."""
-        again_s = self.now_s + self._draw(self.discipline.failure_s)
+        """Kill an executor: the query fails now and restarts after `failure_s`."""
+        restart_s = self.now_s + self._draw(self.discipline.failure_s)
         if self.up:
-            self._target, self._next_start_s = self.running, again_s
+            self._target, self._next_start_s = self.running, restart_s
             self._stop()
-        self._next_start_s = max(self._next_start_s, again_s)
+        self._next_start_s = max(self._next_start_s, restart_s)
         self.recovering = True
 
     def run_until(self, end_s: float) -> None:
-        """Let everything happen up to this moment, which must not be later than what was told to arrive."""
+        """Simulate up to this moment, for which arrivals must be known."""
         while (moment := self._next_s()) <= end_s:
-            self._pass(moment)
-            self._event()
-        self._pass(end_s)
+            self._advance(moment)
+            self._process_event()
+        self._advance(end_s)
 
     # -- from event to event ------------------------------------------------------------------------------------
 
     def _next_s(self) -> float:
-        """Return when the next thing happens: a start, the end of reading, an empty queue, or the end of patience."""
+        """Return the next event: a start, the end of reading, an empty queue, or the interruption of the batch."""
         if self.batch is None:
             return self._next_start_s
-        moment = self._patience_ends_s if self.wanted != self.running else math.inf
+        moment = self._interrupt_s if self.wanted != self.running else math.inf
         inflow = 0.0
         if self._reading:
             waiting, inflow = self._waiting(self.now_s), self._arrivals.per_s(self.now_s)
             moment = min(moment, self.batch.start_s + self.discipline.batch_s, math.floor(self.now_s + TINY) + 1.0)
             if waiting:
-                moment = min(moment, self._empty_s(waiting, self._able[0].per_s, inflow))
-                inflow = self._able[0].per_s
-            inflow = min(inflow, self._able[0].per_s)
+                moment = min(moment, self._empty_s(waiting, self._capacity[0].per_s, inflow))
+                inflow = self._capacity[0].per_s
+            inflow = min(inflow, self._capacity[0].per_s)
         for place in range(1, len(self.queue)):
             inflow *= self._selectivity[place]
-            able = self._able[place].per_s
+            capacity_per_s = self._capacity[place].per_s
             if self.queue[place]:
-                moment = min(moment, self._empty_s(self.queue[place], able, inflow))
-                inflow = able
-            inflow = min(inflow, able)
+                moment = min(moment, self._empty_s(self.queue[place], capacity_per_s, inflow))
+                inflow = capacity_per_s
+            inflow = min(inflow, capacity_per_s)
         return max(moment, self.now_s)
 
-    def _empty_s(self, queue: float, able: float, inflow: float) -> float:
-        return self.now_s + max(queue / (able - inflow), TINY) if able > inflow else math.inf
+    def _empty_s(self, queue: float, capacity_per_s: float, inflow: float) -> float:
+        return self.now_s + max(queue / (capacity_per_s - inflow), TINY) if capacity_per_s > inflow else math.inf
 
-    def _pass(self, moment: float) -> None:
-        """Let records flow until a moment, up to which no queue becomes empty."""
+    def _advance(self, moment: float) -> None:
+        """Move records until a moment, before which no queue becomes empty."""
         seconds = moment - self.now_s
         self.slot_s += seconds * self.running.slots
         self.up_s += seconds if self.up else 0.0
@@ -200,12 +200,12 @@ class RealTimeJob:
 
     def _flow(self, batch: Batch, moment: float, seconds: float) -> None:
         inflow, waiting = 0.0, 0.0
-        for place, able in enumerate(self._able):
+        for place, capacity in enumerate(self._capacity):
             if place:
                 present = self.queue[place] + inflow * self._selectivity[place]
             else:
                 present = self._waiting(moment) if self._reading else 0.0
-            moved = min(present, able.per_s * seconds)
+            moved = min(present, capacity.per_s * seconds)
             if present - moved <= TINY * max(1.0, present):
                 moved = present
             if place:
@@ -215,12 +215,12 @@ class RealTimeJob:
                 self._read += moved
             for work in (self.work[place], batch.stages[place]):
                 work.records += moved
-                work.useful_s += moved * able.tasks / able.shown_per_s
+                work.useful_s += moved * capacity.tasks / capacity.shown_per_s
             inflow = moved
         self.done = max(self.done, self._read - waiting)
         self._arrivals.forget(self.done)
 
-    def _event(self) -> None:
+    def _process_event(self) -> None:
         batch = self.batch
         if batch is None:
             self._begin()
@@ -229,28 +229,28 @@ class RealTimeJob:
             self._drain(batch)
         if batch.stages[-1].end_s <= self.now_s:
             self._end(batch)
-        elif self.wanted != self.running and self.now_s >= self._patience_ends_s:
+        elif self.wanted != self.running and self.now_s >= self._interrupt_s:
             self._change()
 
     def _begin(self) -> None:
-        """Start a batch, and before it the query where it is down."""
+        """Start a batch, and before it the query if it is down."""
         if not self.up:
             self.up, self.running, self.started_s = True, self._target, self.now_s
             self.downtime_s = self.now_s - self.stopped_s
-            self._able = self._capacities(self.running)
-            self._patience_ends_s = self.now_s + self.discipline.boundary_s
+            self._capacity = self._capacities(self.running)
+            self._interrupt_s = self.now_s + self.discipline.boundary_s
         stages = tuple(Work() for _ in self.queue)
-        self.batch = Batch(self.now_s, self._read, self._unread_s, self.running, stages)
+        self.batch = Batch(self.now_s, self._read, self._last_read_s, self.running, stages)
 
     def _drain(self, batch: Batch) -> None:
-        """Note which stages have finished: those with nothing in front of them, behind others that have finished."""
+        """Mark the stages that have finished: their queue is empty and the stages before them have finished."""
         for place, work in enumerate(batch.stages):
             if self.queue[place]:
                 return
             work.end_s = min(work.end_s, self.now_s)
 
     def _end(self, batch: Batch) -> None:
-        batch.end_s, self.batch, self._unread_s = self.now_s, None, batch.stages[0].end_s
+        batch.end_s, self.batch, self._last_read_s = self.now_s, None, batch.stages[0].end_s
         self.finished.append(batch)
         self.recovering = False
         if self.wanted != self.running:
@@ -260,7 +260,7 @@ class RealTimeJob:
             self._next_start_s = self.now_s + batch.gap_s
 
     def _change(self) -> None:
-        """Stop, and start again with what is wanted."""
+        """Stop the query, to start it again with the requested allocation."""
         before, self._target = self.running, self.wanted
         changed = {name for name, tasks in self.wanted.tasks.items() if tasks != before.tasks[name]}
         stateful = not changed.isdisjoint(self._stateful)
@@ -268,26 +268,26 @@ class RealTimeJob:
         self._stop()
 
     def _stop(self) -> None:
-        """Stop; a batch that runs is given up, to be repeated from its beginning."""
+        """Stop the query; a running batch is interrupted and will be repeated."""
         self.up, self.stopped_s = False, self.now_s
         if self.batch is not None:
-            # What has come out of the last stage comes out again.
+            # The last stage writes the results of this batch again.
             inside = sum(q / per for q, per in zip(self.queue, self._per_read, strict=True) if per)
             self.repeated += max(0.0, self._read - inside - self.batch.before)
-            self._read, self._unread_s = self.batch.before, self.batch.unread_s
+            self._read, self._last_read_s = self.batch.before, self.batch.last_read_s
             self.batch = None
             self.queue = [0.0] * len(self.queue)
 
-    # -- what it is made of -------------------------------------------------------------------------------------
+    # -- parts --------------------------------------------------------------------------------------------------
 
     @property
     def _reading(self) -> bool:
         return self.batch is not None and self.now_s < self.batch.start_s + self.discipline.batch_s - TINY
 
     def _waiting(self, moment: float) -> float:
-        """Return what is to be read at a moment; rounding is nothing."""
-        came = self._arrivals.by(moment, self.done)
-        return came - self._read if came - self._read > TINY * max(1.0, came) else 0.0
+        """Return the records that wait at the source at a moment, without rounding errors."""
+        arrived = self._arrivals.count_by(moment, self.done)
+        return arrived - self._read if arrived - self._read > TINY * max(1.0, arrived) else 0.0
 
     def _draw(self, span: Span) -> float:
         return float(self._rng.uniform(*span))

@@ -1,4 +1,4 @@
-"""The replicas of a plant that works in real time, a second at a time."""
+"""The replicas of a real-time plant, a second at a time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from rheostat.job.allocation import Allocation
 
 @make_replicas.register(RealTime)
 class RealTimeReplicas:
-    """One job per replica, changed by stop and restart; records count when they leave the last stage."""
+    """One job per replica, changed by restarts; records count when they leave the last stage."""
 
-    unnoticed_s = 0.0
+    detection_s = 0.0
 
     def __init__(self, discipline: RealTime, fleet: Fleet) -> None:
         self.fleet, self._plant, graph = fleet, fleet.plant, fleet.plant.graph
@@ -30,8 +30,8 @@ class RealTimeReplicas:
         capacities = self._capacities(np.ones(len(self._order)))
         self.jobs: list[RealTimeJob] = []
         for replica, start in enumerate(fleet.running):
-            if why := self._plant.shortage(start):
-                raise InvalidValue(why)
+            if shortage := self._plant.shortage(start):
+                raise InvalidValue(shortage)
             rng = fleet.rng(replica, BATCHES, 0)
             self.jobs.append(RealTimeJob(discipline, selectivity, stateful, start, capacities, rng))
         self.lag_s, self.slots = np.zeros(fleet.size), np.zeros(fleet.size)
@@ -40,26 +40,26 @@ class RealTimeReplicas:
         """Return one replica behind the Engine port."""
         return SimulatedRealTime(self.fleet, replica, self.jobs[replica])
 
-    def renew(self, factors: Floats) -> None:
-        """Multiply the capacities of every replica's operators by factors of their own, from now on."""
+    def set_noise(self, factors: Floats) -> None:
+        """Multiply the nominal capacities of all operators by these factors from now on."""
         for replica, job in enumerate(self.jobs):
-            job.renew(self._capacities(factors[self._order, replica]))
+            job.set_capacities(self._capacities(factors[self._order, replica]))
 
     def reconfigure(self, replica: int, target: Allocation) -> None:
-        """Let a query stop after its batch and start again with the target."""
-        self.jobs[replica].want(target)
+        """Restart a query after its batch with the target."""
+        self.jobs[replica].request(target)
 
     def fail(self, replica: int) -> None:
         """Kill an executor, which fails the query."""
         self.jobs[replica].kill()
 
     def tick(self, arrivals: Floats) -> tuple[Floats, Floats]:
-        """Play one second of every replica."""
+        """Simulate one second of every replica."""
         fleet, taken, processed = self.fleet, self.fleet.taken.copy(), self.fleet.processed.copy()
         for k, (job, records) in enumerate(zip(self.jobs, arrivals[0].tolist(), strict=True)):
             slot_s, up_s = job.slot_s, job.up_s
             useful_s = [work.useful_s for work in job.work]
-            job.calm()
+            job.reset_lateness()
             job.arrive(records)
             job.run_until(fleet.now + 1.0)
             tasks = self._tasks(job.running)
@@ -79,15 +79,15 @@ class RealTimeReplicas:
         return [stage.pinned_tasks or allocation.tasks[stage.name] for stage in self._stages]
 
     def _capacities(self, factors: Floats) -> Capacities:
-        """Return what the stages of an allocation can do, at this noise."""
+        """Return the capacities of the stages as a function of the allocation, at this noise."""
 
         def capacities(allocation: Allocation) -> list[Capacity]:
             share = self._plant.interference.share(allocation.slots)
-            found = []
+            stages = []
             for place, (stage, tasks) in enumerate(zip(self._stages, self._tasks(allocation), strict=True)):
                 nominal, limit = self._nominal(place, tasks) * float(factors[place]), stage.limit_per_s or np.inf
                 real = min(nominal * stage.evenness(tasks), limit) * share
-                found.append(Capacity(float(real), float(min(nominal, limit)), tasks))
-            return found
+                stages.append(Capacity(float(real), float(min(nominal, limit)), tasks))
+            return stages
 
         return capacities

@@ -1,9 +1,9 @@
-"""The executors of one application: what runs, what is wanted, and the calls that make it so.
+"""The executors of one application: registered, requested, and the calls that add and remove them.
 
 | file | what |
 |---|---|
-| `scheduler.py` | the calls that Spark's scheduler takes |
-| `pool.py` | executors as a level-triggered number: `want(n)` |
+| `scheduler.py` | calls into Spark's scheduler |
+| `pool.py` | `Executors.request(n)`: a total number of executors |
 | `local.py` | Spark in one process, which cannot be resized |
-| `slots.py` | the slots of an application, fixed or of executors |
+| `slots.py` | the slots of an application: fixed, or those of its executors |
 """

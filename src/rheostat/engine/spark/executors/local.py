@@ -1,4 +1,4 @@
-"""Spark in one process (`local[n]`): the driver is the only executor. It can be looked at, not resized."""
+"""Spark in one process (`local[n]`): the driver is the only executor. It can be observed, not resized."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ DRIVER = "driver"
 
 
 def in_one_process(context: SparkContext) -> bool:
-    """Whether everything runs in the driver."""
+    """Whether all tasks run in the driver."""
     return str(context.master).startswith("local") and not str(context.master).startswith("local-cluster")
 
 
 class LocalScheduler(SparkScheduler):
-    """Shows the driver as the one executor."""
+    """Presents the driver as the only executor."""
 
     def registered(self) -> tuple[str, ...]:
         """Return the driver."""
@@ -27,21 +27,21 @@ class LocalScheduler(SparkScheduler):
         return (DRIVER,)
 
     def describe(self, executor_id: str) -> Executor | None:
-        """Return its slots."""
+        """Return the driver with its slots."""
         return Executor(executor_id, "localhost", self.cores_setting(), 0.0)
 
     def running_tasks(self) -> Mapping[str, int]:
-        """Say nothing: nobody chooses among one."""
+        """Return {}: the driver is never removed, so its tasks do not matter."""
         return {}
 
     def request_total(self, executors: int) -> bool:
-        """Refuse."""
+        """Return False: there is no cluster manager."""
         return False
 
     def remove(self, ids: Sequence[str]) -> tuple[str, ...]:
-        """Remove none."""
+        """Remove nothing."""
         return ()
 
     def cores_setting(self) -> int:
-        """Ask how many tasks run at once."""
+        """Return the number of tasks that run at once."""
         return int(self._backend.totalCores())

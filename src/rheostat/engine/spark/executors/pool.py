@@ -1,9 +1,9 @@
-"""The executor lever: adds and removes executors of a running Spark application without losing a row.
+"""Adds and removes executors of a running Spark application without losing a row.
 
-Removal is the delicate half. An executor that leaves takes along its shuffle files and the tasks that run on it; Spark
-computes both again, and state comes back from the checkpoint, so results stay exact (see `settings.NEEDED` for what
-that depends on). It is work done twice all the same, so executors leave between two jobs wherever there is such a
-moment. Even batches that run back to back have it: while Spark plans a batch or commits its offsets no job runs.
+Removal is the delicate half. The shuffle files and the running tasks of a removed executor are lost. Spark computes
+both again and restores state from the checkpoint, so results stay exact (`settings.NEEDED` lists the conditions). To
+avoid the repeated work, executors are removed between two jobs if possible. Even back-to-back batches leave such a
+moment: no job runs while Spark plans a batch or commits its offsets.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 BOUNDARY_S = 5.0
-"""How long a removal waits for a moment without jobs. One comes with every batch (measured: 30 of 30 within 1.8 s for
-batches of 1.1 s), and waiting costs less than a batch whose stages are tried again."""
+"""Seconds that a removal waits for a moment without jobs. Every batch has one (measured: 30 of 30 within 1.8 s for
+batches of 1.1 s), and waiting costs less than repeating the stages of a batch."""
 POLL_S = 0.004
-"""Between two looks for that moment: the gaps between batches last 50 ms and more."""
-BRING_S = 0.05
-"""Between two looks of somebody who waits for executors."""
-LOSSES_KEPT = 100
+"""Seconds between two checks for that moment: the gap between two batches is at least 50 ms."""
+WAIT_POLL_S = 0.05
+"""Seconds between two checks of `request_and_wait`."""
+LOSS_HISTORY = 100
+"""Losses to remember: as many dead executors as Spark's status store retains."""
 
 Choose = Callable[[Sequence["Executor"], Mapping[str, int]], Sequence["Executor"]]
-"""Orders executors, those to remove first; is given how many tasks run on each."""
+"""(executors, running tasks by executor) -> the executors, those to remove first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """An executor that went away although nobody here asked for it."""
+    """An executor that died without a request to remove it."""
 
     executor: Executor
     noticed_s: float
@@ -45,52 +46,53 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Resize:
-    """What one call of `want` did."""
+    """The result of one `request`."""
 
     wanted: int
     removed: tuple[str, ...] = ()
     at_boundary: bool = True
-    """False when executors had to be removed under a running job."""
+    """False if executors were removed while a job ran."""
     waited_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What one look at the executors shows."""
+    """The executors at one moment."""
 
     change: Change
     running: tuple[Executor, ...]
     losses: tuple[Loss, ...]
-    """The last executors that went away without being asked to, oldest first."""
+    """The last executors that died, oldest first."""
 
 
 def idle_then_newest(executors: Sequence[Executor], tasks: Mapping[str, int]) -> Sequence[Executor]:
-    """Put executors with the fewest running tasks first, among those the newest, which hold the least state."""
+    """Order executors by running tasks, fewest first, and among equals by age, newest first: they hold least state."""
     return sorted(executors, key=lambda e: (tasks.get(e.id, 0), -e.since_s, -len(e.id), e.id))
 
 
-def progress(wanted: int | None, running: int, leaving: int, differs_s: float, patience_s: float) -> Change:
-    """Say how far a wanted number has come, when it has differed from the running one for so long."""
+def resize_state(wanted: int | None, running: int, leaving: int, differs_s: float, patience_s: float) -> Change:
+    """Return the state of a request whose number has differed from the running one for `differs_s` seconds."""
     if wanted is None or (running == wanted and not leaving):
         return Change.NONE
     return Change.UNDER_WAY if differs_s <= patience_s else Change.PARTIAL
 
 
 class Executors:
-    """The executors of one application: what runs, what is wanted, and the way from one to the other.
+    """The executors of one application: registered, requested, and being removed.
 
-    Level-triggered: `want(n)` again changes nothing when n run, and otherwise goes on where it stands, also removing
-    executors that arrived after a smaller number was asked for. One per SparkContext, used from one thread at a time.
+    A request is a total number. Repeating `request(n)` has no effect while n executors run; otherwise it continues the
+    change, and also removes executors that registered after a smaller request. There is one per SparkContext, used from
+    one thread at a time.
     """
 
     def __init__(self, scheduler: Scheduler, clock: Clock | None = None, boundary_s: float = BOUNDARY_S) -> None:
         if not boundary_s >= 0:
-            raise InvalidValue(f"boundary_s is {boundary_s}: the wait for a moment without jobs is 0 s or more")
+            raise InvalidValue(f"boundary_s is {boundary_s}: the wait for a moment without jobs must be 0 s or more")
         self._scheduler = scheduler
         self._clock = WallClock() if clock is None else clock
         self._boundary_s = boundary_s
-        self._cores = scheduler.cores_setting()  # fixed for the life of the application
-        self._known: dict[str, Executor] = {}
+        self._cores = scheduler.cores_setting()  # constant for the application
+        self._executors: dict[str, Executor] = {}
         self._leaving: set[str] = set()
         self._losses: list[Loss] = []
         self._wanted: int | None = None
@@ -98,7 +100,7 @@ class Executors:
 
     @classmethod
     def of(cls, context: SparkContext, boundary_s: float = BOUNDARY_S) -> Executors:
-        """Take hold of a SparkContext's executors; where there is only the driver, it is shown as one."""
+        """Return the executors of a SparkContext; in local mode the driver is the only one."""
         from rheostat.engine.spark.executors.local import LocalScheduler, in_one_process
 
         scheduler = LocalScheduler(context) if in_one_process(context) else SparkScheduler(context)
@@ -106,46 +108,50 @@ class Executors:
 
     @property
     def wanted(self) -> int | None:
-        """The number that was asked for last; None before the first time."""
+        """The last requested number; None before the first request."""
         return self._wanted
 
     @property
     def cores_per_executor(self) -> int:
-        """Slots that come and go with one executor."""
+        """Slots of one executor."""
         if self._cores is None:
             running = self.running()
             if not running:
-                raise EngineError("no executor runs and spark.executor.cores is not set: their size is not known")
+                raise EngineError(
+                    "no executor runs and spark.executor.cores is not set, so their size is unknown: set it"
+                )
             return min(e.cores for e in running)
         return self._cores
 
     def running(self) -> tuple[Executor, ...]:
-        """Return the executors that take tasks, oldest first; the driver and those about to leave are not among them.
+        """Return the executors that take tasks, oldest first, without the driver and those being removed.
 
-        One or two round trips to the JVM, whatever the number: what never changes about an executor is asked once.
+        It takes one or two round trips to the JVM, whatever the number: constants of an executor are read once.
         """
-        return self._running(self._look())
+        return self._running(self._refresh())
 
     def leaving(self) -> tuple[str, ...]:
-        """Return the executors that were told to go and are still there."""
-        return tuple(i for i in self._look() if i in self._leaving)
+        """Return the executors that are being removed and are still registered."""
+        return tuple(i for i in self._refresh() if i in self._leaving)
 
-    def want(self, executors: int, note: Note | None = None, at_boundary: Callable[[], bool] | None = None) -> Resize:
-        """Make this the wanted number: ask for the total, and remove what runs beyond it.
+    def request(
+        self, executors: int, note: Note | None = None, at_boundary: Callable[[], bool] | None = None
+    ) -> Resize:
+        """Request a total number of executors from the cluster manager, and remove those above it.
 
-        `note(step)` is called before each step that changes something. `at_boundary` says that this is a good moment
-        to remove executors (default: no job runs); after `boundary_s` without one they are removed all the same.
+        `note(step)` is called before each step that changes something. `at_boundary` returns whether this is a good
+        moment to remove executors (default: no job runs); after `boundary_s` they are removed in any case.
         """
         self._check(executors)
         if executors == self._wanted and len(self.running()) == executors:
             return Resize(executors)
         if executors != self._wanted:
             if note is not None:
-                note(f"ask for {executors} executors")
+                note(f"request {executors} executors")
             self._differs_since_s = None
-        # Asked again even when it is the same number: a restarted cluster manager has forgotten it, and would
-        # replace the executors that are about to be removed.
-        self._request(executors)
+        # The same number is requested again, too: a restarted cluster manager has lost it, and would replace the
+        # executors that are removed next.
+        self._request_total(executors)
         return self.shrink(executors, note=note, at_boundary=at_boundary)
 
     def shrink(
@@ -158,83 +164,84 @@ class Executors:
         """Remove executors until at most this many run; the total is lowered first, or they would be replaced."""
         self._check(executors)
         if self._wanted is None or self._wanted > executors:
-            self._request(executors)
+            self._request_total(executors)
         running = self.running()
         if len(running) <= executors:
             return Resize(executors)
-        # Chosen before the boundary is waited for: it lasts milliseconds.
-        chosen = choose(running, self._scheduler.running_tasks())[: len(running) - executors]
+        # The selection comes before the wait: a boundary lasts milliseconds.
+        selected = choose(running, self._scheduler.running_tasks())[: len(running) - executors]
         started_s = self._clock.now()
-        found = self._wait_for(at_boundary or self._scheduler.no_job_runs, started_s + self._boundary_s)
+        reached = self._wait_for(at_boundary or self._scheduler.no_job_runs, started_s + self._boundary_s)
         waited_s = self._clock.now() - started_s
-        if not found:
-            # Others may have come, gone or fallen idle meanwhile.
+        if not reached:
+            # The executors and their tasks may have changed during the wait.
             running = self.running()
-            chosen = choose(running, self._scheduler.running_tasks())[: max(len(running) - executors, 0)]
-        if not chosen:
-            return Resize(executors, at_boundary=found, waited_s=waited_s)
-        ids = [e.id for e in chosen]
+            selected = choose(running, self._scheduler.running_tasks())[: max(len(running) - executors, 0)]
+        if not selected:
+            return Resize(executors, at_boundary=reached, waited_s=waited_s)
+        ids = [e.id for e in selected]
         if note is not None:
             note(f"remove executors {', '.join(ids)}")
         removed = self._scheduler.remove(ids)
         self._leaving.update(removed)
-        return Resize(executors, removed, found, waited_s)
+        return Resize(executors, removed, reached, waited_s)
 
     def withdraw(self, ids: Sequence[str]) -> None:
-        """Take back executors that are still starting; one that registers all the same is about to leave."""
+        """Cancel executors that are still starting; one that registers nevertheless counts as being removed."""
         self._leaving.update(ids)
         self._scheduler.withdraw(ids)
 
-    def bring(self, executors: int, clock: Clock, patience_s: float) -> Change:
-        """Ask until so many are there and no more, or patience has run out; return how far that came."""
-        self.want(executors)
+    def request_and_wait(self, executors: int, clock: Clock, patience_s: float) -> Change:
+        """Request a total until exactly this many run, or for `patience_s`; return the state of the request."""
+        self.request(executors)
         while (state := self.state(patience_s, clock.now())) is Change.UNDER_WAY:
-            clock.sleep_until(clock.now() + BRING_S)
-            self.want(executors)
+            clock.sleep_until(clock.now() + WAIT_POLL_S)
+            self.request(executors)
         return state
 
     def state(self, patience_s: float, now_s: float) -> Change:
-        """Say whether what runs is what is wanted, is on its way there, or has stopped short of it.
+        """Return whether the request is fulfilled, under way, or partial after `patience_s`.
 
-        Patience counts from the first look that saw a difference, so an executor that dies starts a new count.
+        The time counts from the first difference between running and requested, so the death of an executor starts it
+        again.
         """
         return self.survey(patience_s, now_s).change
 
     def survey(self, patience_s: float, now_s: float) -> Survey:
-        """Look once, and say all that there is to say: every look is round trips to a JVM that may be busy."""
-        registered = self._look()
+        """Return state, running executors and losses at once: round trips to a busy JVM are slow."""
+        registered = self._refresh()
         running = self._running(registered)
         leaving = sum(executor_id in self._leaving for executor_id in registered)
-        return Survey(self._change(len(running), leaving, patience_s, now_s), running, self._explained())
+        return Survey(self._change(len(running), leaving, patience_s, now_s), running, self._losses_with_reasons())
 
     def _running(self, registered: Collection[str]) -> tuple[Executor, ...]:
-        known = (self._known[i] for i in registered if i in self._known and i not in self._leaving)
-        return tuple(sorted(known, key=lambda e: (e.since_s, len(e.id), e.id)))
+        running = (self._executors[i] for i in registered if i in self._executors and i not in self._leaving)
+        return tuple(sorted(running, key=lambda e: (e.since_s, len(e.id), e.id)))
 
-    def _explained(self) -> tuple[Loss, ...]:
+    def _losses_with_reasons(self) -> tuple[Loss, ...]:
         self._losses = [
-            loss if loss.reason else replace(loss, reason=self._scheduler.reason_gone(loss.executor.id))
+            loss if loss.reason else replace(loss, reason=self._scheduler.removal_reason(loss.executor.id))
             for loss in self._losses
         ]
         return tuple(self._losses)
 
     def _change(self, running: int, leaving: int, patience_s: float, now_s: float) -> Change:
-        if progress(self._wanted, running, leaving, 0.0, patience_s) is Change.NONE:
+        if resize_state(self._wanted, running, leaving, 0.0, patience_s) is Change.NONE:
             self._differs_since_s = None
             return Change.NONE
         if self._differs_since_s is None:
             self._differs_since_s = now_s
-        return progress(self._wanted, running, leaving, now_s - self._differs_since_s, patience_s)
+        return resize_state(self._wanted, running, leaving, now_s - self._differs_since_s, patience_s)
 
     def _check(self, executors: int) -> None:
         if isinstance(executors, bool) or not isinstance(executors, int) or executors < 1:
-            raise InvalidValue(f"{executors!r} executors: at least 1 must stay, or the query stands still")
+            raise InvalidValue(f"{executors!r} executors requested: the query needs at least 1")
 
-    def _request(self, executors: int) -> None:
+    def _request_total(self, executors: int) -> None:
         if not self._scheduler.request_total(executors):
             raise EngineError(
                 f"the cluster manager did not acknowledge a total of {executors} executors: "
-                "it may be down, or this master cannot scale (see rheostat.engine.spark.session.settings.check_master)"
+                "it may be down, or this master cannot resize an application"
             )
         self._wanted = executors
 
@@ -246,30 +253,30 @@ class Executors:
             self._clock.sleep_until(min(now_s + POLL_S, deadline_s))
         return True
 
-    def _look(self) -> tuple[str, ...]:
-        """Learn who has come and who has gone; return who is there."""
+    def _refresh(self) -> tuple[str, ...]:
+        """Refresh the registered executors and return their ids."""
         registered = self._scheduler.registered()
         for executor_id in registered:
-            if executor_id not in self._known and (executor := self._scheduler.describe(executor_id)) is not None:
-                self._known[executor_id] = executor
-        for executor_id in self._known.keys() - set(registered):
-            executor = self._known.pop(executor_id)
+            if executor_id not in self._executors and (executor := self._scheduler.describe(executor_id)) is not None:
+                self._executors[executor_id] = executor
+        for executor_id in self._executors.keys() - set(registered):
+            executor = self._executors.pop(executor_id)
             if executor_id in self._leaving:
                 self._leaving.discard(executor_id)
             else:
-                # The reason comes milliseconds later than the fact: see `_explained`.
-                self._losses = [*self._losses, Loss(executor, self._clock.now())][-LOSSES_KEPT:]
+                # Spark knows the reason milliseconds later: see `_losses_with_reasons`.
+                self._losses = [*self._losses, Loss(executor, self._clock.now())][-LOSS_HISTORY:]
         return registered
 
 
-def lost_executors(losses: Sequence[Loss]) -> str:
-    """Name executors that died, and why, as far as Spark says."""
+def describe_losses(losses: Sequence[Loss]) -> str:
+    """Return a message with the dead executors and Spark's reasons."""
     reasons: dict[str, list[str]] = {}
     for loss in losses:
         reasons.setdefault(loss.reason or "Spark gives no reason", []).append(loss.executor.id)
     texts = []
     for reason, ids in reasons.items():
-        # Spark's own exit code after an OutOfMemoryError, and what is left after a kill by the system.
+        # 52 is Spark's exit code after an OutOfMemoryError.
         memory = ": give executors more memory" if "OutOfMemory" in reason or "code 52" in reason else ""
         texts.append(f"lost executor{'s' if len(ids) > 1 else ''} {', '.join(ids)}: {reason}{memory}")
     return "; ".join(texts)

@@ -1,4 +1,4 @@
-"""The calls that Spark's scheduler takes: what runs, how many are wanted, which are to go."""
+"""Calls into Spark's scheduler: list the executors, request a total number, remove some."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ class Executor:
     host: str
     cores: int
     since_s: float
-    """When it was registered, in seconds since the epoch."""
+    """Its registration, seconds since the epoch."""
 
 
 class Scheduler(Protocol):
-    """The few things that Spark's scheduler is asked."""
+    """The part of Spark's scheduler that Rheostat uses."""
 
     def registered(self) -> tuple[str, ...]:
-        """Return the ids of all executors that are there, also of those about to leave."""
+        """Return the ids of all registered executors, also of those being removed."""
 
     def describe(self, executor_id: str) -> Executor | None:
-        """Return an executor, or None while Spark's books do not have it yet."""
+        """Return an executor; None until the status store has it."""
 
-    def reason_gone(self, executor_id: str) -> str:
-        """Return why an executor went away, as Spark says it; empty while its books do not have it yet."""
+    def removal_reason(self, executor_id: str) -> str:
+        """Return Spark's reason for the loss of an executor; "" until the status store has it."""
 
     def running_tasks(self) -> Mapping[str, int]:
-        """Return how many tasks run on each executor."""
+        """Return the number of running tasks by executor."""
 
     def no_job_runs(self) -> bool:
         """Whether no job runs in the whole application."""
 
     def request_total(self, executors: int) -> bool:
-        """Make this the number that the cluster manager keeps up; False when it was not acknowledged."""
+        """Request a total number of executors from the cluster manager; return whether it acknowledged."""
 
     def remove(self, ids: Sequence[str]) -> tuple[str, ...]:
-        """Remove executors without touching the total; return those that were really told to go."""
+        """Remove executors without changing the total; return the ids that Spark really removes."""
 
     def withdraw(self, ids: Sequence[str]) -> None:
-        """Take back executors that were launched and are not registered yet."""
+        """Cancel executors that were launched and are not registered yet."""
 
     def cores_setting(self) -> int | None:
         """Return `spark.executor.cores`."""
 
 
 class SparkScheduler:
-    """The scheduler of a SparkContext. Every untyped call into the JVM is in this class, on the caller's thread."""
+    """The scheduler of a SparkContext. It makes all untyped calls into the JVM, on the caller's thread."""
 
     def __init__(self, context: SparkContext) -> None:
         if context._jsc is None:
@@ -67,16 +67,16 @@ class SparkScheduler:
         self._backend: Any = self._spark.schedulerBackend()
         self._tasks: Any = self._spark.taskScheduler()
         self._store: Any = self._spark.statusStore()
-        # The scheduler's own set: one round trip and no lag. The status tracker goes through all jobs it remembers.
+        # The scheduler's own set: one round trip and no delay. The status tracker scans all jobs it retains.
         self._jobs: Any = self._spark.dagScheduler().activeJobs()
-        # Fixed for the life of the application. `getConf` makes a round trip per setting: 300 of them.
+        # Constant for the application. `getConf` makes one round trip per setting: 300 of them.
         cores = context._conf.get("spark.executor.cores")
         self._cores = int(cores) if cores is not None else None
 
     def registered(self) -> tuple[str, ...]:
-        """Ask the scheduler, which knows before the status store does."""
+        """Ask the scheduler backend, which is ahead of the status store."""
         self._check_alive()
-        # One string instead of one round trip per id.
+        # One string instead of a round trip per id.
         ids = str(self._backend.getExecutorIds().mkString(","))
         return tuple(ids.split(",")) if ids else ()
 
@@ -88,13 +88,13 @@ class SparkScheduler:
             entry: Any = self._store.executorSummary(executor_id)
         except Py4JJavaError:
             return None
-        # Until its block manager has registered too, an executor is known by its host alone.
+        # Until its block manager has registered, the address of an executor is its host without a port.
         address = str(entry.hostPort())
         host = address.rpartition(":")[0] or address
         return Executor(executor_id, host, int(entry.totalCores()), int(entry.addTime().getTime()) / 1000.0)
 
-    def reason_gone(self, executor_id: str) -> str:
-        """Read the status store's entry; the newest 100 dead executors are kept there."""
+    def removal_reason(self, executor_id: str) -> str:
+        """Read the status store's entry, which retains the newest 100 dead executors."""
         from py4j.protocol import Py4JJavaError
 
         try:
@@ -104,40 +104,40 @@ class SparkScheduler:
         return str(reason.get()).strip() if reason.isDefined() else ""
 
     def running_tasks(self) -> Mapping[str, int]:
-        """Ask the task scheduler: exact at this moment, unlike the status store."""
+        """Ask the task scheduler, which is up to date, unlike the status store."""
         pairs = str(self._tasks.runningTasksByExecutors().mkString(","))
         return {name: int(count) for name, _, count in (pair.partition(" -> ") for pair in pairs.split(",") if pair)}
 
     def no_job_runs(self) -> bool:
-        """Look into the scheduler's set of active jobs."""
+        """Check the scheduler's set of active jobs."""
         return bool(self._jobs.isEmpty())
 
     def request_total(self, executors: int) -> bool:
-        """Call what Spark offers to developers."""
+        """Call Spark's developer API."""
         return bool(self._spark.requestTotalExecutors(executors, 0, self._scala.toScalaMap({})))
 
     def remove(self, ids: Sequence[str]) -> tuple[str, ...]:
-        """Go to the scheduler's backend: `SparkContext.killExecutors` also takes each executor off the total."""
-        # adjustTargetNumExecutors=False, or the total would fall below what is wanted and a crashed executor would
-        # not be replaced; countFailures=False, a removal is no failure; force=True, or busy executors are skipped.
-        gone = str(self._backend.killExecutors(self._scala.toSeq(list(ids)), False, False, True).mkString(","))
-        return tuple(gone.split(",")) if gone else ()
+        """Call the scheduler backend: `SparkContext.killExecutors` would also lower the total."""
+        # adjustTargetNumExecutors=False, or the total would fall below the request and a crashed executor would not be
+        # replaced; countFailures=False, a removal is not a failure; force=True, or busy executors are skipped.
+        removed = str(self._backend.killExecutors(self._scala.toSeq(list(ids)), False, False, True).mkString(","))
+        return tuple(removed.split(",")) if removed else ()
 
     def withdraw(self, ids: Sequence[str]) -> None:
-        """Take back executors that a standalone master has launched and that are not registered here yet.
+        """Cancel executors that a standalone master has launched and that are not registered here yet.
 
-        The backend only removes executors that it knows. Ids that the master does not know are ignored, and so is
-        the call where the cluster manager is another one: it starts no more executors than it was asked for.
+        The backend removes only registered executors. The master ignores unknown ids. Other cluster managers start no
+        more executors than requested, so the call does nothing for them.
         """
         if not ids or not str(self._backend.getClass().getSimpleName()).startswith("Standalone"):
             return
         self._backend.client().killExecutors(self._scala.toSeq(list(ids)))
 
     def cores_setting(self) -> int | None:
-        """Return what the application was started with."""
+        """Return the setting of the application."""
         return self._cores
 
     def _check_alive(self) -> None:
-        # A stopped context answers with nonsense instead of an error.
+        # A stopped context returns wrong values instead of an error.
         if bool(self._spark.isStopped()):
             raise EngineError("the SparkContext is stopped: start a new session")

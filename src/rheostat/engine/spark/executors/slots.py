@@ -1,4 +1,4 @@
-"""The slots of an application: fixed in one process, else those of executors that come and go."""
+"""The slots of an application: fixed in one process, else those of its executors."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from rheostat.ports import Note
 
 
 class Slots(Protocol):
-    """The slots of the application, and what can be done about their number."""
+    """The slots of the application, and requests for more or fewer."""
 
     most: int
-    """The largest number that there can be."""
+    """Largest possible number of slots."""
 
     def available(self) -> int:
-        """Return how many there are now."""
+        """Return the number of slots now."""
 
-    def want(self, slots: int, note: Note) -> None:
-        """Ask for at least so many, and no more executors than that takes."""
+    def request(self, slots: int, note: Note) -> None:
+        """Request the fewest executors that have at least these slots."""
 
     def state(self, patience_s: float, now_s: float) -> Change:
-        """Say how far what was asked for has come."""
+        """Return the state of the last request."""
 
 
 class FixedSlots:
@@ -33,14 +33,14 @@ class FixedSlots:
         self.most = slots
 
     def available(self) -> int:
-        """Return what there always is."""
+        """Return the fixed number."""
         return self.most
 
-    def want(self, slots: int, note: Note) -> None:
+    def request(self, slots: int, note: Note) -> None:
         """Do nothing: there are no executors to add or remove."""
 
     def state(self, patience_s: float, now_s: float) -> Change:
-        """Say that nothing ever changes."""
+        """Return NONE: the number never changes."""
         return Change.NONE
 
 
@@ -57,13 +57,13 @@ class ExecutorSlots:
         with self._lock:
             return len(self._executors.running()) * self._executors.cores_per_executor
 
-    def want(self, slots: int, note: Note) -> None:
-        """Ask for as many executors as it takes. Called between two queries where that is fewer than there are."""
+    def request(self, slots: int, note: Note) -> None:
+        """Request the executors for these slots. Fewer than now are requested only while no query runs."""
         with self._lock:
             count = -(-slots // self._executors.cores_per_executor)
-            self._executors.want(min(max(count, self._least), self._most), note, at_boundary=lambda: True)
+            self._executors.request(min(max(count, self._least), self._most), note, at_boundary=lambda: True)
 
     def state(self, patience_s: float, now_s: float) -> Change:
-        """Ask the executors."""
+        """Return the state of the executors."""
         with self._lock:
             return self._executors.state(patience_s, now_s)

@@ -2,9 +2,9 @@
 
 | file | what |
 |---|---|
-| `restart.py` | a query and what starts it: stop, repartition, start |
+| `restart.py` | a query that Rheostat starts and restarts: stop, repartition, start |
 | `checkpoint.py` | a checkpoint: batches, state, repartition, repair after a kill |
-| `owner.py` | which driver works on a checkpoint |
-| `watcher.py` | starts a failed query again |
-| `downtime.py` | how long a change stops the output |
+| `owner.py` | the driver that owns a checkpoint |
+| `watcher.py` | restarts a failed query |
+| `downtime.py` | the expected downtime of a change |
 """

@@ -1,7 +1,7 @@
-"""How long a change in real-time mode will stop the output: by kind and state size, corrected by what was seen.
+"""Predicts the downtime of a change in real-time mode from its kind and the state size, corrected by past changes.
 
-A restart takes a fixed time, moving state another one and some microseconds per key (measured before this was built).
-A machine's own level is the median of seen over expected, of changes of the same kind.
+A restart takes a fixed time; repartitioning state takes another fixed time and some microseconds per key. The
+correction is the median of measured over predicted downtime, of changes of the same kind.
 """
 
 from __future__ import annotations
@@ -11,28 +11,32 @@ from dataclasses import dataclass
 from statistics import median
 
 RESTART_S = 0.6
+"""Seconds of a restart, measured on Spark 4.3."""
 MOVE_S = 0.6
+"""Fixed seconds to repartition state, measured on Spark 4.3."""
 MOVE_S_PER_KEY = 6e-6
-KEPT = 20
-"""Of the last so many changes the level is taken."""
+"""Seconds per key to repartition state, measured on Spark 4.3."""
+RECENT_CHANGES = 20
+"""Past changes in the median of the correction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Downtime:
-    """One change, as it was."""
+    """The measured downtime of one change."""
 
     moved: bool
-    """Whether the state got another number of partitions."""
+    """Whether the state was repartitioned."""
     keys: int
     seconds: float
 
 
-def usual_s(moved: bool, keys: int) -> float:
-    """Return the downtime of a machine like the one that was measured."""
+def nominal_downtime_s(moved: bool, keys: int) -> float:
+    """Return the downtime on the machine of the measurements."""
     return RESTART_S + (MOVE_S + MOVE_S_PER_KEY * keys if moved else 0.0)
 
 
-def expected_downtime_s(seen: Sequence[Downtime], moved: bool, keys: int) -> float:
-    """Return the downtime to expect of the next change."""
-    ratios = [change.seconds / usual_s(change.moved, change.keys) for change in seen if change.moved is moved]
-    return usual_s(moved, keys) * (median(ratios[-KEPT:]) if ratios else 1.0)
+def expected_downtime_s(past: Sequence[Downtime], moved: bool, keys: int) -> float:
+    """Return the expected downtime of the next change."""
+    same_kind = [change for change in past if change.moved is moved]
+    ratios = [change.seconds / nominal_downtime_s(change.moved, change.keys) for change in same_kind]
+    return nominal_downtime_s(moved, keys) * (median(ratios[-RECENT_CHANGES:]) if ratios else 1.0)

@@ -1,41 +1,38 @@
-"""Which driver works on a checkpoint: a note in it, renewed while the driver lives.
+"""The driver that owns a checkpoint: a file in it, with a heartbeat of the driver.
 
-A lease keeps two controllers with one journal apart. Two drivers with a journal each would start the same query twice,
-and Spark notices that only when both have written. So a driver leaves its name in the checkpoint, and another one does
-not start as long as that name is fresh.
+The journal's lease separates two controllers with the same journal. But two drivers with different journals would start
+the same query twice, and Spark detects that only when both have written. So a driver writes its name into the
+checkpoint, and another driver does not start while the heartbeat is fresh.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import structlog
-
 from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint
 from rheostat.errors import EngineError
 from rheostat.ports import Clock
 
-NOTE = ("rheostat", "driver")
+OWNER_FILE = ("rheostat", "driver")
 RENEW_S = 5.0
-"""A living driver renews its note so often."""
+"""Seconds between two heartbeats."""
 FRESH_S = 20.0
-"""A note that is older was left by a driver that is gone."""
-
+"""Seconds after which a heartbeat is stale: its driver has ended."""
 REPLACED_S = 0.2
-"""A store may delete a note a moment before it renews it: only one that stays away is gone."""
-
+"""Seconds for which the file must be missing to count as deleted: some stores delete a file before they replace it."""
 PROCESSES = Path("/proc")
 
-log = structlog.get_logger("rheostat.spark")
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """One driver, and when it last said that it lives."""
+    """One driver, and its last heartbeat."""
 
     host: str
     pid: int
@@ -43,7 +40,7 @@ class Driver:
     at_s: float
 
     def gone(self, now_s: float) -> bool:
-        """Whether it has ended: known at once on the same machine, elsewhere by its silence."""
+        """Whether it has ended: by its process on the same machine, by a stale heartbeat elsewhere."""
         if not abs(now_s - self.at_s) < FRESH_S:
             return True
         return self.host == socket.gethostname() and PROCESSES.exists() and not (PROCESSES / str(self.pid)).exists()
@@ -62,22 +59,27 @@ class Owner:
         return self._checkpoint.location
 
     def claim(self) -> None:
-        """Write this driver's name, once the one that is there has ended; refuse where it does not."""
-        deadline_s, told = self._clock.now() + FRESH_S + RENEW_S, False
-        while (other := self._other_or_none_for_long()) is not None and not other.gone(self._clock.now()):
+        """Write this driver's name after the present owner has ended; refuse if it keeps running."""
+        deadline_s, logged = self._clock.now() + FRESH_S + RENEW_S, False
+        while (other := self._other_for_certain()) is not None and not other.gone(self._clock.now()):
             if self._clock.now() > deadline_s:
                 raise EngineError(
-                    f"another driver (process {other.pid} on {other.host}) runs on {self.location}: two on "
-                    "one checkpoint spoil it; stop that one first"
+                    f"another driver (process {other.pid} on {other.host}) runs on {self.location}: two drivers on "
+                    "one checkpoint corrupt it, stop the other one first"
                 )
-            if not told:
-                log.warning("waiting for another driver on this checkpoint to end", host=other.host, process=other.pid)
-                told = True
+            if not logged:
+                log.warning(
+                    "waiting for another driver to end (process %d on %s) that runs on %s",
+                    other.pid,
+                    other.host,
+                    self.location,
+                )
+                logged = True
             self._clock.sleep_until(self._clock.now() + 1.0)
         self._write()
 
     def renew(self) -> Driver | None:
-        """Say that this driver lives, where that was said long ago; return who has taken its place meanwhile."""
+        """Renew the heartbeat if it is due; return the driver that has taken over the checkpoint, if any."""
         if self._clock.now() - self._me.at_s >= RENEW_S:
             if (other := self._other()) is not None:
                 return other
@@ -85,27 +87,27 @@ class Owner:
         return None
 
     def release(self) -> None:
-        """Let the next one start at once."""
-        if (other := self._note()) is not None and other.token == self._me.token:
-            self._checkpoint.delete(*NOTE)
+        """Delete this driver's file, so that the next driver starts at once."""
+        if (owner := self._read()) is not None and owner.token == self._me.token:
+            self._checkpoint.delete(*OWNER_FILE)
 
     def _other(self) -> Driver | None:
-        found = self._note()
-        return None if found is None or found.token == self._me.token else found
+        owner = self._read()
+        return None if owner is None or owner.token == self._me.token else owner
 
-    def _other_or_none_for_long(self) -> Driver | None:
+    def _other_for_certain(self) -> Driver | None:
         if (other := self._other()) is None:
             self._clock.sleep_until(self._clock.now() + REPLACED_S)
             other = self._other()
         return other
 
-    def _note(self) -> Driver | None:
-        text = self._checkpoint.text(*NOTE)
+    def _read(self) -> Driver | None:
+        text = self._checkpoint.text(*OWNER_FILE)
         try:
             return None if text is None else Driver(**json.loads(text))
         except (ValueError, TypeError):
-            return None  # not a note of ours: nothing that could be waited for
+            return None  # not written by Rheostat: there is no driver to wait for
 
     def _write(self) -> None:
         self._me = replace(self._me, at_s=self._clock.now())
-        self._checkpoint.write(json.dumps(asdict(self._me)), *NOTE)
+        self._checkpoint.write(json.dumps(asdict(self._me)), *OWNER_FILE)

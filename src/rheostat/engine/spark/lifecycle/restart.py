@@ -1,24 +1,29 @@
-"""A query that Rheostat starts itself, and builds anew for another allocation.
+"""A query that Rheostat starts itself, and restarts for another allocation.
 
-    executors -> stop after a batch -> move the state -> start -> first sign of life
+    executors -> stop after a batch -> repartition the state -> start -> first batch
 
-A batch can take minutes just when more slots are needed, so this happens beside the loop: meanwhile the engine says
-how far it is. Each step is journaled before it is done. Whatever fails, a query that ran before runs again afterwards;
-what only a kill can leave behind, a state that is half moved, is repaired at the next start (`checkpoint.py`).
+A batch can take minutes just when more slots are needed, so a restart runs in its own thread and the engine reports its
+activity. Each step is journaled before it happens. If a step fails, the query starts again as before. If the driver is
+killed while it repartitions the state, the next start repairs the checkpoint (`checkpoint.py`).
 """
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-import structlog
-
 from rheostat.clock import WallClock
-from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, Checkpoint, Repartition, StateStore, set_for_now
+from rheostat.engine.spark.lifecycle.checkpoint import (
+    PARTITIONS,
+    Checkpoint,
+    Repartition,
+    StateStore,
+    temporary_settings,
+)
 from rheostat.errors import EngineError, InvalidValue, JournalError, LeaseRefused
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Status
@@ -31,62 +36,63 @@ if TYPE_CHECKING:
 Start = Callable[[Allocation], "StreamingQuery"]
 """Builds and starts a query for an allocation."""
 
-Draw = Callable[[Allocation], Callable[[], "StreamingQuery"]]
-"""Does what can be done for an allocation while another query still runs; what it returns starts the query."""
+Build = Callable[[Allocation], Callable[[], "StreamingQuery"]]
+"""Builds a query for an allocation, while another one may run, and returns the function that starts it."""
 
 Prepare = Callable[[], Allocation | None]
-"""Waits for what a restart needs, and returns what to build for; None when nothing is to be done."""
+"""Waits for the executors of a restart and returns its allocation; None if no restart is needed."""
 
 JOB = "job"
-"""The one operator that a micro-batch application has."""
+"""The one operator of a micro-batch application."""
 TASKS_PER_SLOT = 2
-"""Tasks that a pipeline is built with per slot: it can double before it is built anew, and a task that lasts longer
-than others holds up half as much."""
+"""Tasks per slot at a start: the slots can double before the next restart, and a long task delays a stage half as
+much."""
 BATCH_S = 60.0
-"""A stop waits so long for the end of a batch. Then the batch is cut off, and repeated with more slots."""
+"""Seconds that a stop waits for the end of a batch. Then it interrupts the batch, which is repeated with more slots."""
 TRIES = 5
-"""State can only be moved after a whole batch. Where batches follow each other without a pause, 10 of 12 stops came
-in between two (measured on batches of 0.5 s)."""
+"""Attempts to stop between two batches, which repartitioning requires: of back-to-back batches of 0.5 s, 10 of 12 stops
+succeeded at the first attempt."""
 POLL_S = 0.001
-"""Between two looks at the query while a gap between batches is waited for: it lasts 50 ms and more."""
+"""Seconds between two reads of the query's status in a wait for a gap between batches, which lasts at least 50 ms."""
 FIRST_POLL_S = 0.05
-AT_WORK = ("Initializing", "Processing", "No new data but")
-"""How Spark's status begins while a batch runs."""
+"""Seconds between two checks for the first batch."""
+BATCH_RUNS = ("Initializing", "Processing", "No new data but")
+"""Beginnings of Spark's status message while a batch runs."""
 
 STARTED = re.compile(r"start with ((?:[^ =]+=\d+ ?)+)")
-"""The step that starts the new query, as it is journaled."""
+"""The journaled step that starts the new query."""
 
-log = structlog.get_logger("rheostat.spark")
+log = logging.getLogger(__name__)
 
 
 class Shape(Protocol):
-    """What an allocation means for the query that is built for it."""
+    """The meaning of an allocation for a query: shuffle partitions, state partitions, stops."""
 
     exactly_once: bool
-    """Whether the state is only moved after a whole batch has reached the sink."""
+    """Whether state may be repartitioned only after a whole batch has reached the sink."""
 
-    def patience_s(self) -> float:
-        """Return how long the end of a batch is waited for before it is cut off, to be repeated after the restart."""
+    def stop_wait_s(self) -> float:
+        """Return the seconds to wait for the end of a batch before a stop interrupts it."""
 
     def shuffle_partitions(self, allocation: Allocation) -> int:
-        """Return Spark's number of shuffle partitions, which is that of a new state."""
+        """Return the number of shuffle partitions, which is also that of a new state."""
 
     def state_partitions(self, allocation: Allocation, state: StateStore) -> int:
-        """Return the partitions that an existing state should have."""
+        """Return the number of partitions that an existing state should have."""
 
-    def keeping(self, allocation: Allocation, partitions: int) -> Allocation:
-        """Return what is left of an allocation when the state keeps its partitions."""
+    def with_state_partitions(self, allocation: Allocation, partitions: int) -> Allocation:
+        """Return the allocation that fits a state that cannot be repartitioned."""
 
-    def alive(self, query: StreamingQuery) -> bool:
-        """Whether a query that was just started does its work."""
+    def is_processing(self, query: StreamingQuery) -> bool:
+        """Whether a query that has just started processes data."""
 
 
 class MicroBatch:
-    """All stages share the slots: several tasks for each, and a state that only ever gets more partitions."""
+    """All stages share the slots: each has several tasks per slot, and the state only gets more partitions."""
 
     exactly_once = True
 
-    def patience_s(self) -> float:
+    def stop_wait_s(self) -> float:
         """Return a minute: batches can take long just when more slots are needed."""
         return BATCH_S
 
@@ -95,206 +101,208 @@ class MicroBatch:
         return TASKS_PER_SLOT * allocation.slots
 
     def state_partitions(self, allocation: Allocation, state: StateStore) -> int:
-        """Return twice the slots, where that is more than there are."""
+        """Return twice the slots, or the present number if that is larger."""
         return max(state.partitions, TASKS_PER_SLOT * allocation.slots)
 
-    def keeping(self, allocation: Allocation, partitions: int) -> Allocation:
-        """Return it as it is: stages without state gain all the same."""
+    def with_state_partitions(self, allocation: Allocation, partitions: int) -> Allocation:
+        """Return the allocation unchanged: stages without state can use its slots."""
         return allocation
 
-    def alive(self, query: StreamingQuery) -> bool:
-        """Wait for the first report; one without a batch says that there is nothing to do."""
+    def is_processing(self, query: StreamingQuery) -> bool:
+        """Return whether the first progress event has arrived, even one without a batch."""
         return query.lastProgress is not None
 
 
 class Pipeline:
-    """A query and what builds it. `doing` says what is done to it at the moment, "" when nothing is."""
+    """A query with the function that builds it. `activity` describes a running restart, "" without one."""
 
     def __init__(
         self,
         spark: SparkSession,
-        draw: Draw,
+        build: Build,
         clock: Clock | None = None,
         shape: Shape | None = None,
     ) -> None:
-        self.spark, self._draw, self._clock = spark, draw, clock or WallClock()
+        self.spark, self._build_query, self._clock = spark, build, clock or WallClock()
         self.shape: Shape = shape or MicroBatch()
         self.query: StreamingQuery | None = None
         self.allocation: Allocation | None = None
-        """What it is built for."""
+        """The allocation of the last start."""
         self.status = Status.DOWN
-        self.doing = ""
+        self.activity = ""
         self.ready_s = 0.0
-        """When the query was first seen at work after the last start."""
+        """First moment at which the query processed data after the last start."""
         self.downtime_s: float | None = None
-        """Seconds from the last restart's stop until the new query was seen at work."""
+        """Seconds from the stop of the last restart until the new query processed data."""
         self.failure: Exception | None = None
-        """Why the last restart was given up."""
-        self.fixed = ""
-        """Why it cannot be built for another allocation."""
-        self.kept = ""
-        """Why the state keeps its partitions."""
-        self.ending = False
-        """Whether nothing more is to be done to it."""
+        """The error of the last restart."""
+        self.fixed_reason = ""
+        """Why the query cannot be built for another allocation; "" if it can."""
+        self.state_fixed_reason = ""
+        """Why the state cannot be repartitioned; "" if it can."""
+        self.closing = False
+        """Whether no further restart may begin."""
         self._worker: threading.Thread | None = None
 
     @property
     def slots(self) -> int:
-        """Slots that it is built for; 0 before the first start."""
+        """Slots of the last start; 0 before the first one."""
         return 0 if self.allocation is None else self.allocation.slots
 
     def begin(self, allocation: Allocation) -> None:
-        """Start it for the first time in this process."""
+        """Start the query for the first time in this process."""
         self._start(allocation)
-        self._in_background(self._first_sign)
+        self._run_in_background(self._await_first_batch)
 
-    def rebuild(
+    def restart(
         self,
         prepare: Prepare,
         note: Note,
         stopped: Callable[[], None] | None = None,
         done: Callable[[], None] | None = None,
     ) -> None:
-        """Build it anew, in the background, for the allocation that `prepare` returns after its waiting.
+        """Restart the query in the background, for the allocation that `prepare` returns.
 
-        `stopped` is called while no query runs, `done` when the new one was seen at work.
+        `stopped` is called while no query runs, `done` when the new query processes data.
         """
 
         def work() -> None:
-            self.doing = "waiting for executors"
+            self.activity = "waiting for executors"
             allocation = prepare()
             if allocation is not None:
-                self._restart(allocation, note, stopped)
+                self._replace_query(allocation, note, stopped)
                 if done is not None:
                     done()
 
-        self._in_background(work)
+        self._run_in_background(work)
 
-    def revive(self, ready: Callable[[], None]) -> None:
-        """Start a query again that has failed, in the background, when `ready` returns."""
+    def recover(self, ready: Callable[[], None]) -> None:
+        """Start a failed query again in the background, after `ready` returns."""
 
         def work() -> None:
             allocation = self.allocation
             self.status, failed_s = Status.RECOVERING, self._clock.now()
-            self.doing = "starting again after a failure"
+            self.activity = "starting again after a failure"
             ready()
-            if allocation is not None and not self.ending:
+            if allocation is not None and not self.closing:
                 self._start(allocation)
-                self._first_sign()
+                self._await_first_batch()
                 self.downtime_s = self.ready_s - failed_s
 
-        self._in_background(work)
+        self._run_in_background(work)
 
     def wait(self) -> None:
-        """Wait until what is being done to it is done."""
+        """Wait for the end of a running restart."""
         if self._worker is not None:
             self._worker.join()
 
     def finish(self) -> None:
-        """Let nothing more be done to it. A restart is given up as long as the query was not stopped, else finished."""
-        self.ending = True
+        """Allow no further restart. A running one is cancelled if the query still runs, else finished."""
+        self.closing = True
         self.wait()
 
     # -- the steps ---------------------------------------------------------------------------------------------
 
-    def _restart(self, target: Allocation, note: Note, stopped: Callable[[], None] | None) -> None:
-        was, checkpoint = self._built(), Checkpoint.of(self.spark, self._running())
-        partitions = self._partitions(checkpoint, target, note)
+    def _replace_query(self, target: Allocation, note: Note, stopped: Callable[[], None] | None) -> None:
+        before, checkpoint = self._started_allocation(), Checkpoint.of(self.spark, self._started_query())
+        partitions = self._new_partitions(checkpoint, target, note)
         try:
-            ready = self._drawn(target)
+            start = self._build(target)
         except Exception as error:
-            self._cannot_be_built(target, error)
+            self._mark_fixed(target, error)
             raise
         self._stop(checkpoint, partitions is not None and self.shape.exactly_once, note)
         stopped_s = self._clock.now()
         try:
             if partitions is not None:
                 change = Repartition(checkpoint.location, checkpoint.done, *partitions)
-                if not self._move(change, checkpoint, note):
-                    target = self.shape.keeping(target, change.old)
-                    ready = self._drawn(target)
+                if not self._repartition(change, checkpoint, note):
+                    target = self.shape.with_state_partitions(target, change.old)
+                    start = self._build(target)
             if stopped is not None:
                 stopped()
             note(f"start with {target}")
-            self._start(target, ready)
-            self._first_sign()
+            self._start(target, start)
+            self._await_first_batch()
         except LeaseRefused:
-            raise  # another controller has the job, and starts it
+            raise  # another controller owns the job and starts it
         except Exception as error:
             if not isinstance(error, JournalError):
-                self._cannot_be_built(target, error)
+                self._mark_fixed(target, error)
             with suppress(JournalError):
-                note(f"start with {was} as before: {_words(error)}")
-            self._start(was)
-            self._first_sign()
+                note(f"start with {before} as before: {_first_line(error)}")
+            self._start(before)
+            self._await_first_batch()
             raise
         finally:
             if self.status is Status.RUNNING:
                 self.downtime_s = self.ready_s - stopped_s
 
-    def _partitions(self, checkpoint: Checkpoint, target: Allocation, note: Note) -> tuple[int, int] | None:
-        """Return the state's partitions now and then; None when they stay as they are."""
+    def _new_partitions(self, checkpoint: Checkpoint, target: Allocation, note: Note) -> tuple[int, int] | None:
+        """Return the present and the new number of state partitions; None if they stay the same."""
         state = checkpoint.state()
         new = None if state is None else self.shape.state_partitions(target, state)
         if state is None or new is None or new == state.partitions:
             return None
         if not state.movable:
-            self.kept = f"the state keeps its {state.partitions} partitions: {state.provider} cannot move it"
-            note(f"{self.kept}, RocksDB could")
+            self.state_fixed_reason = (
+                f"the state keeps its {state.partitions} partitions: {state.provider} cannot repartition it"
+            )
+            note(f"{self.state_fixed_reason}, RocksDB can")
             return None
         return state.partitions, new
 
     def _stop(self, checkpoint: Checkpoint, whole: bool, note: Note) -> None:
-        """Stop after a batch; where it must be a whole one, it may take several times."""
+        """Stop after a batch; if the batch must be whole, this may take several attempts."""
         for _ in range(TRIES):
-            self.doing = "waiting for the end of a batch"
+            self.activity = "waiting for the end of a batch"
             note("stop after a batch")
-            query = self._running()
-            await_gap(query, self._clock, None if whole else self.shape.patience_s(), lambda: self.ending)
-            if self.ending:
-                raise EngineError("given up, because the scaler was stopped")
+            query = self._started_query()
+            await_gap(query, self._clock, None if whole else self.shape.stop_wait_s(), lambda: self.closing)
+            if self.closing:
+                raise EngineError("the restart was cancelled because the scaler was stopped")
             query.stop()
-            self.status, self.doing = Status.DOWN, "stopped"
+            self.status, self.activity = Status.DOWN, "stopped"
             if (error := query.exception()) is not None:
-                raise EngineError(f"the query failed: {_words(error)}")
+                raise EngineError(f"the query failed: {_first_line(error)}")
             if not whole or checkpoint.begun == checkpoint.done:
                 return
-            note("start again: the next batch had begun, and state can only be moved after a whole one")
-            self._start(self._built())
-            self._first_sign()
-        raise EngineError(f"the query was stopped {TRIES} times, and never between two batches")
+            note("start again: the next batch had begun, and state can be repartitioned only after a whole batch")
+            self._start(self._started_allocation())
+            self._await_first_batch()
+        raise EngineError(f"the query was stopped {TRIES} times, but never between two batches")
 
-    def _move(self, change: Repartition, checkpoint: Checkpoint, note: Note) -> bool:
-        """Move the state; where Spark cannot, leave it as it was."""
-        self.doing = f"moving the state from {change.old} to {change.new} partitions"
+    def _repartition(self, change: Repartition, checkpoint: Checkpoint, note: Note) -> bool:
+        """Repartition the state; if Spark cannot, restore it and return False."""
+        self.activity = f"repartitioning the state from {change.old} to {change.new}"
         note(str(change))
         try:
             checkpoint.repartition(change, exactly_once=self.shape.exactly_once)
         except EngineError as error:
-            # Nothing to note: after a kill the journaled change leads to the same.
+            # No step to journal: after a kill, the journaled repartition is rolled back in the same way.
             checkpoint.roll_back(change.batch)
-            self.kept = f"the state keeps its {change.old} partitions: {error}"
-            note(self.kept)
+            self.state_fixed_reason = f"the state keeps its {change.old} partitions: {error}"
+            note(self.state_fixed_reason)
             return False
         return True
 
-    def _cannot_be_built(self, target: Allocation, error: Exception) -> None:
-        self.fixed = f"it could not be built for {target}: {_words(error)}"
+    def _mark_fixed(self, target: Allocation, error: Exception) -> None:
+        self.fixed_reason = f"the query could not start with {target}: {_first_line(error)}"
 
-    def _drawn(self, allocation: Allocation) -> Callable[[], StreamingQuery]:
+    def _build(self, allocation: Allocation) -> Callable[[], StreamingQuery]:
         from pyspark.sql import SparkSession
 
-        # Every thread has its own; what builds the query may ask for it.
+        # The active session is a thread-local, and the user's function may read it.
         SparkSession._get_j_spark_session_class(self.spark._jvm).setActiveSession(self.spark._jsparkSession)
-        return self._draw(allocation)
+        return self._build_query(allocation)
 
-    def _start(self, allocation: Allocation, ready: Callable[[], StreamingQuery] | None = None) -> None:
+    def _start(self, allocation: Allocation, start: Callable[[], StreamingQuery] | None = None) -> None:
         from pyspark.sql.streaming.query import StreamingQuery
 
-        self.doing = f"starting with {allocation}"
-        ready = ready or self._drawn(allocation)
-        with set_for_now(self.spark, {PARTITIONS: str(self.shape.shuffle_partitions(allocation))}):
-            query = ready()
+        self.activity = f"starting with {allocation}"
+        start = start or self._build(allocation)
+        with temporary_settings(self.spark, {PARTITIONS: str(self.shape.shuffle_partitions(allocation))}):
+            query = start()
         if not isinstance(query, StreamingQuery):
             kind = f"{type(query).__module__}.{type(query).__name__}"
             raise InvalidValue(f"the function that starts the query must return it, and returned a {kind}")
@@ -303,76 +311,77 @@ class Pipeline:
             query.stop()
             raise InvalidValue("the query was started by another session: use SparkSession.active()")
 
-    def _first_sign(self) -> None:
-        """Wait until the query is seen at work."""
-        self.doing = "waiting for the first batch"
-        query = self._running()
-        while not self.shape.alive(query) and not self.ending:
+    def _await_first_batch(self) -> None:
+        """Wait until the query processes data."""
+        self.activity = "waiting for the first batch"
+        query = self._started_query()
+        while not self.shape.is_processing(query) and not self.closing:
             if not query.isActive:
                 error = query.exception()
-                raise EngineError(f"the query ended before its first batch: {_words(error) if error else 'stopped'}")
+                reason = _first_line(error) if error else "stopped"
+                raise EngineError(f"the query ended before its first batch: {reason}")
             self._clock.sleep_until(self._clock.now() + FIRST_POLL_S)
         self.ready_s, self.status = self._clock.now(), Status.RUNNING
 
-    def _built(self) -> Allocation:
+    def _started_allocation(self) -> Allocation:
         if self.allocation is None:
             raise EngineError("the pipeline was not started")
         return self.allocation
 
-    def _running(self) -> StreamingQuery:
+    def _started_query(self) -> StreamingQuery:
         if self.query is None:
             raise EngineError("the pipeline was not started")
         return self.query
 
-    def _in_background(self, work: Callable[[], None]) -> None:
-        if self.doing and self._worker is not None and self._worker.is_alive():
-            raise EngineError(f"the pipeline is being built anew: {self.doing}")
+    def _run_in_background(self, work: Callable[[], None]) -> None:
+        if self.activity and self._worker is not None and self._worker.is_alive():
+            raise EngineError(f"the pipeline is restarting: {self.activity}")
 
-        def guarded() -> None:
+        def run() -> None:
             try:
                 work()
-            except Exception as error:  # noqa: BLE001 - told by the engine; a thread has nobody else to tell
-                if not self.ending:
-                    log.warning("the pipeline was not built anew", error=_words(error))
+            except Exception as error:  # noqa: BLE001 - the engine reports `failure`; a thread has no caller
+                if not self.closing:
+                    log.warning("the pipeline could not restart: %s", _first_line(error))
                 self.failure = error
             finally:
-                self.doing = ""
+                self.activity = ""
 
-        self.failure, self.doing = None, "beginning"
-        self._worker = threading.Thread(target=guarded, name="rheostat-pipeline", daemon=True)
+        self.failure, self.activity = None, "beginning"
+        self._worker = threading.Thread(target=run, name="rheostat-pipeline", daemon=True)
         self._worker.start()
 
 
-def at_once(start: Start) -> Draw:
-    """Draw nothing beforehand: a function of the user's builds and starts the query in one."""
+def build_at_start(start: Start) -> Build:
+    """Return a Build for a user's function that builds and starts the query in one step."""
     return lambda allocation: lambda: start(allocation)
 
 
 def stop_after_batch(query: StreamingQuery, clock: Clock, wait_s: float | None) -> None:
-    """Stop a query between two batches; after `wait_s` without such a moment (None: never), inside one."""
+    """Stop a query between two batches, or after `wait_s` (None: never) inside a batch."""
     await_gap(query, clock, wait_s)
     query.stop()
 
 
 def await_gap(
-    query: StreamingQuery, clock: Clock, wait_s: float | None, given_up: Callable[[], bool] = lambda: False
+    query: StreamingQuery, clock: Clock, wait_s: float | None, cancelled: Callable[[], bool] = lambda: False
 ) -> None:
-    """Return when no batch runs, or after `wait_s`, or when it is given up.
+    """Return when no batch runs, after `wait_s`, or when cancelled.
 
-    Where batches follow each other without a pause, the moment is when one has ended and the next has not begun. It
-    can be missed, so whoever needs it looks into the checkpoint afterwards.
+    Between back-to-back batches this is the moment when one has ended and the next has not begun. The poll can miss
+    it, so a caller that depends on it checks the checkpoint afterwards.
     """
     deadline_s = None if wait_s is None else clock.now() + wait_s
-    worked = False
-    while query.isActive and not given_up() and (deadline_s is None or clock.now() < deadline_s):
+    ran = False
+    while query.isActive and not cancelled() and (deadline_s is None or clock.now() < deadline_s):
         message = str(query.status["message"])
-        works = message.startswith(AT_WORK)
-        if message.startswith("Waiting") or (worked and not works):
+        runs = message.startswith(BATCH_RUNS)
+        if message.startswith("Waiting") or (ran and not runs):
             return
-        worked = works
+        ran = runs
         clock.sleep_until(clock.now() + POLL_S)
 
 
-def _words(error: BaseException) -> str:
-    """Return the first line of what an error says."""
+def _first_line(error: BaseException) -> str:
+    """Return the first line of an error's message."""
     return (str(error).splitlines() or [type(error).__name__])[0]

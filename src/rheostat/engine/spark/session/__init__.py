@@ -1,10 +1,10 @@
-"""A Spark session that can be resized, and what has to be there to start one.
+"""A Spark session whose executors can be resized, and what it needs to start.
 
 | file | what |
 |---|---|
 | `session.py` | `rheostat.session` |
-| `settings.py` | the settings that live resizing needs, each with its reason |
-| `embedded.py` | around the start of an embedded cluster |
-| `java.py`, `java_process.py` | which Java is used; a Java child that ends with this process |
-| `log4j.py` | Spark without log lines |
+| `settings.py` | settings that live resizing needs, each with its reason, for every master |
+| `embedded.py` | the home and the addresses of an embedded cluster |
+| `java.py`, `java_process.py` | the Java that Spark starts; a Java child process that ends with this process |
+| `log4j.py` | settings that silence Spark's log |
 """

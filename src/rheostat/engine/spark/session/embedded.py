@@ -1,8 +1,8 @@
-"""Around the start of an embedded cluster: it stays off the network, and leaves nothing behind.
+"""Keeps an embedded cluster off the network, and removes its files at its end.
 
-Workers of `local-cluster` keep the logs and jars of every executor in `$SPARK_HOME/work`, whatever they are told
-(SPARK_WORKER_DIR is for workers that are started by hand). That would fill the installed package, or fail where it
-cannot be written. So the JVM gets a home of its own, made of links to the real one, which goes when the JVM goes.
+Workers of `local-cluster` write the logs and jars of every executor to `$SPARK_HOME/work`; SPARK_WORKER_DIR is only
+read by workers that are started by hand. That fills the installed package, or fails where the package is read-only.
+So the JVM gets its own SPARK_HOME, a folder of links to the real one, and deletes it when it exits.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ WORK = "work"
 
 @contextmanager
 def embedded_cluster() -> Iterator[None]:
-    """Start a session of `local-cluster` inside; workers listen where SPARK_LOCAL_IP says, and only there."""
+    """Start a `local-cluster` session inside; its workers listen on SPARK_LOCAL_IP only, by default on loopback."""
     from pyspark import SparkContext
     from pyspark.find_spark_home import _find_spark_home
 
     address = {"SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", LOCALHOST)}
     if SparkContext._gateway is not None:
-        # A JVM that runs already keeps the home that it was started with.
+        # A running JVM keeps the SPARK_HOME that it was started with.
         with environment(address):
             yield
         context: Any = SparkContext._active_spark_context
@@ -46,7 +46,7 @@ def embedded_cluster() -> Iterator[None]:
 
 
 def link_home(spark_home: Path, folder: Path) -> None:
-    """Fill a folder with links to all that a Spark installation has, except for what its workers wrote."""
+    """Fill a folder with links to everything in a Spark installation except the files of its workers."""
     for entry in spark_home.iterdir():
         if entry.name != WORK:
             (folder / entry.name).symlink_to(entry.absolute())
@@ -54,7 +54,7 @@ def link_home(spark_home: Path, folder: Path) -> None:
 
 @contextmanager
 def environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Set variables for whatever is started inside."""
+    """Set environment variables for the processes that are started inside."""
     before = {key: os.environ.get(key) for key in values}
     os.environ.update(values)
     try:
@@ -68,6 +68,6 @@ def environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def _delete_at_exit(context: Any, folder: Path) -> None:
-    """Let the JVM do it, as its last act: executors write until then, and the driver's Python may be killed."""
+    """Let the JVM delete a folder when it exits: executors write until then, and the driver's Python may be killed."""
     jvm = context._jvm
     jvm.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(jvm.java.io.File(str(folder)))

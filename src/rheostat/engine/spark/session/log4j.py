@@ -1,4 +1,4 @@
-"""Spark without a word on the terminal, for tools that show something of their own there."""
+"""Settings that silence Spark's log, for commands that draw on the terminal."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ appender.console.layout.type = PatternLayout
 logger.repl.name = org.apache.spark.api.python.PythonGatewayServer
 logger.repl.level = off
 """
-"""Without an appender Spark brings a configuration of its own; without the gateway's level it raises the root's."""
+"""Log4j configuration. Spark replaces one without an appender, and raises the root's level to the gateway's."""
 
 
 def quiet(folder: Path) -> dict[str, str]:
-    """Return settings with which Spark writes nothing to the terminal."""
+    """Return settings with which Spark writes nothing to the terminal; the log4j configuration goes into `folder`."""
     logging = folder / "log4j2.properties"
     logging.write_text(NO_LOG)
     return {

@@ -1,12 +1,14 @@
-"""A Spark session that can be resized while it runs: `rheostat.session`.
+"""A Spark session whose executors can be resized while queries run: `rheostat.session`.
 
-Without a master it starts a small cluster of its own, `local-cluster`: real executor processes on this machine, with
-nothing to install or set up beyond Java.
+Without a master it starts `local-cluster`: a real cluster with executor processes on this machine, which needs nothing
+but Java.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
 from collections.abc import Collection, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
@@ -14,16 +16,21 @@ from typing import TYPE_CHECKING
 from rheostat.clock import WallClock
 from rheostat.engine.spark.executors.pool import Executors
 from rheostat.engine.spark.executors.scheduler import SparkScheduler
-from rheostat.engine.spark.session.embedded import LOCALHOST, embedded_cluster
+from rheostat.engine.spark.session.embedded import LOCALHOST, embedded_cluster, environment
 from rheostat.engine.spark.session.java import use_java
 from rheostat.engine.spark.session.settings import (
     EMBEDDED,
+    EMBEDDED_NAME,
+    MEMORY_MB,
     MIN_MEMORY_MB,
-    NEEDED,
-    RECOMMENDED,
+    SHUFFLE_PARTITIONS,
+    YIELDING,
+    attach_settings,
     check_master,
     checked_executors,
+    is_standalone,
     missing_settings,
+    on_this_machine,
 )
 from rheostat.errors import EngineError, InvalidValue
 from rheostat.job.frozen import check_whole
@@ -33,74 +40,104 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+log = logging.getLogger(__name__)
+
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m -XX:ReservedCodeCacheSize=240m"
-"""Halves the start of a JVM. Long hot loops run slower for it, so only the embedded cluster gets it. The larger stack
-is for Spark's regular expressions over generated code, which overflow where a plan has long literals (seen). With one
-tier Java keeps room for 48 MB of compiled code instead of 240: a query that was started anew ten times has filled that,
-Java stops compiling for good, and everything is several times slower (seen)."""
+"""JVM options that halve the start. Long hot loops run slower, so only an embedded cluster gets them. Spark's regular
+expressions over generated code overflow the default stack where a plan has long literals (seen). With one compiler tier
+Java reserves 48 MB for compiled code instead of 240; ten restarts of a query filled that, Java stopped compiling, and
+everything ran several times slower (seen)."""
+WORKER_PYTHON = "spark.pyspark.python"
 START_S = 120.0
-"""After so long without the smallest number of executors the cluster is taken to have no room."""
+"""Seconds that the cluster has to supply `min_executors`; after that it has no free cores or memory."""
 POLL_S = 0.05
 
 
 def session(
-    app_name: str = "rheostat",
-    master: str = "local-cluster",
-    executors: tuple[int, int] = (1, 4),
+    name: str = "rheostat",
+    master: str = EMBEDDED_NAME,
+    *,
+    min_executors: int = 1,
+    max_executors: int = 4,
     cores: int = 1,
-    memory_mb: int = 512,
+    memory_mb: int = MEMORY_MB,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Start a session with `executors[0]` executors that can be resized up to `executors[1]` while queries run.
+    """Start a session with `min_executors` executors that can grow to `max_executors` while queries run.
 
-    `cores` and `memory_mb` are those of one executor. `conf` adds Spark settings; one that contradicts what resizing
-    needs is refused. The master `local-cluster` is a cluster on this machine, as large as `executors` may become.
+    `cores` and `memory_mb` are those of one executor. The master `local-cluster` starts a cluster on this machine with
+    room for `max_executors`. `conf` adds Spark settings; one that contradicts what resizing needs is refused.
+
+    `spark.sql.shuffle.partitions` is 2 x max_executors x cores (8 by default) unless `conf` or spark-defaults.conf
+    sets it. A stateful query fixes the number in its checkpoint, so the largest size decides. Where all executors run
+    on this machine, Python workers use the driver's interpreter unless `spark.pyspark.python` or PYSPARK_PYTHON
+    names another.
     """
-    settings = session_settings(app_name, master, executors, cores, memory_mb, conf)
+    settings = session_settings(
+        name,
+        master,
+        min_executors=min_executors,
+        max_executors=max_executors,
+        cores=cores,
+        memory_mb=memory_mb,
+        conf=conf,
+    )
     refuse_connect({**settings, **os.environ})
+    yielding = YIELDING.difference(conf or ())
     if (active := _active_session()) is not None:
-        return _same_or_refuse(active, settings)
-    embedded = EMBEDDED.fullmatch(settings["spark.master"]) is not None
-    spark = started(settings, embedded)
+        return _same_or_refuse(active, {key: value for key, value in settings.items() if key not in yielding})
+    spark = start_session(settings, yielding)
     try:
         context = spark.sparkContext
         if missing := missing_settings(dict(context.getConf().getAll())):
             raise InvalidValue("; ".join(map(str, missing)))
-        cut(context, executors, WallClock())
+        shrink_to_minimum(context, min_executors, max_executors, WallClock())
     except BaseException:
         spark.stop()
         raise
+    log.info(
+        "session %r on %s: %d to %d executors of %d cores, %s=%s",
+        name,
+        settings["spark.master"],
+        min_executors,
+        max_executors,
+        cores,
+        SHUFFLE_PARTITIONS,
+        spark.conf.get(SHUFFLE_PARTITIONS),
+    )
     return spark
 
 
 def session_settings(
-    app_name: str,
-    master: str,
-    executors: tuple[int, int],
-    cores: int,
-    memory_mb: int,
+    name: str,
+    master: str = EMBEDDED_NAME,
+    *,
+    min_executors: int = 1,
+    max_executors: int = 4,
+    cores: int = 1,
+    memory_mb: int = MEMORY_MB,
     conf: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Return every Spark setting of a session, after checking the arguments against each other."""
-    smallest, largest = checked_executors(executors)
+    checked_executors(min_executors, max_executors)
     check_whole("cores", cores, 1)
     check_whole("memory_mb", memory_mb, MIN_MEMORY_MB)
-    if master == "local-cluster":
-        master = f"local-cluster[{largest},{cores},{memory_mb}]"
+    if master == EMBEDDED_NAME:
+        master = f"{EMBEDDED_NAME}[{max_executors},{cores},{memory_mb}]"
     if problem := check_master(master):
         raise InvalidValue(problem)
-    _check_room(master, largest, cores, memory_mb)
-    given = {
-        "spark.app.name": app_name,
+    _check_room(master, max_executors, cores, memory_mb)
+    fixed = {
+        "spark.app.name": name,
         "spark.master": master,
         "spark.executor.cores": str(cores),
         "spark.executor.memory": f"{memory_mb}m",
         # A standalone cluster gives all it has at the start; this bounds it. YARN and Kubernetes read the second.
-        "spark.cores.max": str(largest * cores),
-        "spark.executor.instances": str(smallest),
+        "spark.cores.max": str(max_executors * cores),
+        "spark.executor.instances": str(min_executors),
     }
-    defaults = {key: value for key, (value, _) in RECOMMENDED.items()}
-    defaults |= {s.key: s.value for s in NEEDED if s.value is not None}
+    lines = attach_settings(master, min_executors=min_executors, max_executors=max_executors, cores=cores)
+    defaults = {line.key: line.value for line in lines}
     if EMBEDDED.fullmatch(master):
         defaults |= {
             "spark.driver.host": LOCALHOST,
@@ -113,70 +150,103 @@ def session_settings(
     for key, value in own.items():
         if not isinstance(value, str):
             raise InvalidValue(f"conf[{key!r}] is {value!r}: Spark settings are strings")
-        if key in given and given[key] != value:
-            raise InvalidValue(f"conf[{key!r}] is {value!r}, but the session's arguments say {given[key]!r}")
-    settings = {**defaults, **own, **given}
+        if key in fixed and fixed[key] != value:
+            raise InvalidValue(f"conf[{key!r}] is {value!r}, but the session's arguments say {fixed[key]!r}")
+    settings = {**defaults, **own, **fixed}
     if missing := missing_settings(settings):
         raise InvalidValue("conf: " + "; ".join(map(str, missing)))
     return settings
 
 
-def cut(context: SparkContext, executors: tuple[int, int], clock: Clock) -> None:
-    """Bring an application that has just started down to its smallest size, and wait until it is there."""
-    smallest, largest = executors
+def start_session(settings: Mapping[str, str], yielding: Collection[str] = ()) -> SparkSession:
+    """Start a session with these settings; the `yielding` keys are only set where no Spark configuration sets them."""
+    use_java()
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    firm = {key: value for key, value in settings.items() if key not in yielding}
+    embedded = EMBEDDED.fullmatch(settings.get("spark.master", "")) is not None
+    with embedded_cluster() if embedded else nullcontext(), environment(worker_python(settings)):
+        # The JVM reads spark-defaults.conf when it starts, so that is where the site's own settings are known.
+        SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(firm.items())))
+        site = SparkConf(loadDefaults=True)
+        weak = {key: value for key, value in settings.items() if key in yielding and not site.contains(key)}
+        builder = SparkSession.builder
+        for key, value in {**firm, **weak}.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+
+
+def worker_python(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variable that names the interpreter of Python workers, where it has to be set.
+
+    PySpark reads `spark.pyspark.python` only under spark-submit, and otherwise starts the `python3` of the PATH. Where
+    a virtual environment is used but not activated, that is another interpreter, without the user's packages.
+    """
+    if python := settings.get(WORKER_PYTHON):
+        return {"PYSPARK_PYTHON": python}
+    if os.environ.get("PYSPARK_PYTHON") or not on_this_machine(settings.get("spark.master", "")) or not sys.executable:
+        return {}
+    return {"PYSPARK_PYTHON": sys.executable}
+
+
+def shrink_to_minimum(context: SparkContext, min_executors: int, max_executors: int, clock: Clock) -> None:
+    """Bring an application that has just started to its smallest size, and wait until it has it."""
     scheduler = SparkScheduler(context)
-    lever = Executors(scheduler, clock)
-    lever.want(smallest)
-    registered = scheduler.registered()
-    staying = len(set(registered) - set(lever.leaving()))
-    lever.withdraw(still_starting(registered, largest)[max(smallest - staying, 0) :])
+    executors = Executors(scheduler, clock)
+    executors.request(min_executors)
+    if is_standalone(str(context.master)):
+        registered = scheduler.registered()
+        staying = len(set(registered) - set(executors.leaving()))
+        executors.withdraw(unregistered_executors(registered, max_executors)[max(min_executors - staying, 0) :])
     deadline_s = clock.now() + START_S
-    while len(lever.running()) != smallest or lever.leaving():
+    while len(executors.running()) != min_executors or executors.leaving():
         if clock.now() > deadline_s:
             raise EngineError(
-                f"{len(lever.running())} of {smallest} executors came within {START_S:g} s: the cluster may have no "
-                "free cores or memory; ask for fewer or smaller executors"
+                f"{len(executors.running())} of {min_executors} executors registered within {START_S:g} s: the cluster "
+                "may have no free cores or memory; use fewer or smaller executors"
             )
-        lever.want(smallest)
+        executors.request(min_executors)
         clock.sleep_until(clock.now() + POLL_S)
 
 
-def still_starting(registered: Collection[str], launched: int) -> list[str]:
-    """Return the executors that a standalone master, which numbers them from 0, has launched and that are not here yet.
+def unregistered_executors(registered: Collection[str], launched: int) -> list[str]:
+    """Return the executors that a standalone master, which numbers them from 0, launched and that have not registered.
 
-    They are taken back where they are not needed: they would come up after the session is handed over, as too many.
+    Those beyond the smallest size are withdrawn: they would register later, as surplus.
     """
     return [name for name in map(str, range(launched)) if name not in registered]
 
 
 def refuse_connect(settings: Mapping[str, str]) -> None:
-    """Refuse Spark Connect, given settings and environment: its clients have no SparkContext to resize."""
-    found = [key for key in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "spark.remote") if settings.get(key)]
-    found += [key for key in ("spark.api.mode", "SPARK_API_MODE") if settings.get(key, "").lower() == "connect"]
-    if found:
+    """Refuse settings and environment variables that select Spark Connect: its clients have no SparkContext."""
+    connect = [key for key in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "spark.remote") if settings.get(key)]
+    connect += [key for key in ("spark.api.mode", "SPARK_API_MODE") if settings.get(key, "").lower() == "connect"]
+    if connect:
         raise InvalidValue(
-            f"{' and '.join(found)} asks for Spark Connect, whose clients cannot add or remove executors: "
+            f"{' and '.join(connect)} selects Spark Connect, whose clients cannot add or remove executors: "
             "unset it and run in the driver's own process"
         )
 
 
 def classic_context(spark: SparkSession) -> SparkContext:
-    """Return the session's SparkContext; a Spark Connect session has none, and the error says so."""
+    """Return the session's SparkContext; refuse a Spark Connect session, which has none."""
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         raise InvalidValue("this is a Spark Connect session: executors can only be resized from the driver's process")
     return spark.sparkContext
 
 
-def _check_room(master: str, largest: int, cores: int, memory_mb: int) -> None:
-    """An embedded cluster's size is in its name; a real one's is not known before it is asked."""
+def _check_room(master: str, max_executors: int, cores: int, memory_mb: int) -> None:
+    """Refuse an embedded cluster that is too small; only its master URL states its size."""
     if (size := EMBEDDED.fullmatch(master)) is None:
         return
     workers, worker_cores, worker_mb = map(int, size.groups())
     room = workers * min(worker_cores // cores, worker_mb // memory_mb)
-    if room < largest:
+    if room < max_executors:
         raise InvalidValue(
-            f"{master} holds {room} executors of {cores} cores and {memory_mb} MB, but executors asks for up to "
-            f"{largest}: make it larger, or leave the master out and it is made to measure"
+            f"{master} has room for {room} executors of {cores} cores and {memory_mb} MB, but max_executors is "
+            f"{max_executors}: make it larger, or use the master {EMBEDDED_NAME!r}, which takes its size from the "
+            "arguments"
         )
 
 
@@ -193,24 +263,17 @@ def _active_session() -> SparkSession | None:
 
 
 def _same_or_refuse(active: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """Spark would hand out the running session and ignore most of the settings that were asked for."""
+    """Return the running session if it has these settings: Spark itself would return it and ignore most of them."""
     running = dict(classic_context(active).getConf().getAll())
-    other = [f"{k} is {running.get(k)!r}, not {v!r}" for k, v in settings.items() if running.get(k) != v]
-    if other:
+    different = [f"{k} is {running.get(k)!r}, not {v!r}" for k, v in settings.items() if not _equal(k, running, v)]
+    if different:
         raise InvalidValue(
             "a Spark session with other settings runs in this process, and Spark allows only one: stop it first "
-            f"(spark.stop()), or use it as it is. Different: {'; '.join(other)}"
+            f"(spark.stop()), or use it as it is. Different: {'; '.join(different)}"
         )
     return active
 
 
-def started(settings: Mapping[str, str], embedded: bool) -> SparkSession:
-    """Start a session with exactly these settings."""
-    use_java()
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    with embedded_cluster() if embedded else nullcontext():
-        return builder.getOrCreate()
+def _equal(key: str, running: Mapping[str, str], value: str) -> bool:
+    # Spark puts options of its own in front of the JVM options that it was given.
+    return running.get(key, "").endswith(value) if key.endswith("JavaOptions") else running.get(key) == value

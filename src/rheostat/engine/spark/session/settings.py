@@ -1,51 +1,78 @@
-"""What live resizing needs of a Spark: settings as data, each with its reason, and a master that can scale.
+"""What live resizing needs of Spark: settings, each with its reason, and a master whose executors can change.
 
-Nothing here imports Spark, so that `rheostat doctor` and the configuration can ask without starting it.
+`attach_settings` returns the settings for a master. `rheostat settings` prints them, `rheostat.session` sets them, and
+the refusal of `autoscale` ends with those that are missing. Nothing here imports Spark.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rheostat.errors import InvalidValue
 from rheostat.job.frozen import check_whole
 
 MAX_STAGE_ATTEMPTS = 100
+"""Consecutive attempts of one stage that a session allows: far above what removals inside one batch cause."""
 MIN_STAGE_ATTEMPTS = 20
+"""Fewest consecutive attempts that are accepted: every removal inside a long batch can cost one."""
 MIN_MEMORY_MB = 480
-"""Spark refuses a heap below 450 MB as the JVM counts it, and the JVM counts a few percent less than it is given."""
+"""Smallest heap of an executor. Spark refuses less than 450 MB, and the JVM reports a few percent below its limit."""
+MEMORY_MB = 512
+"""Default heap of an executor of an embedded cluster."""
+PARTITIONS_PER_SLOT = 2
+"""Shuffle partitions per slot of the largest size: one would leave every slot waiting for the slowest partition."""
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+FAILURES_INTERVAL = "spark.executor.failuresValidityInterval"
+EMBEDDED_NAME = "local-cluster"
 EMBEDDED = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*\]")
+"""Master URL of an embedded cluster: workers, cores of each, memory of each in MB."""
+LOOPBACK = re.compile(r"spark://(localhost|127\.\d+\.\d+\.\d+|\[::1\]):\d+")
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One Spark setting that resizing depends on."""
+    """A Spark setting that resizing depends on."""
 
     key: str
     needs: str
-    """What the value must be, for messages."""
+    """Description of the accepted values, for messages."""
     fits: Callable[[str], bool]
     spark_default: str | None
-    """What Spark does where the key is not set; None means that there is no usable default."""
+    """Value that Spark uses when the key is not set; None where Spark's default is not acceptable on every master."""
     value: str | None
-    """What `rheostat.session` sets; None where Spark's own default is right, or where the caller's numbers decide."""
+    """Value that `rheostat.session` sets; None where Spark's default fits, or where the executor's size decides."""
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A setting that keeps live resizing from being safe, with the value that was found (None: not set)."""
+    """A setting that makes live resizing unsafe: not set (`actual` is None), or set to a value that does not fit."""
 
     key: str
     needs: str
-    found: str | None
+    actual: str | None
     why: str
 
     def __str__(self) -> str:
-        found = "not set" if self.found is None else f"{self.found!r}"
-        return f"{self.key} is {found}, it must be {self.needs}: {self.why}"
+        actual = "not set" if self.actual is None else f"{self.actual!r}"
+        return f"{self.key} is {actual}, it must be {self.needs}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfLine:
+    """One `--conf` line of spark-submit."""
+
+    key: str
+    value: str
+    needed: bool
+    """True where `autoscale` refuses an application without it; False where it is only recommended."""
+    why: str
+
+    def __str__(self) -> str:
+        return f"--conf {shlex.quote(f'{self.key}={self.value}')}"
 
 
 def is_false(value: str) -> bool:
@@ -69,7 +96,7 @@ NEEDED: tuple[Setting, ...] = (
         is_false,
         "false",
         "false",
-        "dynamic allocation is blind to lag, would undo every resize, and real-time mode refuses it",
+        "dynamic allocation does not see lag, reverts every resize, and real-time mode refuses it",
     ),
     Setting(
         "spark.stage.maxConsecutiveAttempts",
@@ -77,8 +104,8 @@ NEEDED: tuple[Setting, ...] = (
         at_least(MIN_STAGE_ATTEMPTS),
         "4",
         str(MAX_STAGE_ATTEMPTS),
-        "a removed executor takes its shuffle files along and the stage is tried again; Spark's default gives the "
-        "query up at the fourth time",
+        "a removed executor takes its shuffle files with it and Spark repeats the stage; by default the fourth "
+        "repetition fails the query",
     ),
     Setting(
         "spark.stage.maxAttempts",
@@ -86,7 +113,7 @@ NEEDED: tuple[Setting, ...] = (
         at_least(MIN_STAGE_ATTEMPTS),
         "2147483647",
         None,
-        "it is a second limit on the same attempts",
+        "it is a second limit on the same attempts; Spark's default fits",
     ),
     Setting(
         "spark.task.maxFailures",
@@ -94,8 +121,8 @@ NEEDED: tuple[Setting, ...] = (
         at_least(4),
         "4",
         None,
-        "executors that are removed on purpose do not count as failures, but one that crashes does, and so does a "
-        "large task result that went with a removed executor",
+        "removing an executor does not count as a failure of its tasks, but a crashed executor does, and so does a "
+        "large task result that a removed executor held; Spark's default fits",
     ),
     Setting(
         "spark.excludeOnFailure.application.fetchFailure.enabled",
@@ -103,7 +130,7 @@ NEEDED: tuple[Setting, ...] = (
         is_false,
         "false",
         None,
-        "it would shut out the whole host of a removed executor at the first shuffle file that is missed",
+        "it excludes the whole host of a removed executor at the first missing shuffle file; Spark's default fits",
     ),
     Setting(
         "spark.executor.cores",
@@ -111,76 +138,155 @@ NEEDED: tuple[Setting, ...] = (
         at_least(1),
         None,
         None,
-        "executors must all be of one known size; where it is not set, a standalone executor takes all of its worker",
+        "every executor must have the same number of slots; by default a standalone executor takes all cores of its "
+        "worker",
     ),
 )
-"""Without these a resize can fail the query or be undone."""
+"""Settings without which a resize can fail the query or is reverted."""
 
 RECOMMENDED: Mapping[str, tuple[str, str]] = {
     "spark.standalone.executorRemoveDelayOnDisconnection": (
         "500ms",
-        "Spark waits 5 s before it believes that an executor is gone, even one that was removed on purpose, and the "
-        "tasks that ran on it hang for as long",
+        "by default Spark waits 5 s before it reschedules the tasks of an executor that has left",
     ),
 }
-"""Key -> what `rheostat.session` sets unless the caller says otherwise, and why. Right without it, only slower."""
+"""Key -> value and reason, on standalone clusters. Results are right without them; resizing is slower."""
+YIELDING = frozenset({*RECOMMENDED, FAILURES_INTERVAL, SHUFFLE_PARTITIONS})
+"""Keys that `rheostat.session` leaves alone where spark-defaults.conf or PYSPARK_SUBMIT_ARGS sets them."""
 
 
-def checked_executors(executors: tuple[int, int] | None) -> tuple[int, int]:
-    """Return the smallest and largest number of executors; refuse what cannot be that."""
-    if executors is None:
-        raise InvalidValue("executors is missing: the smallest and the largest number of them, as in executors=(2, 8)")
-    try:
-        smallest, largest = executors
-    except (TypeError, ValueError):
-        raise InvalidValue(f"executors is {executors!r}: give the smallest and largest number, as in (2, 8)") from None
-    check_whole("executors[0]", smallest, 1)
-    check_whole("executors[1]", largest, 1)
-    if smallest > largest:
-        raise InvalidValue(
-            f"executors is ({smallest}, {largest}): the smallest number comes first, as in ({largest}, {smallest})"
+def attach_settings(
+    master: str, *, min_executors: int = 1, max_executors: int | None = None, cores: int | None = None
+) -> tuple[ConfLine, ...]:
+    """Return the settings that an application on this master is started with, the needed ones first.
+
+    The master's own size supplies `max_executors` and `cores` for an embedded cluster; elsewhere they are 4 and 1.
+    """
+    if problem := check_master(master):
+        raise InvalidValue(problem)
+    size = EMBEDDED.fullmatch(master.strip())
+    if cores is None:
+        cores = int(size[2]) if size else 1
+    check_whole("cores", cores, 1)
+    if max_executors is None:
+        max_executors = int(size[1]) * (int(size[2]) // cores) if size else max(4, min_executors)
+    checked_executors(min_executors, max_executors)
+    needed = (
+        ConfLine(setting.key, setting.value or setting.spark_default or str(cores), True, setting.why)
+        for setting in NEEDED
+    )
+    return (*needed, *_recommended(master.strip(), min_executors, max_executors, cores))
+
+
+def _recommended(master: str, smallest: int, largest: int, cores: int) -> Iterator[ConfLine]:
+    if is_standalone(master):
+        # spark.executor.instances does not bound the start of a standalone application without dynamic allocation.
+        most = "a standalone master gives an application every free core at its start; this is max_executors x cores"
+        yield ConfLine("spark.cores.max", str(largest * cores), False, most)
+        for key, (value, why) in RECOMMENDED.items():
+            yield ConfLine(key, value, False, why)
+    else:
+        yield ConfLine("spark.executor.instances", str(smallest), False, "the application starts with min_executors")
+        failures = (
+            "Spark ends an application after max(2 x instances, 3) executor failures, counted over its whole life by "
+            "default; a streaming query runs for months"
         )
-    return smallest, largest
+        yield ConfLine(FAILURES_INTERVAL, "1h", False, failures)
+    if size := EMBEDDED.fullmatch(master):
+        heap = f"{max(int(size[3]) // max(int(size[2]) // cores, 1), MIN_MEMORY_MB)}m"
+        why = "a worker of local-cluster starts no executor that asks for more memory than it has; Spark asks for 1 GB"
+        yield ConfLine("spark.executor.memory", heap, False, why)
+    partitions = (
+        f"a stateful query fixes this number in its checkpoint at its first start: {PARTITIONS_PER_SLOT} x "
+        "max_executors x cores gives every slot of the largest size a partition, and evens out skew; Spark's default "
+        "is 200"
+    )
+    yield ConfLine(SHUFFLE_PARTITIONS, str(shuffle_partitions(largest, cores)), False, partitions)
+
+
+def submit_lines(lines: Iterable[ConfLine]) -> str:
+    """Join `--conf` lines so that they can be pasted into a spark-submit command."""
+    return " \\\n".join(map(str, lines))
+
+
+def shuffle_partitions(max_executors: int, cores: int) -> int:
+    """Return the shuffle partitions for an application that grows to this size.
+
+    A stateful query fixes the number in its checkpoint, so the largest size decides: with fewer partitions than slots
+    some slots would stay idle.
+    """
+    return PARTITIONS_PER_SLOT * max_executors * cores
+
+
+def checked_executors(min_executors: int | None, max_executors: int | None) -> tuple[int, int]:
+    """Return both numbers of executors; refuse what is missing, not a whole number, or in the wrong order."""
+    if min_executors is None or max_executors is None:
+        name = "min_executors" if min_executors is None else "max_executors"
+        raise InvalidValue(f"{name} is missing: give both, as in min_executors=2, max_executors=8")
+    check_whole("min_executors", min_executors, 1)
+    check_whole("max_executors", max_executors, 1)
+    if min_executors > max_executors:
+        raise InvalidValue(
+            f"min_executors is {min_executors} and max_executors is {max_executors}: the minimum must not exceed the "
+            "maximum"
+        )
+    return min_executors, max_executors
 
 
 def missing_settings(conf: Mapping[str, str]) -> tuple[Missing, ...]:
-    """Name every setting that keeps live resizing from being safe; empty when all is well."""
-    found = []
+    """Return every setting that makes live resizing unsafe; empty when all of them fit."""
+    missing = []
     for setting in NEEDED:
-        value = conf.get(setting.key)
-        effective = setting.spark_default if value is None else value
+        actual = conf.get(setting.key)
+        effective = setting.spark_default if actual is None else actual
         if effective is None or not setting.fits(effective):
-            found.append(Missing(setting.key, setting.needs, value, setting.why))
-    return tuple(found)
+            missing.append(Missing(setting.key, setting.needs, actual, setting.why))
+    return tuple(missing)
 
 
 def check_master(master: str) -> str | None:
-    """Say why executors cannot be added and removed under this master; None when they can.
-
-    Tried: `local-cluster[n,cores,mb]`, and `spark://` with one worker. YARN and Kubernetes: same calls, untested.
-    """
+    """Return why executors cannot be added and removed under this master; None when they can."""
     name = master.strip()
     if EMBEDDED.fullmatch(name) or name.startswith(("spark://", "k8s://")) or name == "yarn":
         return None
     if re.fullmatch(r"local(\[.*\])?", name):
         return (
-            f"master {name!r} runs everything in one process and has no executors to add or remove: "
+            f"master {name!r} runs everything in the driver's process and has no executors to add or remove: "
             "use local-cluster[n,cores,mb], which rheostat.session starts by itself, or a cluster"
         )
     if name.startswith("sc://"):
-        return f"master {name!r} is Spark Connect, whose clients cannot reach the scheduler: connect to the cluster"
-    return f"master {name!r} is not known: use local-cluster[n,cores,mb], spark://host:port, yarn or k8s://host:port"
+        return (
+            f"master {name!r} is Spark Connect, whose clients cannot resize executors: run the driver on the cluster, "
+            "with the cluster's own master URL"
+        )
+    return f"master {name!r} is unknown: use local-cluster[n,cores,mb], spark://host:port, yarn or k8s://host:port"
+
+
+def is_standalone(master: str) -> bool:
+    """Whether a standalone master schedules the executors; that of an embedded cluster is one."""
+    return master.startswith("spark://") or EMBEDDED.fullmatch(master) is not None
+
+
+def on_this_machine(master: str) -> bool:
+    """Whether every executor runs on the driver's machine, where the driver's files and interpreter exist."""
+    return master.startswith("local") or LOOPBACK.fullmatch(master) is not None
 
 
 def untested_master(master: str) -> bool:
-    """Whether the resizing calls exist under this master, but nobody has tried them here."""
+    """Whether no test of this project runs under this master, although it takes the same calls."""
     return master.startswith(("yarn", "k8s://"))
 
 
 def check_application(master: str, conf: Mapping[str, str]) -> None:
-    """Refuse an application whose executors cannot be added and removed safely."""
+    """Refuse an application whose executors cannot be added and removed safely; end with the lines that mend it."""
     if problem := check_master(master):
         raise InvalidValue(problem)
     if missing := missing_settings(conf):
-        lines = "\n".join(f"  {item}" for item in missing)
-        raise InvalidValue(f"Spark settings that live resizing needs are missing:\n{lines}\nrheostat.session sets them")
+        reasons = "\n".join(f"  {item}" for item in missing)
+        keys = {item.key for item in missing}
+        lines = submit_lines(line for line in attach_settings(master) if line.key in keys)
+        raise InvalidValue(
+            f"this Spark application cannot be resized safely:\n{reasons}\n"
+            "Start it with rheostat.session, or give spark-submit these lines (rheostat settings prints all of them):\n"
+            f"{lines}"
+        )

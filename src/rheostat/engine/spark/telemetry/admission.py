@@ -1,8 +1,8 @@
-"""Whether a source took all there was, where its progress does not say: files, and sources of few words.
+"""Finds out whether a source took all of its backlog if its progress does not show it, as for files.
 
-Spark's file source reports no latest offset and, unlike others, no files that wait. But a running source tells its
-limit (`maxFilesPerTrigger`) and how many files it has seen. Without a limit a batch takes all there is; under one it
-left files behind, or may have, when it took as many as it was allowed to.
+Spark's file source reports neither a latest offset nor the number of waiting files. But a running source exposes its
+limit (`maxFilesPerTrigger`) and the number of files it has seen. Without a limit a batch takes every file. With one, a
+batch that took as many files as allowed may have left some.
 """
 
 from __future__ import annotations
@@ -12,43 +12,44 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rheostat.engine.batches.offsets import decoded
+from rheostat.engine.batches.offsets import decode_offset
 from rheostat.engine.batches.progress import Batch, SourceProgress
 
 ALL = "All Available"
-"""How Spark writes that there is no limit."""
+"""Spark's text for a source without a limit."""
 VIRTUAL = "RatePerMicroBatchStream"
-"""Its limit is its rate: nothing is ever left behind."""
-SPANS_KEPT = 64
+"""A source whose limit is its rate: it never has a backlog."""
+SPANS = 64
+"""Pairs of readings to remember per source: progress events arrive within a few of them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """How far a file source has come: its log offset, which counts batches, and the files that it has seen."""
+class FileReading:
+    """The position of a file source: its log offset, which counts batches, and the number of files it has seen."""
 
     offset: int
     files: int
 
 
 class FileLimit:
-    """Which batches of a file source reached its limit, as far as two looks at it tell. Pure."""
+    """Finds the batches of a file source that reached its limit, from successive readings. Pure."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._last: Look | None = None
-        self._spans: deque[tuple[int, int, bool]] = deque(maxlen=SPANS_KEPT)
+        self._last: FileReading | None = None
+        self._spans: deque[tuple[int, int, bool]] = deque(maxlen=SPANS)
 
-    def enter(self, look: Look) -> None:
-        """Compare with the look before: as many files as batches were allowed to take is the limit."""
+    def enter(self, reading: FileReading) -> None:
+        """Compare with the reading before: did the batches in between take as many files as allowed?"""
         last = self._last
-        if last is not None and look.offset > last.offset:
-            full = look.files - last.files >= self.limit * (look.offset - last.offset)
-            self._spans.append((last.offset, look.offset, full))
-        self._last = look
+        if last is not None and reading.offset > last.offset:
+            full = reading.files - last.files >= self.limit * (reading.offset - last.offset)
+            self._spans.append((last.offset, reading.offset, full))
+        self._last = reading
 
     def took_all(self, end_offset: Any) -> bool | None:
-        """Say whether the batch that ended there was below the limit; None when it was not watched."""
-        offset = decoded(end_offset)
+        """Return whether the batch with this end offset was below the limit; None for a batch without readings."""
+        offset = decode_offset(end_offset)
         number = offset.get("logOffset") if isinstance(offset, dict) else None
         if not isinstance(number, int):
             return None
@@ -64,7 +65,7 @@ class Admission:
         self._limits: list[FileLimit | bool | None] = []
 
     def complete(self, batch: Batch) -> Batch:
-        """Return the batch with what its progress does not say about its sources."""
+        """Return the batch with `all_taken` of its sources filled in."""
         if all(source.took_all is not None for source in batch.sources):
             return batch
         from py4j.protocol import Py4JError
@@ -72,12 +73,12 @@ class Admission:
         try:
             self._read()
         except Py4JError:
-            # Spark's inner life may differ elsewhere; then it stays unknown.
+            # Another Spark may have other internals; then it stays unknown.
             return batch
         if len(self._limits) != len(batch.sources):
             return batch
         limits = zip(batch.sources, self._limits, strict=True)
-        return replace(batch, sources=tuple(_completed(source, limit) for source, limit in limits))
+        return replace(batch, sources=tuple(_complete(source, limit) for source, limit in limits))
 
     def _read(self) -> None:
         if not self._sources:
@@ -85,27 +86,27 @@ class Admission:
             self._sources = [listed.apply(index) for index in range(listed.size())]
             self._limits = [_limit(str(source.toString()), read_limit(source)) for source in self._sources]
         for source, limit in zip(self._sources, self._limits, strict=True):
-            if isinstance(limit, FileLimit) and (look := _look(source)) is not None:
-                limit.enter(look)
+            if isinstance(limit, FileLimit) and (reading := _read_files(source)) is not None:
+                limit.enter(reading)
 
 
 def _limit(description: str, limit: str) -> FileLimit | bool | None:
-    """Return a limit in files, True where there is none, None where it is of another kind."""
+    """Return a limit in files, True without a limit, None for a limit of another kind."""
     if limit == ALL or description.startswith(VIRTUAL):
         return True
     files = re.fullmatch(r"MaxFiles: (\d+)", limit)
     return FileLimit(int(files[1])) if files else None
 
 
-def _completed(source: SourceProgress, limit: FileLimit | bool | None) -> SourceProgress:
+def _complete(source: SourceProgress, limit: FileLimit | bool | None) -> SourceProgress:
     if source.took_all is not None or limit is None:
         return source
-    told = limit.took_all(source.end_offset) if isinstance(limit, FileLimit) else limit
-    return replace(source, all_taken=told)
+    all_taken = limit.took_all(source.end_offset) if isinstance(limit, FileLimit) else limit
+    return replace(source, all_taken=all_taken)
 
 
 def read_limit(source: Any) -> str:
-    """Return what a running source may take at a trigger, in Spark's words; one that has no limits takes all."""
+    """Return the limit of a running source per trigger, in Spark's text; a source without limits takes everything."""
     from py4j.protocol import Py4JError
 
     try:
@@ -114,8 +115,8 @@ def read_limit(source: Any) -> str:
         return ALL
 
 
-def _look(source: Any) -> Look | None:
-    """Look at a file source; None when a batch was planned meanwhile."""
+def _read_files(source: Any) -> FileReading | None:
+    """Read the position of a file source; return None if a batch was planned meanwhile."""
     before = int(source.currentLogOffset())
     files = int(source.seenFiles().size())
-    return Look(before, files) if int(source.currentLogOffset()) == before else None
+    return FileReading(before, files) if int(source.currentLogOffset()) == before else None

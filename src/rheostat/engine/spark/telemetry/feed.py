@@ -1,4 +1,4 @@
-"""Spark's progress reports, collected without ever holding Spark up."""
+"""Queues Spark's progress events without delaying Spark."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-MOST_REPORTS = 4096
-"""Reports kept between two looks; beyond that the oldest are dropped."""
+MOST_EVENTS = 4096
+"""Events to queue between two drains; beyond that the oldest are dropped."""
 
 
 class Feed(StreamingQueryListener):
-    """Keeps every report until it is drained. A callback only appends: parsing happens on the reader's thread."""
+    """Queues every progress event until `drain`. A callback only appends: the reader's thread parses."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._reports: deque[str] = deque(maxlen=MOST_REPORTS)
+        self._events: deque[str] = deque(maxlen=MOST_EVENTS)
         self.ended: dict[str, str] = {}
-        """Run id -> the exception with which a query ended, "" when it was stopped."""
+        """Run id of a terminated query -> its exception, "" if it was stopped."""
 
     def drain(self) -> list[str]:
-        """Return the reports since the last look, oldest first."""
-        found = []
-        while self._reports:
-            found.append(self._reports.popleft())
-        return found
+        """Return the queued events as JSON, oldest first, and empty the queue."""
+        events = []
+        while self._events:
+            events.append(self._events.popleft())
+        return events
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
-        """Do nothing: queries are named when the scaler is attached."""
+        """Do nothing: the scaler gets its queries from the user."""
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
-        """Keep the report."""
-        self._reports.append(event.progress.json)
+        """Queue the event."""
+        self._events.append(event.progress.json)
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802 - Spark's name
-        """Do nothing: an idle query is seen by its status."""
+        """Do nothing: the query's status shows that it is idle."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 - Spark's name
-        """Remember how it ended."""
+        """Store the exception of the query."""
         self.ended[str(event.runId)] = str(event.exception or "")

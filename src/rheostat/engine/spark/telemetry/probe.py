@@ -1,10 +1,10 @@
 """`rheostat.operator`: a named operator with useful-time probes, put into a query before it starts.
 
-Two nanosecond stamps around the operator's own columns, on one record in `sample`, and one `observe` that adds them
-up (SPARK.md: on every record they cost 13 % of a 1.5 us operator, on 1 in 64 nothing that can be measured). The stamps
-are non-deterministic to Spark, so that its optimiser neither collapses nor reorders across them. They cannot follow
-records through a shuffle: an operator that drops them (an aggregation, a select of named columns) is only counted,
-and its work is seen through its stage.
+One record in `sample` gets two nanosecond stamps around the operator's own columns, and one `observe` sums them up. On
+every record the stamps cost 13 % of a 1.5 us operator; on 1 in 64 their cost is too small to measure. The stamps are
+non-deterministic to Spark, so that its optimiser neither collapses nor reorders across them. They do not pass a
+shuffle: the probe only counts an operator that drops them (an aggregation, a select of named columns), and the
+operator's work shows in its stage.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ def operator(
 
     Without a function it counts the records that pass: `events.transform(rheostat.operator("parsed"))`.
     """
-    return probed(name, apply, sample)
+    return add_probes(name, apply, sample)
 
 
-def probed(
+def add_probes(
     name: str,
     apply: Callable[[DataFrame], DataFrame] | None,
     sample: int,
-    also: Callable[[], Sequence[Column]] = lambda: (),
+    extra: Callable[[], Sequence[Column]] = lambda: (),
 ) -> Callable[[DataFrame], DataFrame]:
-    """Return the same with further sums: each `observe` costs something per record, so there is one for all of them."""
+    """Return the transform with `extra` aggregates in the same `observe`: each `observe` costs time per record."""
     if not name or not isinstance(name, str):
         raise InvalidValue(f"an operator needs a name, not {name!r}")
     if sample < 1:
         raise InvalidValue(f"operator {name!r}: sample must be at least 1, not {sample}")
 
-    def watched(frame: DataFrame) -> DataFrame:
+    def transform(frame: DataFrame) -> DataFrame:
         from pyspark.sql import functions as sql
 
-        counts = [sql.count(sql.lit(1)).alias(RECORDS), *also()]
+        counts = [sql.count(sql.lit(1)).alias(RECORDS), *extra()]
         if apply is None:
             return frame.observe(name, *counts)
         key = f"`{frame.columns[0]}`"
@@ -62,4 +62,4 @@ def probed(
         ]
         return stamped.observe(name, *counts).drop(BEGIN, END)
 
-    return watched
+    return transform

@@ -1,4 +1,4 @@
-"""What Spark reports of micro-batch queries, collected at every look: their batches, their stages, what they do now."""
+"""Collects what Spark reports about micro-batch queries: their batches, their stages, their status."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rheostat.engine.batches.batch_time import Sizes
+from rheostat.engine.batches.batch_time import SlotHistory
 from rheostat.engine.batches.offsets import OffsetCounter, counter_for
 from rheostat.engine.batches.progress import Batch, parse_progress
-from rheostat.engine.batches.stage import Stage, widest
+from rheostat.engine.batches.stage import Stage, max_concurrent_tasks
 from rheostat.engine.batches.window import QueryView, QueryWindow, read_query
 from rheostat.engine.spark.telemetry.admission import Admission
 from rheostat.engine.spark.telemetry.feed import Feed
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-BATCHES_KEPT = 512
-"""Batches that are retained per query."""
-STAGES_KEPT = 4096
-"""Stages that are retained of all queries."""
+BATCH_HISTORY = 512
+"""Batches to retain per query: more than a window and the fit of the batch time cover."""
+STAGE_HISTORY = 4096
+"""Stages to retain of all queries: those of the retained batches of a few queries."""
 
 
 class QueryTelemetry:
@@ -37,69 +37,71 @@ class QueryTelemetry:
         spark.streams.addListener(self._feed)
         self._runs: dict[str, StreamingQuery] = {}
         self._batches: dict[str, deque[Batch]] = {}
-        self._work: deque[Stage] = deque(maxlen=STAGES_KEPT)
+        self._work: deque[Stage] = deque(maxlen=STAGE_HISTORY)
         self._admissions: dict[str, Admission] = {}
-        self._quiet_s: dict[str, float] = {}
-        self.sizes = Sizes()
-        self.widest = 0
-        """Tasks that the queries can have at a time, as far as stages were seen; 0 before the first."""
+        self._last_idle_s: dict[str, float] = {}
+        self.slot_history = SlotHistory()
+        self.max_tasks = 0
+        """Most concurrent tasks of the queries in the stages read so far; 0 before the first stage."""
 
     @property
     def batches_done(self) -> dict[str, int]:
-        """Query -> batches that it has finished since its checkpoint was made, as of the last look."""
+        """Query -> batches finished since its checkpoint was created, as of the last `collect`."""
         return {batches[-1].query: batches[-1].number + 1 for batches in self._batches.values() if batches}
 
     @property
     def ended(self) -> dict[str, str]:
-        """Run id of every query that has ended -> its exception, "" where it was stopped."""
-        return {run: why for run, why in self._feed.ended.items() if run in self._batches}
+        """Run id of every terminated query -> its exception, "" if it was stopped."""
+        return {run: error for run, error in self._feed.ended.items() if run in self._batches}
 
     @property
     def failure(self) -> str:
-        """Why a query of this session has ended; "" where none has failed."""
-        return next((text for text in self._feed.ended.values() if text), "")
+        """The exception of a failed query of this session; "" if none has failed."""
+        return next((error for error in self._feed.ended.values() if error), "")
 
     def close(self) -> None:
         """Stop listening."""
         self._spark.streams.removeListener(self._feed)
 
     def follow(self, queries: Sequence[StreamingQuery]) -> bool:
-        """Follow these queries from now on; return whether they are others than before, whose reports are dropped."""
+        """Follow these queries from now on; return whether they changed, which drops the batches of the old ones."""
         if list(map(id, queries)) != list(map(id, self._runs.values())):
-            # A query's run never changes, and asking for it takes two round trips.
+            # The run id of a query object never changes, and reading it takes two round trips.
             self._runs = {str(query.runId): query for query in queries}
         if set(self._runs) == set(self._batches):
             return False
-        self._batches = {run: deque(maxlen=BATCHES_KEPT) for run in self._runs}
-        self.widest = 0
+        self._batches = {run: deque(maxlen=BATCH_HISTORY) for run in self._runs}
+        self.max_tasks = 0
         return True
 
     def collect(self) -> None:
-        """Take in the batches and stages that have finished since the last look."""
+        """Collect the batches and stages that have finished since the last call."""
         for text in self._feed.drain():
             batch = parse_progress(text)
             if batch is not None and batch.run_id in self._batches:
-                self._batches[batch.run_id].append(self._completed(batch))
-        found, broken = [*self._work, *self._stages.finished()], self._stages.broken
+                self._batches[batch.run_id].append(self._complete(batch))
+        stages, broken = [*self._work, *self._stages.finished()], self._stages.broken
         self._work.clear()
-        self._work.extend(s for s in found if s.run_id in self._batches and (s.run_id, s.batch) not in broken)
-        # Queries run side by side, and so do some stages of a query; of a batch that runs only the first may be here.
+        self._work.extend(s for s in stages if s.run_id in self._batches and (s.run_id, s.batch) not in broken)
+        # Queries run concurrently, and so do some stages of a query. A running batch is left out: it may lack stages.
         done = {(batch.run_id, batch.number) for batches in self._batches.values() for batch in batches}
-        self.widest = max(self.widest, sum(widest(s for s in self._work if (s.run_id, s.batch) in done).values()))
+        self.max_tasks = max(
+            self.max_tasks, sum(max_concurrent_tasks(s for s in self._work if (s.run_id, s.batch) in done).values())
+        )
 
     def windows(
         self, now_s: float, window_s: float, changed_s: float, slots: int
     ) -> tuple[list[QueryWindow], str | None]:
-        """Return every active query's part of the window, and why they cannot be decided from, where that is so."""
+        """Return every active query's part of the window, and the reason if no decision may rest on it."""
         active = {run: query for run, query in self._runs.items() if query.isActive}
         parts, problem = [], None
         for run, query in active.items():
             status = query.status
-            works = bool(status["isTriggerActive"])
-            # Its last trigger found nothing new, and it waits for the next.
-            if not works and not status["isDataAvailable"]:
-                self._quiet_s[run] = now_s
-            part, why = read_query(
+            trigger_active = bool(status["isTriggerActive"])
+            # Idle: the last trigger had no input, and the query waits for the next one.
+            if not trigger_active and not status["isDataAvailable"]:
+                self._last_idle_s[run] = now_s
+            part, reason = read_query(
                 QueryView(
                     list(self._batches[run]),
                     self._work,
@@ -107,24 +109,24 @@ class QueryTelemetry:
                     now_s,
                     window_s,
                     changed_s,
-                    self._quiet_s.get(run, 0.0),
-                    works,
-                    # Bottlenecks of one query are judged by its share of the slots.
+                    self._last_idle_s.get(run, 0.0),
+                    trigger_active,
+                    # The bottlenecks of a query are judged by its share of the slots.
                     max(1, slots // len(active)),
-                    self.sizes.during,
+                    self.slot_history.during,
                 )
             )
             parts += [] if part is None else [part]
-            problem = problem if why is None else f"{query.name or query.id}: {why}"
+            problem = problem if reason is None else f"{query.name or query.id}: {reason}"
         return parts, problem
 
-    def _completed(self, batch: Batch) -> Batch:
-        """Add what the progress does not say and the running query knows."""
+    def _complete(self, batch: Batch) -> Batch:
+        """Add the limits of the running query's sources, which its progress does not hold."""
         if batch.run_id not in self._admissions:
             query = self._runs.get(batch.run_id)
             if query is None:
                 return batch
-            self._admissions = {run: kept for run, kept in self._admissions.items() if run in self._batches}
+            self._admissions = {run: one for run, one in self._admissions.items() if run in self._batches}
             self._admissions[batch.run_id] = Admission(query)
         return self._admissions[batch.run_id].complete(batch)
 

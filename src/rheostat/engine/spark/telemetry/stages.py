@@ -1,4 +1,4 @@
-"""What stages cost: tasks, busy time, CPU, records; read from Spark's status store, in one call a look."""
+"""Reads the tasks, busy time, CPU time and records of stages from Spark's status store, in one call."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from rheostat.engine.batches.stage import Stage, StageBook
 
-READ = frozenset(
+FIELDS = frozenset(
     [
         "stageId",
         "status",
@@ -26,18 +26,18 @@ READ = frozenset(
         "numFailedTasks",
     ]
 )
-"""What is read of a stage's row."""
+"""Fields of a stage's row that Rheostat reads."""
 MOST = 256
-"""Stages that are read at one look; of more only the newest."""
+"""Stages to read in one call; of more, only the newest are read."""
 SPARE = 2
-"""Rows read beyond the new stages: a stage that was tried again has one per attempt."""
+"""Rows to read beyond the new stages: a retried stage has one per attempt."""
 
 
 class Stages:
-    """Hands out each finished stage of a streaming query once, oldest first.
+    """Returns each finished stage of a streaming query once, oldest first.
 
-    Spark forgets old stages (`spark.ui.retainedStages`). Stage numbers have no gaps, so it shows when some were
-    forgotten between two looks; the batches that may have lost one are `broken`, and what is left of them misleads.
+    Spark evicts old stages (`spark.ui.retainedStages`). Stage ids have no gaps, so a gap shows that stages were evicted
+    between two calls. The batches around it are `broken`: their remaining stages would mislead.
     """
 
     def __init__(self, context: Any) -> None:
@@ -48,28 +48,28 @@ class Stages:
         self._gateway, self._jvm = gateway, gateway.jvm
         self._mapper = self._new_mapper()
         self._whole = True
-        """Whether rows come with all that Spark knows: the first ones, which tell what there is to leave out."""
+        """Whether rows hold all fields: only the first ones, which show the fields to leave out."""
         self._book = StageBook()
-        self._usual = SPARE
+        self._row_count = SPARE
 
     @property
     def broken(self) -> frozenset[tuple[str, int]]:
-        """(run id, batch) of which a stage was missed."""
+        """(run id, batch) of batches that lost a stage."""
         return frozenset(self._book.broken)
 
     def finished(self) -> list[Stage]:
-        """Return the stages that finished since the last look."""
+        """Return the stages that finished since the last call."""
         listed = self._store.stageList(None, False, False, self._no_quantiles, self._no_states)
-        # The store lists the newest first, and numbers only rise. As many as last time are most often enough.
-        rows = self._rows(listed, self._usual)
-        new = rows[0]["stageId"] - self._book.seen if rows else 0
-        self._usual = min(MOST, max(new, 0)) + SPARE
-        if self._usual > len(rows):
-            rows = self._rows(listed, self._usual)
+        # The store lists the newest first, and ids only rise. The row count of the last call is usually enough.
+        rows = self._rows(listed, self._row_count)
+        new = rows[0]["stageId"] - self._book.newest if rows else 0
+        self._row_count = min(MOST, max(new, 0)) + SPARE
+        if self._row_count > len(rows):
+            rows = self._rows(listed, self._row_count)
         if rows and self._whole:
-            self._leave_out(set(rows[0]) - READ)
-        known = {row["stageId"] for row in rows}
-        again = {number: self._attempt(number) for number in self._book.open if number not in known}
+            self._leave_out(set(rows[0]) - FIELDS)
+        listed_ids = {row["stageId"] for row in rows}
+        again = {number: self._attempt(number) for number in self._book.open if number not in listed_ids}
         return self._book.enter(rows, again)
 
     def _rows(self, listed: Any, count: int) -> list[dict[str, Any]]:
@@ -80,20 +80,19 @@ class Stages:
         return self._jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
 
     def _leave_out(self, names: set[str]) -> None:
-        """Write only what is read from now on: a stage's accumulators and call stack are most of its row."""
+        """Leave these fields out from now on: most of a stage's row are its accumulators and its call stack."""
         self._whole = False
-        listed = sorted(names)
-        array = self._gateway.new_array(self._jvm.java.lang.String, len(listed))
-        for place, name in enumerate(listed):
+        array = self._gateway.new_array(self._jvm.java.lang.String, len(names))
+        for place, name in enumerate(sorted(names)):
             array[place] = name
         kind = self._jvm.java.lang.Class.forName("org.apache.spark.status.api.v1.StageData")
         ignored = self._jvm.com.fasterxml.jackson.annotation.JsonIgnoreProperties.Value.forIgnoredProperties(array)
-        # A mapper keeps how it writes a class from the first time on.
+        # A mapper caches the serializer of a class, so the override needs a new mapper.
         self._mapper = self._new_mapper()
         self._mapper.configOverride(kind).setIgnorals(ignored)
 
     def _attempt(self, number: int) -> dict[str, Any] | None:
-        """Read the last attempt of one stage; None when the store has forgotten it."""
+        """Read the last attempt of one stage; return None if the store has evicted it."""
         from py4j.protocol import Py4JJavaError
 
         try:

@@ -1,4 +1,4 @@
-"""How far a Kafka topic has come, asked of the broker itself: progress tells it only when a batch ends."""
+"""Reads the end offsets of a Kafka topic from the broker: a progress event shows them only when a batch ends."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ANSWER_MS = 3000
-"""A broker that does not answer for so long is taken for down, while a query runs."""
+"""Timeout of a request in ms: a broker that takes longer counts as down."""
 FIRST_ANSWER_MS = 20_000
-"""So long the first answer is waited for: both sides may have just been started."""
+"""Timeout of the first request in ms: broker and driver may have just started."""
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 
 
 class TopicEnds:
-    """Asks a broker through the client that Spark's connector brings along."""
+    """Asks a broker through the Kafka client in Spark's connector."""
 
     def __init__(self, spark: SparkSession, servers: str, topic: str, options: Mapping[str, str] | None = None) -> None:
         self.servers, self.topic = servers, topic
@@ -31,33 +31,33 @@ class TopicEnds:
             "bootstrap.servers": servers,
             "key.deserializer": "org.apache.kafka.common.serialization.ByteArrayDeserializer",
             "value.deserializer": "org.apache.kafka.common.serialization.ByteArrayDeserializer",
-            # What a secured broker needs is given to Spark under the same names.
+            # Spark's options for a secured broker have the client's names with the prefix `kafka.`.
             **{key.removeprefix("kafka."): value for key, value in (options or {}).items() if key.startswith("kafka.")},
         }
 
     def partitions(self) -> int:
-        """Return the number of the topic's partitions, which is that of the source's tasks."""
+        """Return the number of the topic's partitions, which is the number of the source's tasks."""
         with self._lock:
             self._parts = None
-            return len(self._listed())
+            return len(self._partitions())
 
     def end(self) -> float:
-        """Return the records that were ever written, added up over the partitions."""
+        """Return the number of records ever written: the sum of the end offsets."""
         with self._lock:
-            ends = self._asked(lambda consumer: consumer.endOffsets(self._listed(), self._within(ANSWER_MS)))
+            ends = self._ask(lambda consumer: consumer.endOffsets(self._partitions(), self._within(ANSWER_MS)))
             return float(sum(int(value) for value in ends.values()))
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         with self._lock:
             if self._consumer is not None:
                 self._consumer.close()
                 self._consumer = None
 
-    def _listed(self) -> Any:
-        """Return the topic's partitions, as the client wants them."""
+    def _partitions(self) -> Any:
+        """Return the topic's partitions as objects of the client."""
         if self._parts is None:
-            infos = self._asked(lambda consumer: consumer.partitionsFor(self.topic, self._within(FIRST_ANSWER_MS)))
+            infos = self._ask(lambda consumer: consumer.partitionsFor(self.topic, self._within(FIRST_ANSWER_MS)))
             if infos is None or not len(infos):
                 raise EngineError(f"topic {self.topic!r} is not on {self.servers}: create it first")
             parts = self._jvm.java.util.ArrayList()
@@ -69,11 +69,11 @@ class TopicEnds:
     def _within(self, milliseconds: int) -> Any:
         return self._jvm.java.time.Duration.ofMillis(milliseconds)
 
-    def _asked(self, question: Any) -> Any:
+    def _ask(self, request: Any) -> Any:
         from py4j.protocol import Py4JJavaError
 
         try:
-            return question(self._connected())
+            return request(self._connect())
         except Py4JJavaError as error:
             name = str(error.java_exception.getClass().getSimpleName())
             if name == "UnknownTopicOrPartitionException":
@@ -82,14 +82,14 @@ class TopicEnds:
                 f"the Kafka broker at {self.servers} does not answer about topic {self.topic!r} ({name})"
             ) from error
 
-    def _connected(self) -> Any:
+    def _connect(self) -> Any:
         if self._consumer is None:
             properties = self._jvm.java.util.Properties()
             for key, value in self._properties.items():
                 properties.setProperty(key, value)
             try:
                 self._consumer = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties)
-            except TypeError as error:  # py4j takes what is no class for a package, which cannot be called
+            except TypeError as error:  # py4j takes a missing class for a package, which cannot be called
                 raise EngineError(
                     f"Spark has no Kafka connector: name {CONNECTOR}:<your Spark version> in spark.jars.packages, or "
                     "its jars in spark.jars"

@@ -6,7 +6,7 @@
 | `scaling_runs.py` | throughput and latency runs |
 | `backlog_runs.py` | runs with a backlog |
 | `overhead.py` | CPU time of a decision |
-| `truth.py` | what a job really does |
+| `truth.py` | a job's true latency and fewest tasks |
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from rheostat.lab.papers.suite import Suite
 
 
 def notes(found: Found) -> tuple[str, ...]:
-    """Return what a reader of the tables has to know."""
+    """Return the notes above the tables."""
     size = found.size
     return (
         f"{size.seeds} seeds per test and {size.grid_seeds} per cell of Figure 11; P_max is 40 tasks per operator.",
-        "An iteration of Figure 7 is a look that asks Eq 3; one of Table IV and Figure 10 is a change of the job "
-        "after the throughput was right. Bootstrapping runs are trials on a testbed, in a table of their own.",
-        "A look sees 100 s of a job that has worked off what waited; restarts take no time.",
-        "Where π^t meets Table V's target there is nothing to transfer: WordCount is run again with 100 ms.",
-        "Figure 11 runs on a Yahoo job with a faster store: with Figure 7's no method could be in time in most "
-        "cells. Means are over the cells that can be met. Both starts stand beside the fewest tasks that suffice.",
-        "Table VI is CPU time, as in the paper: medians on this machine, printed and never asserted.",
+        "An iteration of Figure 7 is a window in which Eq 3 is evaluated; one of Table IV and Figure 10 is a change of "
+        "the job after the throughput was right. Bootstrapping runs are trials on a testbed, in their own table.",
+        "A window covers 100 s of a job without a backlog; restarts take no time.",
+        "If π^t meets Table V's target there is nothing to transfer: WordCount also runs with a target of 100 ms.",
+        "Figure 11 uses a Yahoo job with a faster store: with Figure 7's, most cells cannot be met by any method. "
+        "Means are over the cells that can be met. The fewest sufficient tasks are printed beside both starts.",
+        "Table VI is CPU time, as in the paper: medians on this machine.",
     )
 
 

@@ -1,7 +1,7 @@
-"""Runs of Figure 11: a steady job with a backlog, and how long a method takes to work it off with how many tasks.
+"""Runs of Figure 11: a steady job with a backlog, and the seconds and tasks with which a method catches up.
 
 As in the paper the profile is made offline and once: trials of one allocation are not repeated for another cell, and
-while a method only profiles, the backlog stays what the cell says. The clock starts with the first larger allocation;
+while a method only profiles, the backlog stays that of the cell. The clock starts with the first larger allocation;
 restarts take no time, and the end is exact to a second.
 """
 
@@ -26,11 +26,13 @@ from rheostat.policy.autrascale.space import Stage
 from rheostat.ports import Testbed
 
 LOOK_S = 60
+"""Seconds between two decisions."""
 WARM_S = 180
 """Seconds before the backlog, so that rates and latencies are known."""
 MOST_LOOKS = 60
+"""Most decisions of a run."""
 LATE = 1.02
-"""A backlog that is gone two per cent after its time is in time: a look is not exact either."""
+"""Share of the time limit that counts as in time: a window is not exact either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,31 +51,31 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Caught:
-    """What one method came to in one cell, with one seed."""
+    """The result of one method in one cell with one seed."""
 
     seconds: float
-    """From the larger allocation until event-time latency was right; infinite when it never was."""
+    """From the larger allocation until event-time latency met its target; infinite if it never did."""
     tasks: int
-    """Of the largest allocation that it worked the backlog off with."""
+    """Tasks of the largest allocation during catch-up."""
     trials: int
     met: bool
     says_unreachable: bool
     returned: bool
-    """Whether the steady allocation runs again in the end."""
+    """Whether the steady allocation runs again at the end."""
 
 
 class ProfilingTestbed:
-    """A testbed that measures an allocation at a rate once, and then knows it."""
+    """A testbed that measures an allocation at a rate once, and then returns the same measurement."""
 
     def __init__(self, plant: Plant, seed: int) -> None:
-        self.bed, self.known = SimulatedTestbed(plant, seed), dict[Any, Measurement]()
+        self.bed, self.measured = SimulatedTestbed(plant, seed), dict[Any, Measurement]()
 
     def measure(self, trial: Trial) -> Measurement:
-        """Return what was measured."""
+        """Return the measurement of a trial."""
         key = (trial.allocation, trial.phases)
-        if key not in self.known:
-            self.known[key] = self.bed.measure(trial)
-        return self.known[key]
+        if key not in self.measured:
+            self.measured[key] = self.bed.measure(trial)
+        return self.measured[key]
 
 
 def catch_up(
@@ -85,13 +87,13 @@ def catch_up(
     seeds: int,
     most: int,
 ) -> dict[str, list[list[Caught]]]:
-    """Return what every method came to in every case, by method, case and seed."""
+    """Return the results by method, case and seed."""
     ready = with_windows(plant, LOOK_S - 6, 20, 2, 20)
     runs = [(method, case, seed) for method in methods for case in cases for seed in range(seeds)]
     fleet = Fleet(ready, [Constant(level)] * len(runs), [s for _, _, s in runs], start=[start] * len(runs))
     fleet.advance(WARM_S)
     load = level * sum(plant.unit_per_s.values())
-    # Throughput and latency have been solved before: what runs is π^p. Methods without stages ignore it.
+    # Throughput and latency are solved: π^p runs. Methods without stages ignore it.
     demand = plant.graph.demand_per_s(dict.fromkeys(plant.graph.sources, load))
     solved = {"load_per_s": load, "tasks": dict(fewest(plant, load, most).tasks)}
     steady = Stage(demand, phase="steady", solved=solved)
@@ -102,7 +104,7 @@ def catch_up(
         for r, (method, case, seed) in enumerate(runs)
     ]
     for player in players:
-        player.controller.step()  # one look at the steady job, then the backlog is there
+        player.step()  # one window of the steady job, before the backlog
     fleet.advance(LOOK_S)
     for player in players:
         player.refill()
@@ -110,8 +112,8 @@ def catch_up(
         if all(player.done for player in players):
             break
         look_after(fleet, players, LOOK_S)
-    found = by_method((method.name for method, _, _ in runs), (player.result() for player in players))
-    return {name: [each[k : k + seeds] for k in range(0, len(each), seeds)] for name, each in found.items()}
+    results = by_method((method.name for method, _, _ in runs), (player.result() for player in players))
+    return {name: [each[k : k + seeds] for k in range(0, len(each), seeds)] for name, each in results.items()}
 
 
 class _Catcher(Player):
@@ -129,7 +131,7 @@ class _Catcher(Player):
         testbed: Testbed,
     ) -> None:
         slo = replace(slo, max_latency_s=case.target_s, max_recovery_s=case.limit_s)
-        # Here the recovery time is the paper's T_limit, and nothing fails.
+        # The recovery-time objective is the paper's T_limit here; nothing fails.
         guards = replace(UNGUARDED, recovery_floor=False)
         super().__init__(fleet, replica, method.make(), seed, slo=slo, guards=guards, testbed=testbed)
         self.case, self.steady = case, fleet.running[replica]
@@ -140,7 +142,7 @@ class _Catcher(Player):
         self.tasks, self.trials, self.says, self.done, self.idle = 0, 0, False, False, 0
 
     def refill(self) -> None:
-        """Let as much wait as the cell says, as if it had never been taken."""
+        """Set the backlog to that of the cell."""
         fleet, r = self.fleet, self.replica
         fleet.taken[:, r] = fleet.arrived[:, r] - self.case.backlog
         fleet.history[(fleet.now - 1) % len(fleet.history), :, r] = fleet.now_rows[:, r]
@@ -152,7 +154,7 @@ class _Catcher(Player):
         if self.profiling:
             self.refill()
         self._watch()
-        step = self.controller.step()
+        step = self.step()
         self.profiling = bool(step.decision.trials)
         self.trials += len(step.measurements)
         self.says |= bool(step.decision.evidence.get("unreachable"))
@@ -170,7 +172,7 @@ class _Catcher(Player):
         )
 
     def _watch(self) -> None:
-        """Note the first second since the last look at which event-time latency was right again."""
+        """Note the first second since the last step in which event-time latency met its target."""
         if self.right_s is not None:
             return
         passed = self.last(LOOK_S)
@@ -182,7 +184,7 @@ class _Catcher(Player):
     def result(self) -> Caught:
         seconds = float("inf")
         if self.right_s is not None:
-            # A steady allocation that is in time by itself began when the backlog came.
+            # Without a change, catch-up began with the backlog.
             seconds = self.right_s - (self.since_s if self.begun_s is None else self.begun_s)
         met = seconds <= LATE * self.case.limit_s
         returned = self.wanted == self.steady

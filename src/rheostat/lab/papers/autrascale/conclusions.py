@@ -1,4 +1,4 @@
-"""Which of the paper's conclusions hold in our numbers, and every place where ours differ, with the cause."""
+"""The paper's conclusions as tests of our numbers, and the causes of differences."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from rheostat.lab.papers.conclusion import (
 from rheostat.lab.papers.table import Cell, Place, places
 
 MOST_ITERATIONS, MOST_TASKS = 2.5, 1.3
-"""What our latency model aims at: iterations, and tasks relative to exhaustive search."""
+"""Goals of our latency model: iterations, and tasks relative to exhaustive search."""
 
 NOISY_RATE = (
-    "a look counts as an iteration, and a noisy true rate makes Eq 3 ask for a task more or less once or twice before "
-    "it ends"
+    "a window counts as an iteration, and a noisy true rate changes the result of Eq 3 by one task once or twice "
+    "before it ends"
 )
-JOINT = "all operators of this latency law queue at π^t; the joint model has to find out which of them matter"
+JOINT = "with this latency law all operators queue at π^t; the joint model has to learn which of them matter"
 SCORE = (
-    "a score of 0.9 lets 100 % too many tasks pass, and which of the many such allocations is met first depends on the "
+    "a score of 0.9 accepts 100 % too many tasks, and which of the many such allocations comes first depends on the "
     "samples"
 )
 CAUSES: Mapping[str, Mapping[tuple[str, str], str]] = {
@@ -43,8 +43,8 @@ CAUSES: Mapping[str, Mapping[tuple[str, str], str]] = {
         (
             paper.TO,
             "+",
-        ): "the paper's selected configuration is one that a smaller rate than 60k/s needs; ours asks for "
-        "what 60k/s need wherever nothing limits it",
+        ): "the paper's selected configuration suits a rate below 60k/s; ours is sized for 60k/s wherever "
+        "nothing limits it",
     },
     "IV, iterations": {
         (paper.PLO, "+"): JOINT,
@@ -52,38 +52,41 @@ CAUSES: Mapping[str, Mapping[tuple[str, str], str]] = {
         (
             paper.DRS_OBSERVED,
             "-",
-        ): "every task seems to be full, so it grows everywhere at once and is soon beyond what is needed",
-        (paper.DRS_OBSERVED, "+"): "as above: it goes on growing until the latency is met",
-        (paper.DRS_TRUE, "+"): "its queueing model expects a millisecond, so it only repairs what true rates lack, a "
-        "task at a time",
-        (paper.DRS_TRUE, "-"): "its queueing model is content with what the true rates need",
+        ): "every task seems busy, so it grows everywhere at once and soon has more tasks than needed",
+        (paper.DRS_OBSERVED, "+"): "as above: it grows until the latency is met",
+        (paper.DRS_TRUE, "+"): "its queueing model predicts a millisecond, so it only adds the tasks that the true "
+        "rates require, one at a time",
+        (paper.DRS_TRUE, "-"): "its queueing model accepts the tasks that the true rates require",
     },
     "IV, tasks": {
         (
             paper.DRS_OBSERVED,
             "-",
-        ): "in our jobs only the operators that really lack tasks are slow, so it stops earlier than the paper's",
-        (paper.DRS_OBSERVED, "+"): "from a start at P_max it cannot see that tasks are idle",
-        (paper.DRS_TRUE, "-"): "with true rates it takes what keeps up; why the paper's takes 33 tasks for operators "
-        "that need one is not explained by its method",
+        ): "in our jobs only operators with too few tasks are slow, so it stops earlier than the paper's",
+        (paper.DRS_OBSERVED, "+"): "from a start at P_max it does not see that tasks are idle",
+        (paper.DRS_TRUE, "-"): "with true rates it takes the tasks that keep up; its method does not explain the "
+        "paper's 33 tasks for operators that need one",
         (paper.DRS_TRUE, "+"): "the paper's does not keep up with the load",
         (paper.PLO, "+"): SCORE,
         (paper.PLO, "-"): "as above",
     },
     "IV, bootstrap runs": {
-        (paper.PLO, "-"): "between π^t and P_max = 40 there are no 35 different uniform samples: each is measured once",
+        (
+            paper.PLO,
+            "-",
+        ): "between π^t and P_max = 40 there are fewer than 35 different uniform samples, and each is measured once",
     },
 }
-"""Table -> (row, ours is more or less) -> why."""
+"""Table -> (row, + if ours is larger, - if smaller) -> cause."""
 BY_FIGURE: Mapping[str, str] = {
     **dict.fromkeys(
         ("IV, latency", "IV, throughput", "IV, score", "IV, meets"), "the absolute value is that of another cluster"
     ),
-    "Figure 11": "Eq 13 has no term for resources; what is saved depends on the start, which the paper does not tell",
-    "Figure 10": "what is saved depends on how many operators queue at π^t, which the paper does not tell",
+    "Figure 11": "Eq 13 has no term for resources; the saving depends on the start, which the paper does not state",
+    "Figure 10": "the saving depends on the number of operators that queue at π^t, which the paper does not state",
 }
-"""How a table's name starts -> why, for all of its rows."""
-CHANCE = "within what the seeds scatter"
+"""Start of a table's name -> cause, for all of its rows."""
+CHANCE = "within the variation of the seeds"
 
 
 def _throughput() -> Iterator[Conclusion]:
@@ -111,37 +114,37 @@ def _mean(cells: Sequence[Cell]) -> float:
 
 
 def _latency() -> Iterator[Conclusion]:
-    def rows(table: str, *names: str) -> tuple[Place, ...]:
+    def task_rows(table: str, *names: str) -> tuple[Place, ...]:
         return places(f"IV, {table}", names, paper.TESTS)
 
     yield Conclusion(
         "IV", "AuTraScale+ holds fewer tasks than DRS with observed rates",
-        rows("tasks", paper.PLO, paper.DRS_OBSERVED), all_pairs(less),
+        task_rows("tasks", paper.PLO, paper.DRS_OBSERVED), all_pairs(less),
         each_pair("{0.column} {0:.0f} against {1:.0f}"),
         lambda *all_: f"only on {', '.join(a.column for a, b in pairs(all_) if less(a, b)) or 'none'}; {SCORE}",
     )  # fmt: skip
     yield Conclusion(
-        "IV", "AuTraScale+ meets its target", rows("meets QoS", paper.PLO), lambda *met: _mean(met) >= 80.0,
+        "IV", "AuTraScale+ meets its target", task_rows("meets QoS", paper.PLO), lambda *met: _mean(met) >= 80.0,
         each("{0.column} {0:.0f} %"),
-        "a size that was below the target in one look is above it in a later one: latency near saturation is noisy",
+        "a size that meets the target in one window misses it in a later one: latency near saturation is noisy",
     )  # fmt: skip
     yield Conclusion(
-        "IV", "DRS with true rates misses its target when it scales up", rows("meets QoS", paper.DRS_TRUE),
+        "IV", "DRS with true rates misses its target when it scales up", task_rows("meets QoS", paper.DRS_TRUE),
         lambda *met: {"WC Up", "Yahoo Up"} <= {cell.column for cell in met if cell.ours < 50.0},
         each("{0.column} {0:.0f} %"),
     )  # fmt: skip
     yield Conclusion(
-        "IV", "AuTraScale+ needs at most three iterations", rows("iterations", paper.PLO), at_most(3.0),
+        "IV", "AuTraScale+ needs at most three iterations", task_rows("iterations", paper.PLO), at_most(3.0),
         each("{0.column} {0:.1f}"), JOINT,
     )  # fmt: skip
     yield Conclusion(
         "IV", f"ours: at most {MOST_ITERATIONS} iterations and {MOST_TASKS}x the tasks of exhaustive search, no trials",
-        (*rows("iterations", paper.OURS), *rows("tasks over exhaustive", paper.OURS)),
+        (*task_rows("iterations", paper.OURS), *task_rows("tasks over exhaustive", paper.OURS)),
         all_pairs(lambda steps, over: steps.ours <= MOST_ITERATIONS and over.ours <= MOST_TASKS),
         each_pair("{0.column} {0:.1f} and {1:.2f}x"),
     )  # fmt: skip
     yield Conclusion(
-        "IV", "ours: no more tasks than the joint model's", rows("tasks over exhaustive", paper.OURS, paper.PLO),
+        "IV", "ours: no more tasks than the joint model's", task_rows("tasks over exhaustive", paper.OURS, paper.PLO),
         all_pairs(lambda ours, joint: ours.ours <= joint.ours + 0.02),
         each_pair("{0.column} {0:.2f}x against {1:.2f}x"),
     )  # fmt: skip
@@ -155,8 +158,8 @@ def _transfer() -> Iterator[Conclusion]:
             places(f"Figure 10, {what}", (paper.LIGHT, paper.TRADITIONAL), transfers()),
             all_pairs(lambda light, old, slack=slack: light.ours <= old.ours + slack),  # type: ignore[misc]
             each_pair("{0.column} {1:.1f} -> {0:.1f}"),
-            "where it needs more iterations it ends with far fewer tasks: the traditional one takes a wide allocation "
-            "that its estimates of the bootstrapping set speak for",
+            "with more iterations it ends with far fewer tasks: the traditional one takes a large allocation that its "
+            "estimates of the bootstrapping set favour",
         )  # fmt: skip
 
 
@@ -167,33 +170,33 @@ def _backlog() -> Iterator[Conclusion]:
             places("Figure 11, in time", ROWS_11, [f"{start} start"]),
             lambda most, proportion, exponent, elo, ours: elo.ours >= exponent.ours - 10.0 > proportion.ours,
             each("{0.row} {0:.0f} %"),
-            "a profile of 100 s is a few per cent off, and a target of 250 ms leaves no room for that",
+            "a profile of 100 s is a few per cent off, and a target of 250 ms has no margin for that",
         )  # fmt: skip
         yield Conclusion(
             "Figure 11", f"{start} start: AuTraScale+ saves tasks against Exponent, Proportion and Max",
             places("Figure 11, AuTraScale+ saves", paper.SAVED, [f"{start} start"]),
             lambda *saved: min(cell.ours for cell in saved) > 0, each("{0.row} {0:.0f} %"),
-            "Eq 13 has no term for resources: any allocation with that throughput passes, and the first that is met "
-            "is one of the uniform samples; Proportion and Exponent grow from a start that wastes nothing",
+            "Eq 13 has no term for resources: any allocation with that throughput passes, and the first one is one of "
+            "the uniform samples; Proportion and Exponent grow from a start without idle tasks",
         )  # fmt: skip
     yield Conclusion(
-        "Figure 11", "every method says so where nobody can be in time",
+        "Figure 11", "every method reports the cells that cannot be met",
         places("Figure 11, out of reach", ROWS_11, (f"said so, {start} start" for start in STARTS)), at_least(99.0),
-        lambda *said: ", ".join(f"{cell.row} ({cell.column.split()[2]}) {cell:.0f} %" for cell in said),
-        "a method that comes within two per cent of the time does not notice",
+        lambda *cells: ", ".join(f"{cell.row} ({cell.column.split()[2]}) {cell:.0f} %" for cell in cells),
+        "a method that is within two per cent of the limit does not notice",
     )  # fmt: skip
 
 
 CONCLUSIONS = (*_throughput(), *_latency(), *_transfer(), *_backlog())
-"""The paper's, and our own goals."""
+"""The paper's conclusions, and our own goals."""
 
 
 def cause(cell: Cell) -> str | None:
-    """Return why a cell is far from the paper's; Table VI is of another machine, and not listed."""
+    """Return why a cell differs from the paper's; None for Table VI, which is of another machine."""
     if cell.table == "VI":
         return None
     assert cell.paper is not None
-    known = CAUSES.get(cell.table, {}).get((cell.row, "+" if cell.ours > cell.paper else "-"))
-    if known or cell.inside:
-        return known or CHANCE
+    own_cause = CAUSES.get(cell.table, {}).get((cell.row, "+" if cell.ours > cell.paper else "-"))
+    if own_cause or cell.inside:
+        return own_cause or CHANCE
     return next((why for start, why in BY_FIGURE.items() if cell.table.startswith(start)), UNKNOWN)

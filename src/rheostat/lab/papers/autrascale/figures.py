@@ -10,7 +10,7 @@ from rheostat.lab.papers.autrascale.tables import MINIMUM, ROWS_4, ROWS_10, ROWS
 from rheostat.lab.papers.charts import bars
 from rheostat.lab.papers.result import Drawing
 from rheostat.lab.papers.table import Cell
-from rheostat.report.drawing import pens
+from rheostat.report.chart.pens import pens
 
 
 def figures(found: Found, cells: Sequence[Cell]) -> list[Drawing]:

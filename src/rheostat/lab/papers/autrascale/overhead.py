@@ -14,7 +14,7 @@ from rheostat.job.observation import EdgeReading, Latency, Observation, Operator
 from rheostat.job.slo import SLO, Bounds, Limits
 from rheostat.lab.papers.autrascale import paper
 from rheostat.model.capacity import Sample
-from rheostat.model.experience import Base, Experience, Seen
+from rheostat.model.experience import AllocationSample, Base, Experience
 from rheostat.model.history import History
 from rheostat.policy.autrascale.policy import AuTraScale
 from rheostat.policy.autrascale.space import Stage
@@ -26,7 +26,7 @@ RATE = 1000.0
 
 def measure(repeats: int) -> dict[str, list[float]]:
     """Return milliseconds per decision: algorithm -> one number per number of operators."""
-    found: dict[str, list[float]] = {}
+    medians: dict[str, list[float]] = {}
     for operators in paper.OPERATORS:
         for name, (policy, situation) in cases(operators).items():
             policy.decide(situation)
@@ -36,12 +36,12 @@ def measure(repeats: int) -> dict[str, list[float]]:
                 started = time.process_time()
                 policy.decide(at)
                 spent.append(1e3 * (time.process_time() - started))
-            found.setdefault(name, []).append(float(np.median(spent)))
-    return found
+            medians.setdefault(name, []).append(float(np.median(spent)))
+    return medians
 
 
 def cases(operators: int) -> Mapping[str, tuple[AuTraScale, Situation[Experience]]]:
-    """Return a policy and a situation in which each algorithm has to propose something."""
+    """Return, for each algorithm, a policy and a situation in which it proposes an allocation."""
     load = 10 * RATE
     spec, window = _job(operators, load)
     names = spec.tunable_names
@@ -60,8 +60,8 @@ def cases(operators: int) -> Mapping[str, tuple[AuTraScale, Situation[Experience
     slo = SLO(max_latency_s=0.2)
     limits = Limits({name: Bounds(1, paper.MOST) for name in names}, Bounds())
 
-    def at(known: Experience, memo: Stage, seen: Observation, objective: SLO = slo) -> Situation[Experience]:
-        return Situation(spec, objective, limits, seen, known, 0, 7, memo.memo())
+    def at(knowledge: Experience, memo: Stage, observed: Observation) -> Situation[Experience]:
+        return Situation(spec, slo, limits, observed, knowledge, 0, 7, memo.memo())
 
     alone = Experience(tuple(here), (Base(load, base),), capacities)
     both = Experience((*there, *here[:3]), (Base(0.7 * load, dict.fromkeys(names, 8)), Base(load, base)), capacities)
@@ -81,14 +81,14 @@ def cases(operators: int) -> Mapping[str, tuple[AuTraScale, Situation[Experience
     }
 
 
-def _samples(names: tuple[str, ...], load: float, count: int) -> list[Seen]:
-    """Return as many samples as 6 + 10 bootstrapping ones, with latencies that fall and rise."""
+def _samples(names: tuple[str, ...], load: float, count: int) -> list[AllocationSample]:
+    """Return as many samples as 6 + 10 bootstrapping runs, with latencies that fall and rise."""
     rng = np.random.default_rng(3)
-    found = []
+    samples = []
     for tasks in rng.integers(11, paper.MOST + 1, (count, len(names))):
         latency = (0.21 + 3.0 / float(np.mean(tasks)) + 1e-4 * float(tasks.sum())) * rng.uniform(0.9, 1.1)
-        found.append(Seen(load, {n: int(t) for n, t in zip(names, tasks, strict=True)}, load, latency))
-    return found
+        samples.append(AllocationSample(load, {n: int(t) for n, t in zip(names, tasks, strict=True)}, load, latency))
+    return samples
 
 
 def _job(operators: int, load: float) -> tuple[JobSpec, Observation]:

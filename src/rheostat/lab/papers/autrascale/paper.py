@@ -1,9 +1,9 @@
-"""What the paper prints: Zhang et al., "AuTraScale+", TPDS 2024. Rows and columns under its own names.
+"""The published numbers: Zhang et al., "AuTraScale+", TPDS 2024. Rows and columns have the paper's names.
 
-Table IV is partly garbled in the text that we have: each test should have three rows, and WordCount's six are four. The
+Table IV is partly garbled in our copy of the text: each test should have three rows, and WordCount's six are four. The
 row with the score 0.9096 is AuTraScale+'s (the score follows from its parallelisms); whether it is the scale-up or the
-scale-down test cannot be told, so it stands where the text has it. Its printed latency is above the target that it
-is said to meet, so that number is left out. Figures 7 to 11 have no numbers but those that the text names.
+scale-down test is unclear, so it has its place in the text. Its printed latency is above the target that it should
+meet, so that number is left out. Figures 7 to 11 have only the numbers that the text names.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ WORKLOADS: Mapping[str, Workload] = {
 }
 """Yahoo's is the configuration that TO selects in the end; the last one that it runs is (40, 1, 1, 1, 40)."""
 ITERATIONS: Mapping[str, float] = {"WordCount": 4, "Yahoo": 4}
-"""Figure 7, as far as the text tells."""
+"""Figure 7, by the text."""
 MOST = 40
 """P_max in all tests."""
 
@@ -56,7 +56,7 @@ class Test:
     target_s: float
     start: tuple[int, ...]
     uniform: int
-    """M, so that M + N is the published number of samples, 10 and 40."""
+    """M, such that M + N is the published number of samples, 10 and 40."""
 
 
 TESTS: Mapping[str, Test] = {
@@ -103,7 +103,7 @@ TRANSFER_SAVED: Mapping[str, Mapping[str, float]] = {
     "iterations": {"Yahoo": 67.0, "Nex-Q5": 80.0},
     "tasks": {"WordCount": 30.0, "Nex-Q11": 30.0},
 }
-"""Figure 10, as far as the text tells: per cent that lightweight transfer saves."""
+"""Figure 10, by the text: per cent that lightweight transfer saves."""
 OVERHEAD_MS: Mapping[str, tuple[float, ...]] = {
     "Algorithm 1": (42, 53, 65, 76, 88),
     "Algorithm 3": (27, 35, 43, 48, 56),

@@ -1,4 +1,4 @@
-"""The runs behind the tables: throughput, latency, transfer, backlogs, overhead."""
+"""The suite's runs: throughput, latency, transfer, backlogs, overhead."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from rheostat.policy.max_tasks import MaxTasks
 from rheostat.policy.proportion import Proportion
 
 TRIAL_S = 100.0
-"""A trial is looked at for as long as the live job."""
+"""Seconds of a trial, as long as a window of the live job."""
 TIGHTER_S = 0.1
-"""On WordCount the fewest tasks meet Table V's target at once: with this one there is something to be found."""
+"""A tighter latency target for WordCount, whose fewest tasks meet Table V's target already."""
 ELO_JOB, ELO_LEVEL, ELO_TARGET_S = "yahoo-open", 30.0, 0.3
 STARTS = ("tight", "wasteful")
 WASTEFUL = 20
-"""Tasks of every operator at the wasteful start; the widest one of the tight start has 15."""
+"""Tasks of every operator at the wasteful start; the widest operator of the tight start has 15."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run."""
+    """The size of the suite."""
 
     seeds: int
     grid_seeds: int
@@ -46,7 +46,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Found:
-    """All runs."""
+    """All runs of the suite."""
 
     size: Size
     throughput: Mapping[str, Mapping[str, list[Solved]]]
@@ -69,14 +69,14 @@ def grid() -> list[Case]:
 
 
 def case_name(case: Case) -> str:
-    """Return a cell under the paper's coordinates."""
+    """Return the name of a cell, with the paper's coordinates."""
     return f"{case.backlog / 1e6:.0f}M ({case.target_s * 1e3:.0f} ms, {case.limit_s / 60:.0f} min)"
 
 
 def transfers() -> dict[str, tuple[paper.Workload, float]]:
     """Return Table V's workloads with their targets, and WordCount once more with a tighter one."""
-    found = {name: (each, each.target_s) for name, each in paper.WORKLOADS.items()}
-    return found | {f"WordCount, {TIGHTER_S * 1e3:.0f} ms": (paper.WORKLOADS["WordCount"], TIGHTER_S)}
+    workloads = {name: (each, each.target_s) for name, each in paper.WORKLOADS.items()}
+    return workloads | {f"WordCount, {TIGHTER_S * 1e3:.0f} ms": (paper.WORKLOADS["WordCount"], TIGHTER_S)}
 
 
 def run_throughput(name: str, seeds: int) -> dict[str, list[Solved]]:
@@ -118,11 +118,11 @@ def run_transfer(name: str, seeds: int) -> dict[str, list[Solved]]:
 def _solve(
     job_name: str, methods: Sequence[Method], levels: Sequence[float], seeds: int, start: Sequence[int] = ()
 ) -> dict[str, list[Solved]]:
-    """Return the last level of every run; where nothing else is said it starts with one task each."""
+    """Return the last level of every run; by default it starts with one task each."""
     plant = job(job_name)
     first = start or [1] * len(plant.spec().tunable_names)
-    found = solve(plant, methods, levels, first, seeds, paper.MOST)
-    return {name: [levels[-1] for levels in runs] for name, runs in found.items()}
+    solved = solve(plant, methods, levels, first, seeds, paper.MOST)
+    return {name: [levels[-1] for levels in runs] for name, runs in solved.items()}
 
 
 def elo_starts() -> tuple[Plant, dict[str, Allocation]]:
@@ -148,7 +148,7 @@ def run_backlog(start: str, seeds: int) -> dict[str, list[list[Caught]]]:
 
 
 def parts(size: Size) -> list[Task]:
-    """Return what is run on all cores."""
+    """Return the parts that run on all cores."""
     return [
         *((f"Figure 11, {start} start", run_backlog, (start, size.grid_seeds)) for start in STARTS),
         *((f"Figure 10, {name}", run_transfer, (name, size.seeds)) for name in transfers()),
@@ -158,12 +158,12 @@ def parts(size: Size) -> list[Task]:
 
 
 def alone(size: Size) -> list[Task]:
-    """Return the overhead, which is measured when nothing else runs."""
+    """Return the overhead part, which runs alone."""
     return [("Table VI", measure, (size.repeats,))]
 
 
 def gather(size: Size, done: Mapping[str, Any]) -> Found:
-    """Return the runs by what they are for."""
+    """Return all runs, by their use."""
     return Found(
         size,
         {name: done[f"Figure 7, {name}"] for name in paper.WORKLOADS},

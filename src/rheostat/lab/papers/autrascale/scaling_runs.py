@@ -1,7 +1,7 @@
-"""Runs of the throughput and latency tests: a job that is looked at until its method is content.
+"""Runs of the throughput and latency tests: a method decides until it holds.
 
-The paper lets every configuration run for ten minutes; here a look sees 100 s of a job that has settled and worked off
-what waited, with the noise drawn anew every 20 s, and a restart takes no time. Changes and trials are counted.
+The paper runs every configuration for ten minutes; here a window covers 100 s of a settled job without a backlog, with
+new noise every 20 s, and a restart takes no time. Changes and trials are counted.
 """
 
 from __future__ import annotations
@@ -21,29 +21,31 @@ from rheostat.lab.papers.autrascale.truth import bounded
 from rheostat.lab.papers.play import CONTENT, Method, Player, by_method, look_after, with_windows
 
 SETTLE_S, LOOK_S, NOISE_S = 18, 102, 20
+"""Seconds of settling, of a window, and between two draws of the noise."""
 MOST_LOOKS = 40
+"""Most decisions of a run."""
 AFTER_S = 300
-"""What came of it is measured for so long once all are done."""
+"""Seconds of the final measurement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """What one method came to on one job, with one seed."""
+    """The result of one method on one job with one seed."""
 
     looks: int
-    """How often it was asked, the last time included."""
+    """Number of decisions, including the last."""
     changes: int
     iterations: int
-    """Changes after the throughput was right; all of them for a method that knows no such moment."""
+    """Changes after the throughput was right; all changes of a method without such stages."""
     trials: int
-    """Allocations that were measured on the testbed."""
+    """Allocations measured on the testbed."""
     end: Allocation
     latency_s: float
     throughput_per_s: float
 
 
 class Dial:
-    """A load that is turned by hand; the fleet takes a turn over with its next block of seconds."""
+    """A load whose level is set by hand; the fleet reads it with its next block of seconds."""
 
     noise = 0.0
 
@@ -56,14 +58,14 @@ class Dial:
 
 
 def prepared(plant: Plant) -> Plant:
-    """Return the plant as the protocol needs it."""
+    """Return the plant for this protocol."""
     return with_windows(plant, LOOK_S - 2, LOOK_S / 2 - 1, 1, NOISE_S)
 
 
 def solve(
     plant: Plant, methods: Sequence[Method], levels: Sequence[float], start: Sequence[int], seeds: int, most: int
 ) -> dict[str, list[list[Solved]]]:
-    """Return what every method came to at every level, one level after the other, by method and seed."""
+    """Return the results of every level, in order, by method and seed."""
     ready = prepared(plant)
     begin = Allocation(dict(zip(ready.spec().tunable_names, start, strict=True)))
     runs = [(method, seed) for method in methods for seed in range(seeds)]
@@ -105,13 +107,13 @@ class _Solver(Player):
     def look(self) -> None:
         if not self.open:
             return
-        step = self.controller.step()
+        step = self.step()
         self.looks += 1
         self.trials += len(step.measurements)
         stage: Mapping[str, Any] = step.decision.memo.get("stage", {})
         if step.intent is not None:
             self.changes += 1
-            # A change of the throughput solver, or back to the best seen, is no iteration of the latency solver.
+            # A change of the throughput solver, or back to the best size so far, is not one of the latency solver.
             evidence = step.decision.evidence
             self.iterations += not stage or ("score" in evidence and "best_seen" not in evidence)
         self.open = step.intent is not None or step.decision.reason not in CONTENT

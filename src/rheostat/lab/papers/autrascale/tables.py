@@ -27,7 +27,7 @@ Value = Callable[[str, Solved], float]
 
 
 def figure_7(found: Found) -> Iterator[Cell]:
-    """Yield Figure 7: looks until the end, tasks in the end, and the share of the load that they serve."""
+    """Yield Figure 7: iterations, tasks at the end, and the share of the load that they serve."""
     values: dict[Table, Value] = {
         Table("Figure 7", "iterations"): lambda _, s: float(s.looks),
         Table("Figure 7, tasks", "tasks"): lambda _, s: float(s.end.slots),
@@ -60,7 +60,7 @@ def optimum(job_name: str, load_per_s: float, target_s: float) -> tuple[int, ...
 
 
 def table_4(found: Found) -> Iterator[Cell]:
-    """Yield Table IV, a table per column; bootstrapping runs are counted openly."""
+    """Yield Table IV, one table per column; bootstrapping runs have their own table."""
     parts: dict[Table, tuple[Value, Callable[[paper.Row], float | None]]] = {
         Table("IV, iterations", "iterations"): (lambda _, s: float(s.iterations), lambda r: float(r.iterations)),
         Table("IV, tasks", "tasks"): (lambda _, s: float(s.end.slots), lambda r: float(r.tasks)),
@@ -73,8 +73,8 @@ def table_4(found: Found) -> Iterator[Cell]:
     for table, (value, theirs) in parts.items():
         for row in ROWS_4:
             for test in paper.TESTS:
-                known = paper.TABLE_IV.get((row, test))
-                printed = None if known is None else theirs(known)
+                published = paper.TABLE_IV.get((row, test))
+                printed = None if published is None else theirs(published)
                 yield table.mean(row, test, [value(test, s) for s in found.latency[test][row]], printed)
         if table.unit in ("tasks", "ms"):
             for name, (asked, best) in tests.items():
@@ -96,17 +96,17 @@ def table_4(found: Found) -> Iterator[Cell]:
 
 
 def _score(test: str, solved: Solved) -> float:
-    """Return Eq 4 of the end, with the fewest tasks that keep up as π^t."""
-    known = paper.TESTS[test]
-    base = fewest(job(known.job), known.level * 1e3, paper.MOST)
+    """Return Eq 4 at the end, with the fewest tasks that keep up as π^t."""
+    settings = paper.TESTS[test]
+    base = fewest(job(settings.job), settings.level * 1e3, paper.MOST)
     tasks = np.array([list(solved.end.tasks.values())], dtype=float)
     least = np.array(list(base.tasks.values()), dtype=float)
-    return float(benefit(np.array([solved.latency_s]), known.target_s, least, tasks, paper.ALPHA)[0])
+    return float(benefit(np.array([solved.latency_s]), settings.target_s, least, tasks, paper.ALPHA)[0])
 
 
 def _meets(test: str, solved: Solved) -> bool:
-    known = paper.TESTS[test]
-    return solved.latency_s <= known.target_s and solved.throughput_per_s >= 0.99e3 * known.level
+    settings = paper.TESTS[test]
+    return solved.latency_s <= settings.target_s and solved.throughput_per_s >= 0.99e3 * settings.level
 
 
 def figure_10(found: Found) -> Iterator[Cell]:
@@ -143,27 +143,27 @@ def figure_10(found: Found) -> Iterator[Cell]:
 
 @lru_cache(maxsize=4)
 def minimal() -> tuple[float, ...]:
-    """Return the fewest tasks that reach V_t in every cell; infinite where none do."""
+    """Return the fewest tasks that reach V_t in every cell; infinite if none do."""
     plant, starts = elo_starts()
     tight = starts["tight"]
     load = ELO_LEVEL * 1e3
     steady_s = float(latency_s(plant, np.array([list(tight.tasks.values())]), load)[0])
-    found = []
+    fewest_by_case = []
     for case in grid():
         needed = case.needed_per_s(load, steady_s)
         best = fewest(plant, needed, paper.MOST)
-        able = min(plant.capacity_per_s(name, count, best) for name, count in best.tasks.items())
-        found.append(float(best.slots) if able >= needed else math.inf)
-    return tuple(found)
+        capacity_per_s = min(plant.capacity_per_s(name, count, best) for name, count in best.tasks.items())
+        fewest_by_case.append(float(best.slots) if capacity_per_s >= needed else math.inf)
+    return tuple(fewest_by_case)
 
 
 def suffix(start: str) -> str:
-    """Return what a table's name ends in."""
+    """Return the suffix of a table's name."""
     return "" if start == STARTS[0] else f", {start} start"
 
 
 def figure_11(found: Found) -> Iterator[Cell]:
-    """Yield Figure 11 from both starts, what AuTraScale+ saves, and who says what about cells out of reach."""
+    """Yield Figure 11 from both starts, the saving of AuTraScale+, and the reports about cells out of reach."""
     within = {case_name(case): tasks for case, tasks in zip(grid(), minimal(), strict=True) if math.isfinite(tasks)}
     for start in STARTS:
         table = Table(f"Figure 11(b){suffix(start)}", "tasks")
@@ -176,7 +176,7 @@ def figure_11(found: Found) -> Iterator[Cell]:
     for row in ROWS_11:
         for start in STARTS:
             yield table.mean(row, f"{start} start", [100.0 * c.met for c in _caught(found, start, row, True)] or [0.0])
-    table = Table("Figure 11, out of reach", "% of cells that nobody can meet")
+    table = Table("Figure 11, out of reach", "% of cells that cannot be met")
     for row in ROWS_11:
         for start in STARTS:
             beyond = _caught(found, start, row, False)
@@ -203,10 +203,10 @@ def _grid(table: Table, runs: Mapping[str, list[list[Caught]]], value: Callable[
     for row in ROWS_11:
         every: list[float] = []
         for column, tasks, each in zip(names, minimal(), runs[row], strict=True):
-            known = [v for v in map(value, each) if math.isfinite(v)]
-            if known:
-                yield table.mean(row, column, known)
-            every += known if math.isfinite(tasks) else []
+            finite = [v for v in map(value, each) if math.isfinite(v)]
+            if finite:
+                yield table.mean(row, column, finite)
+            every += finite if math.isfinite(tasks) else []
         if every:
             yield table.mean(row, "mean", every)
 

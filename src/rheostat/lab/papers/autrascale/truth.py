@@ -1,4 +1,4 @@
-"""What a simulated job really does, noise apart: its latency in a steady state, and the fewest tasks that suffice."""
+"""A simulated job without noise: its latency in a steady state, and the fewest tasks that suffice."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from rheostat.lab.papers.capacity import fewest_tasks
 from rheostat.model.capacity import Floats
 
 MOST_EXTRA = 30
-"""More tasks than this above the fewest are not looked at."""
+"""Most tasks above the fewest in the exhaustive search."""
 
 
 def bounded(plant: Plant, most: int) -> SLO:
-    """Return the objective that no operator gets more tasks than the paper allows."""
+    """Return an SLO that bounds every operator by the paper's P_max."""
     return SLO(operators={name: Bounds(1, most) for name in plant.spec().tunable_names})
 
 
 def latency_s(plant: Plant, rows: NDArray[np.int64], load_per_s: float) -> Floats:
-    """Return the latency of every row of tasks by the plant's law; infinite where it does not keep up."""
+    """Return the latency of every row of tasks by the plant's law; infinite if it does not keep up."""
     law, names = plant.latency, plant.spec().tunable_names
     demand = plant.graph.demand_per_s(dict.fromkeys(plant.graph.sources, load_per_s))
     tasks = {o.name: np.full(len(rows), o.pinned_tasks or 1) for o in plant.operators}
@@ -36,8 +36,8 @@ def latency_s(plant: Plant, rows: NDArray[np.int64], load_per_s: float) -> Float
         each = {int(p): plant.nominal_per_s(operator, int(p), None) for p in np.unique(counts)}
         nominal = np.array([each[int(p)] for p in counts])
         even = np.array([operator.evenness(int(p)) for p in counts])
-        able = np.minimum(nominal * even, operator.limit_per_s or np.inf) * share
-        rho = demand[operator.name] / able
+        capacity_per_s = np.minimum(nominal * even, operator.limit_per_s or np.inf) * share
+        rho = demand[operator.name] / capacity_per_s
         total = np.where(rho >= 1.0, np.inf, total)
         busy = np.minimum(rho, 0.999)
         total += np.minimum(operator.queueing_records * counts / nominal * busy / (1 - busy), law.cap_s)
@@ -54,7 +54,7 @@ def fewest(plant: Plant, load_per_s: float, most: int) -> Allocation:
 
 
 def exhaustive(plant: Plant, load_per_s: float, target_s: float, most: int) -> Allocation | None:
-    """Return the fewest tasks that meet a latency target, from all allocations; None when none of them does."""
+    """Return the fewest tasks of all allocations that meet a latency target; None if none does."""
     base = fewest(plant, load_per_s, most)
     low = np.array(list(base.tasks.values()))
     for extra in range(MOST_EXTRA + 1):
@@ -62,15 +62,15 @@ def exhaustive(plant: Plant, load_per_s: float, target_s: float, most: int) -> A
         rows = rows[(rows <= most).all(axis=1)]
         if not len(rows):
             return None
-        found = latency_s(plant, rows, load_per_s)
-        if found.min() <= target_s:
-            best = rows[int(np.argmin(found))]
+        latencies_s = latency_s(plant, rows, load_per_s)
+        if latencies_s.min() <= target_s:
+            best = rows[int(np.argmin(latencies_s))]
             return base.with_tasks({name: int(count) for name, count in zip(base.tasks, best, strict=True)})
     return None
 
 
 def _spread(extra: int, operators: int) -> NDArray[np.int64]:
-    """Return every way to give so many tasks to so many operators."""
+    """Return every distribution of `extra` tasks over the operators."""
     where: Sequence[tuple[int, ...]] = list(combinations_with_replacement(range(operators), extra))
     counts = np.zeros((len(where), operators), dtype=np.int64)
     for row, picked in enumerate(where):

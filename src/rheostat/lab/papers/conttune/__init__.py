@@ -19,19 +19,19 @@ from rheostat.lab.papers.suite import Suite
 
 
 def notes(found: Found) -> Iterator[str]:
-    """Yield what a reader of the tables has to know."""
+    """Yield the notes above the tables."""
     count = found.size.permutations
     yield f"{count} permutations of 20 tunings per query (the paper has 6); totals are per 120 tunings."
     yield (
-        "4a to 8 as in the paper: ContTune knows the demand, Big + DS2's Big is not counted, linear methods go on to "
-        "a fixed point, fast exploitation stops at the first look without back pressure."
+        "4a to 8 as in the paper: ContTune knows the demand, Big + DS2's Big is not counted, linear methods continue "
+        "to a fixed point, fast exploitation stops at the first window without back pressure."
     )
     yield (
-        "Strict stop: all go on to a fixed point. Lenient stop: all stop at the first look without back pressure; what "
-        "they hold then is in the table of cores over the fewest."
+        "Strict stop: all methods continue to a fixed point. Lenient stop: all stop at the first window without back "
+        "pressure; the table of cores over the fewest has their sizes then."
     )
-    yield "Big counted: ContTune meets back pressure with Big, and every change counts (Algorithm 1, to the letter)."
-    yield "Policies run with bounds only: no guards, no headroom. Dragster's rows come with its own suite."
+    yield "Big counted: ContTune answers back pressure with Big, and every change counts (Algorithm 1, literally)."
+    yield "Policies run with bounds only, without guards and headroom. Dragster's own comparison is another suite."
     if found.missing:
         yield f"No Figure 7: {found.missing}"
 

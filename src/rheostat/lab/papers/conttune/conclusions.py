@@ -1,4 +1,4 @@
-"""Which of the paper's conclusions hold in our numbers, and every place where ours differ, with the cause."""
+"""The paper's conclusions as tests of our numbers, and the causes of differences."""
 
 from __future__ import annotations
 
@@ -28,46 +28,46 @@ ORDER = (
     (paper.RANDOM, paper.DHALION), (paper.DHALION, paper.DS2), (paper.DHALION, paper.BIG_DS2),
     (paper.DS2, paper.ALPHA_0), (paper.BIG_DS2, paper.ALPHA_0), (paper.ALPHA_0, paper.ALPHA_3),
 )  # fmt: skip
-"""Table 4a: the first needs more reconfigurations than the second."""
+"""Table 4a: pairs whose first row needs more reconfigurations than the second."""
 BY_ROW = each("{0.row} {0:.2f}")
 ORDERED = "Random > Dhalion > DS2, Big + DS2 > alpha=0 > alpha=3"
 
 CAUSES: Mapping[tuple[str, str, str], str] = {
     ("4a", paper.DHALION, "+"): "two operators are tuned, one at a time; with the smaller one pinned it needs 3.7 on "
-    "WordCount and 3.9 on Q3, so the paper's seems to have tuned one",
+    "WordCount and 3.9 on Q3, so the paper probably tuned one",
     ("4a", paper.DHALION, "-"): "Dhalion's own rule grows by the share of time in back pressure, at most x2 in a "
-    "step; the sizes in the paper's Table 4b speak for steps of about x1.2, with which it needs 4.6 to 4.9",
-    ("4a", paper.DRAGSTER, "+"): "its model of a rate that comes for the first time is empty, so it tries sizes from "
+    "step; the sizes in the paper's Table 4b suggest steps of about x1.2, with which it needs 4.6 to 4.9",
+    ("4a", paper.DRAGSTER, "+"): "its model of a new rate is empty, so it tries sizes from "
     "both ends; the paper's counts are 0.55 x 5, 7 or 9 on every query, as if a first visit took 5, 7 or 9 changes and "
     "a second a tenth of that",
-    ("4a", paper.BIG_DS2, "+"): "Big lifts every operator to p_max, and DS2 has to bring all of them down again (even "
-    "without noise 1.56 against 1.38 on WordCount); that the paper's is not above its DS2 is not reproduced",
-    ("4a", paper.ALPHA_0, "-"): "with noise of 8 to 10 % the smallest size that was ever seen to suffice is often "
-    "too large, and it is found at once: fewer changes, more cores (see the table of cores over the fewest)",
-    ("4a", paper.ALPHA_3, "+"): "the published GP knows no noise and follows it to sizes that turn out too small: "
+    ("4a", paper.BIG_DS2, "+"): "Big raises every operator to p_max, and DS2 has to shrink all of them again (without "
+    "noise 1.56 against 1.38 on WordCount); the paper's, which is not above its DS2, is not reproduced",
+    ("4a", paper.ALPHA_0, "-"): "with noise of 8 to 10 % the smallest size that ever sufficed is often too large, and "
+    "it is selected at once: fewer changes, more cores (see the table of cores over the fewest)",
+    ("4a", paper.ALPHA_3, "+"): "the published GP has no noise term and follows the noise to sizes that are too small: "
     "without noise it needs 1.11 on WordCount, and our model 1.12 with it",
     ("4a", paper.RANDOM, "+"): "the expected tries among 32 sizes are 21.8 for Q3's two tuned operators, where the "
     "paper's 16.2 fits one, and 16.5 for Q5's one, whatever the load",
     ("4a", paper.RANDOM, "-"): "the expected tries among 32 sizes are 16.5 for Q1's one tuned operator; the paper's "
     "22.7 fits two",
-    ("4b", paper.ALPHA_0, "-"): "the demand is given to it, so it never lifts to p_max; with Big, in `4b, Big "
-    "counted`, it comes to the paper's 16 and 32",
+    ("4b", paper.ALPHA_0, "-"): "it knows the demand, so it never grows to p_max; with Big, in `4b, Big counted`, it "
+    "reaches the paper's 16 and 32",
     ("4b", paper.ALPHA_3, "-"): "as alpha=0",
     ("4b", paper.DHALION, "+"): "steps of up to x2 overshoot further than the paper's",
     ("4b", paper.DS2, "+"): "on Q8 the first step up a super-linear curve overshoots",
     ("4e", paper.DHALION, "-"): "steps of up to x2 end back pressure sooner than the paper's",
-    ("4f", paper.DHALION, "+"): "it overshoots by up to x2 and is content from 70 % useful time on; the paper's "
-    "Dhalion holds the fewest cores",
-    ("6", paper.DHALION, "-"): "over-provisioned by its steps of up to x2, it works off what waits within a level",
+    ("4f", paper.DHALION, "+"): "it overshoots by up to x2 and holds from 70 % useful time on; the paper's Dhalion "
+    "uses the fewest cores",
+    ("6", paper.DHALION, "-"): "over-provisioned by its steps of up to x2, it finishes its backlog within a level",
 }
-"""(table, row, ours is more or less) -> why."""
-LENIENT = "who stops at the first look without back pressure stops with too many cores: see cores over the fewest"
+"""(table, row, + if ours is larger, - if smaller) -> cause."""
+LENIENT = "a method that stops at the first window without back pressure has too many cores: see cores over the fewest"
 LINEAR_AT_10 = (
-    "a fixed point of DS2 can be a size that is a little too small in every second window; ContTune keeps what sufficed"
+    "a fixed point of DS2 can be a little too small in every second window; ContTune retains a size that sufficed"
 )
-BIG_COSTS = "Big is one more change per rise, and DS2 that stops early hardly needs more than one"
+BIG_COSTS = "Big is one more change per rise, and a DS2 that stops early needs hardly more than one"
 OVERLAP = "their 95 % intervals overlap"
-ELSEWHERE = "an absolute number of another cluster: the order is what counts"
+ELSEWHERE = "an absolute number of another cluster: only the order is comparable"
 
 
 def _orders() -> Iterator[Conclusion]:
@@ -82,7 +82,7 @@ def _orders() -> Iterator[Conclusion]:
 
 
 def _disorder(means: Sequence[Cell]) -> list[str]:
-    """Return the neighbours that are not in Table 4a's order."""
+    """Return the pairs that are not in Table 4a's order."""
     at = {mean.row: mean for mean in means}
     return [f"{more} {at[more]:.2f}, {fewer} {at[fewer]:.2f}" for more, fewer in ORDER if not less(at[fewer], at[more])]
 
@@ -150,11 +150,11 @@ def _others() -> Iterator[Conclusion]:
 
 
 CONCLUSIONS = (*_orders(), *_means(), *_gains(), *_others())
-"""The paper's."""
+"""The paper's conclusions."""
 
 
 def findings(cells: Sequence[Cell]) -> Iterator[Finding]:
-    """Yield where Table 4a's order fails on a query, cells of it off by over 10 %, and means of the other tables."""
+    """Yield queries on which Table 4a's order fails, its cells off by over 10 %, and means of the other tables."""
     at = index(cells)
     for query, (more, fewer) in product(paper.QUERIES, ORDER):
         a, b = at["4a", more, query], at["4a", fewer, query]
@@ -169,5 +169,5 @@ def _cause(cell: Cell) -> str | None:
     if not single and (cell.table not in ("4b", "4c", "4d", "4e", "4f", "5", "6") or cell.column != "mean"):
         return None
     assert cell.paper is not None
-    known = CAUSES.get((cell.table, cell.row, "+" if cell.ours > cell.paper else "-"))
-    return known or (INSIDE if cell.inside else UNKNOWN if cell.table == "4a" else ELSEWHERE)
+    cause = CAUSES.get((cell.table, cell.row, "+" if cell.ours > cell.paper else "-"))
+    return cause or (INSIDE if cell.inside else UNKNOWN if cell.table == "4a" else ELSEWHERE)

@@ -10,7 +10,7 @@ import numpy as np
 from rheostat.engine.simulated.fleet import Floats
 from rheostat.lab.jobs import job
 from rheostat.lab.papers.capacity import rates_per_s, share_served
-from rheostat.lab.papers.charts import bars, chart, curve
+from rheostat.lab.papers.charts import bars, chart
 from rheostat.lab.papers.conttune import paper
 from rheostat.lab.papers.conttune.methods import OURS
 from rheostat.lab.papers.conttune.runs import ON_TRACES, Found
@@ -18,7 +18,9 @@ from rheostat.lab.papers.conttune.tables import latencies
 from rheostat.lab.papers.result import Drawing
 from rheostat.lab.papers.table import Cell
 from rheostat.lab.papers.tuning import Tuned
-from rheostat.report.drawing import Figure, Panel, Pen, TimeAxis, Trace, label, line, pens, stack
+from rheostat.report.chart.figure import Axis, Figure, Line, Panel
+from rheostat.report.chart.pens import Dash, Pen, pens
+from rheostat.report.chart.time_axis import TimeAxis, line, stack
 
 ROWS = (paper.DHALION, paper.DS2, paper.BIG_DS2, paper.ALPHA_0, paper.ALPHA_3, OURS)
 QUERY = "Q2"
@@ -46,15 +48,14 @@ def figures(found: Found, cells: Sequence[Cell]) -> list[Drawing]:
 def latency_figure(found: Found) -> Figure:
     """Return the latency CDFs: DS2 solid, ContTune dashed, a colour per query."""
     shares = np.linspace(0.0, 1.0, 101)
-    data: list[Trace] = []
+    traces = []
     for query, pen in pens(list(found.queries)).items():
-        for row, dash in ((paper.DS2, "solid"), (paper.ALPHA_3, "dash")):
-            at = [float(f"{1e3 * v:.4g}") for v in np.quantile(latencies(found.queries[query][row]), shares)]
-            name, below = label(f"{query}, {row}"), [round(float(v), 3) for v in shares]
-            data.append(curve(name, at, below, replace(pen, dash=dash), "%{y:.0%} at most %{x:.3~g} ms"))
-    x = {"title": {"text": "latency, milliseconds"}, "tickformat": "~g"}
-    y = {"title": {"text": "share of all seconds"}, "tickformat": ".0%", "range": [0, 1.01]}
-    return chart(data, x, y, 430, 96, hovermode="closest")
+        rows: tuple[tuple[str, Dash], ...] = ((paper.DS2, "solid"), (paper.ALPHA_3, "dash"))
+        for row, dash in rows:
+            at_ms = 1e3 * np.quantile(latencies(found.queries[query][row]), shares)
+            traces.append(Line(f"{query}, {row}", at_ms, shares, replace(pen, dash=dash), format="percent"))
+    x = Axis("latency, milliseconds", from_zero=True, unit=" ms")
+    return chart("Latency", traces, x, "Share of all seconds", Axis(low=0.0, high=1.01, format="percent"), 320)
 
 
 def timeline_figure(found: Found) -> Figure:
@@ -66,18 +67,18 @@ def timeline_figure(found: Found) -> Figure:
     unit = sum(plant.unit_per_s.values())
     at_s = np.arange(11.0) * paper.HOLD_S
     levels = np.array([t.level for t in runs[paper.DS2]])
-    load = line(time, at_s, np.append(levels, levels[-1]) * unit, "load", Pen("#333333"), "/s", step=True)
+    load = line(time, at_s, np.append(levels, levels[-1]) * unit, "load", Pen("ink"), "/s", step=True)
     held, used = [], []
     for row, tuned in runs.items():
         moments, counts, shares = _steps(tuned)
-        held.append(line(time, moments, counts, row, looks[row], " cores", step=True, legendgroup=row))
-        used.append(line(time, moments, shares, row, looks[row], "", step=True, legendgroup=row, showlegend=False))
+        held.append(line(time, moments, counts, row, looks[row], " cores", step=True))
+        used.append(line(time, moments, shares, row, looks[row], "", step=True, format="percent", key=False))
     panels = [
         Panel("Records/s of the sources", 110, [load]),
-        Panel("CPU cores", 190, held, ticks="~g"),
-        Panel("CPU utilisation: demand over capacity", 190, used, ticks=".0%"),
+        Panel("CPU cores", 190, held),
+        Panel("CPU utilisation: demand over capacity", 190, used, Axis(format="percent", from_zero=True)),
     ]
-    return stack(time, panels, right=170)
+    return stack(f"Load, cores and utilisation of {QUERY} over time", time, panels)
 
 
 def _steps(tuned: Sequence[Tuned]) -> tuple[Floats, Floats, Floats]:

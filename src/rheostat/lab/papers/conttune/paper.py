@@ -1,4 +1,4 @@
-"""What the paper prints: Lian et al., "ContTune", VLDB 2023. Rows and columns under its own names."""
+"""The published numbers: Lian et al., "ContTune", VLDB 2023. Rows and columns have the paper's names."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ CORE_SECONDS: Table = {
 }
 """Table 4f: 120 tunings."""
 CORES_AT_10: Table = {ALPHA_3: (13, 25, 23, 18, 22, 10), DS2: (14, 26, 24, 18, 25, 11)}
-"""Table 5: when 10 W_u comes for the second time."""
+"""Table 5: at the second 10 W_u."""
 BUFFERED_S: Table = {
     DHALION: (1277.17, 5966.53, 2744.8, 2913.87, 4644.05, 513.38),
     DS2: (33.66, 406.35, 130.57, 193.3, 1339.06, 480.77),
@@ -105,7 +105,7 @@ Q1_CHANGES: Mapping[str, tuple[int, ...]] = {
 }
 """Table 8: per1 to per6."""
 REAL_CHANGES: Table = {DS2: (58, 39, 40), ALPHA_0: (44, 29, 22), ALPHA_3: (32, 22, 17)}
-"""Figure 7, as far as section 7.3 tells it: Video streaming, ETL, Monitoring."""
+"""Figure 7, by the text of section 7.3: Video streaming, ETL, Monitoring."""
 
 TUNINGS = 120
 """Six permutations of 20 levels each."""
@@ -114,7 +114,7 @@ RESTART_S: Mapping[str, float] = {
     query: seconds / (TUNINGS * count)
     for query, seconds, count in zip(QUERIES, TUNING_S[DS2], RECONFIGURATIONS[DS2], strict=True)
 }
-"""What one reconfiguration takes: Table 4d over Table 4a, of the DS2 row alone."""
+"""Seconds of one reconfiguration: Table 4d over Table 4a, of the DS2 row."""
 FITTED: Mapping[str, frozenset[str]] = {
     "4a": frozenset({DS2}),
     "4d": frozenset({DS2}),
@@ -123,5 +123,5 @@ FITTED: Mapping[str, frozenset[str]] = {
     "6": frozenset({DS2}),
     "8": frozenset({DS2}),
 }
-"""Rows that a parameter was tuned to: curves and noise to DS2's counts and Table 5, the restart to DS2's times, the
-seconds between two looks (20 and not 50) to DS2's backlogs."""
+"""Rows that a parameter is fitted to: curves and noise to DS2's counts and Table 5, the restart to DS2's times, the
+seconds between two decisions (20 and not 50) to DS2's backlogs."""

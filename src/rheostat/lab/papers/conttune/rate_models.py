@@ -1,5 +1,5 @@
-"""Dragster as ContTune's authors compare with it: "separate Bayesian Optimization models for different upstream data
-rates of each operator" (section 1), with what was learned kept for a rate that comes again (section 7.1)."""
+"""Dragster as in ContTune's comparison: "separate Bayesian Optimization models for different upstream data rates of
+each operator" (section 1), which are retained for a rate that returns (section 7.1)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rheostat.policy.dragster.policy import Dragster, Knowledge
 from rheostat.ports import Policy, Situation
 
 SAME = 0.04
-"""Rates that differ by less than this share are one."""
+"""Share by which rates of one model may differ."""
 
 PerRate = Mapping[int, Knowledge]
 
@@ -29,11 +29,11 @@ class DragsterPerRate(Policy[PerRate]):
     own: Dragster = Dragster()
 
     def initial(self) -> PerRate:
-        """Return no rate at all."""
+        """Return knowledge without any rate."""
         return FrozenMap()
 
     def learn(self, knowledge: PerRate, record: Record) -> PerRate:
-        """Teach the Dragster of the window's rate."""
+        """Fold the window into the knowledge of its rate."""
         if not isinstance(record, Observation):
             return knowledge
         rate = rate_of(record)
@@ -42,12 +42,12 @@ class DragsterPerRate(Policy[PerRate]):
         return knowledge if after is before else FrozenMap({**knowledge, rate: after})
 
     def decide(self, situation: Situation[PerRate]) -> Decision:
-        """Ask the Dragster of the window's rate."""
-        known = situation.knowledge.get(rate_of(situation.window), self.own.initial())
-        return self.own.decide(replace(situation, knowledge=known))  # type: ignore[arg-type]
+        """Return the decision of the Dragster of the window's rate."""
+        own_knowledge = situation.knowledge.get(rate_of(situation.window), self.own.initial())
+        return self.own.decide(replace(situation, knowledge=own_knowledge))  # type: ignore[arg-type]
 
 
 def rate_of(window: Observation) -> int:
-    """Return the class of rates that a window belongs to."""
+    """Return the class of a window's rate."""
     total = sum(source.rate_per_s or 0.0 for source in window.sources)
     return round(math.log(max(total, 1.0)) / math.log1p(SAME))

@@ -1,4 +1,4 @@
-"""The runs behind the tables: every method on every query's permutations, and on the long traces."""
+"""The suite's runs: every method on every query's permutations, and on the long traces."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ TRACES: Mapping[str, tuple[str, str, float]] = {
     "alibaba on Q3": ("alibaba_15min.csv", "q3", 10.0),
     "retailrocket on YSB": ("retailrocket_15min.csv", "ysb", 330.0),
 }
-"""In place of the paper's unpublished workloads: file, job, and the level of the highest rate."""
+"""Traces in place of the paper's unpublished workloads: file, job, and the level of the highest rate."""
 ON_TRACES = (paper.DS2, paper.BIG_DS2, paper.ALPHA_0, paper.ALPHA_3, OURS)
 TRACE_HOLD_S = 300
-"""A quarter of an hour of the trace passes in five minutes."""
+"""Seconds of a level: 15 minutes of the trace."""
 TRIGGER = 0.1
-"""On a trace a tuning starts when the load has moved by a tenth."""
+"""Change of the load, as a share, that starts a tuning on a trace."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run."""
+    """The size of the suite."""
 
     permutations: int
     trace_rows: int
@@ -44,17 +44,17 @@ class Size:
 
 @dataclass(frozen=True)
 class Found:
-    """All runs."""
+    """All runs of the suite."""
 
     size: Size
     queries: Mapping[str, Runs]
     traces: Mapping[str, Runs]
     missing: str = ""
-    """Why there are no traces."""
+    """Why there are no traces; "" if there are."""
 
 
 def permutations(count: int) -> list[tuple[float, ...]]:
-    """Return the levels of the first so many permutations, each twice over (section 7.1)."""
+    """Return the levels of the first `count` permutations, each repeated twice (section 7.1)."""
     return [Permutation(seed=seed).steps.levels for seed in range(count)]
 
 
@@ -67,8 +67,8 @@ def run_trace(name: str, rows: int, seeds: int, folder: Path) -> Runs:
     """Run the methods of Figure 7 on one trace."""
     file, job_name, top = TRACES[name]
     levels = trace_levels(folder / "traces" / file, rows, top)
-    chosen = [method for method in methods() if method.name in ON_TRACES]
-    return tune(job(job_name), chosen, [levels] * seeds, TRACE_HOLD_S, TRIGGER)
+    selected = [method for method in methods() if method.name in ON_TRACES]
+    return tune(job(job_name), selected, [levels] * seeds, TRACE_HOLD_S, TRIGGER)
 
 
 def trace_levels(file: Path, rows: int, top: float) -> tuple[float, ...]:
@@ -78,7 +78,7 @@ def trace_levels(file: Path, rows: int, top: float) -> tuple[float, ...]:
 
 
 def traces_folder() -> tuple[Path | None, str]:
-    """Return where the traces are, or why there are none."""
+    """Return the folder of the traces, or why there is none."""
     try:
         return data_folder(), ""
     except InvalidValue as error:
@@ -86,7 +86,7 @@ def traces_folder() -> tuple[Path | None, str]:
 
 
 def parts(size: Size) -> list[Task]:
-    """Return what is run: the queries, and the traces where they are here."""
+    """Return the parts: the queries, and the traces if their data are on this machine."""
     folder, _ = traces_folder()
     tasks: list[Task] = [(query, run_query, (query, size.permutations)) for query in paper.QUERIES]
     if folder is not None:
@@ -95,6 +95,6 @@ def parts(size: Size) -> list[Task]:
 
 
 def gather(size: Size, done: Mapping[str, Runs]) -> Found:
-    """Return the runs by what they are for."""
+    """Return all runs, by their use."""
     queries, traces = ({name: done[name] for name in names if name in done} for names in (paper.QUERIES, TRACES))
     return Found(size, queries, traces, traces_folder()[1])

@@ -1,4 +1,4 @@
-"""The paper's tables from our runs, each under its own conventions and, with a suffix, under others."""
+"""The paper's tables from our runs, with the paper's conventions and, with a suffix, with others."""
 
 from __future__ import annotations
 
@@ -19,55 +19,55 @@ from rheostat.lab.papers.conttune.runs import Found
 from rheostat.lab.papers.table import Cell, Table
 from rheostat.lab.papers.tuning import Tuned, cores
 
-CLAIRVOYANT = "Oracle"
+ORACLE = "Oracle"
 ROWS = (paper.DHALION, *DRAGSTERS, paper.DS2, paper.BIG_DS2, paper.ALPHA_0, paper.ALPHA_3, OURS)
 COUNTED = ", Big counted"
 SIX = 6
-"""Totals are of six permutations, as in the paper, however many ran."""
+"""Permutations of a total, as in the paper, independent of the number of runs."""
 
 Metric = Callable[[str, Sequence[Tuned], bool], float]
 """(query, the levels of one permutation, whether Big's changes count) -> a number."""
 
 
-def counted(tuned: Tuned, big: bool) -> int:
+def count_changes(tuned: Tuned, big: bool) -> int:
     """Return the changes that count."""
     return tuned.changes if big else tuned.changes - tuned.big
 
 
 def tuning_s(query: str, levels: Sequence[Tuned], big: bool) -> float:
-    """Return the time that changes take, for six permutations."""
-    return SIX * paper.RESTART_S[query] * sum(counted(t, big) for t in levels)
+    """Return the seconds of changes, for six permutations."""
+    return SIX * paper.RESTART_S[query] * sum(count_changes(t, big) for t in levels)
 
 
 def buffered_s(query: str, levels: Sequence[Tuned], big: bool) -> float:
-    """Return the time that it takes to finish what waits, for six permutations."""
+    """Return the seconds to finish the backlogs, for six permutations."""
     return SIX * sum(t.left_s for t in levels)
 
 
 def running_s(query: str, levels: Sequence[Tuned], big: bool) -> float:
-    """Return all time, for six permutations: generating, finishing, changing."""
+    """Return all seconds, for six permutations: generating, finishing, changing."""
     return SIX * paper.HOLD_S * len(levels) + buffered_s(query, levels, big) + tuning_s(query, levels, big)
 
 
 def core_seconds(query: str, levels: Sequence[Tuned], big: bool) -> float:
-    """Return the cores held over all that time."""
-    extra = sum(cores(t.end) * (t.left_s + counted(t, big) * paper.RESTART_S[query]) for t in levels)
+    """Return the core-seconds over all that time."""
+    extra = sum(cores(t.end) * (t.left_s + count_changes(t, big) * paper.RESTART_S[query]) for t in levels)
     return SIX * (sum(t.core_seconds for t in levels) + extra)
 
 
 def backlogged(query: str, levels: Sequence[Tuned], big: bool) -> float:
-    """Return the per cent of all data that waited while a change was made."""
+    """Return the per cent of all data that waited during changes."""
     return 100.0 * sum(t.backlog for t in levels) / sum(t.arrived for t in levels)
 
 
 def most_cores(query: str, levels: Sequence[Tuned], big: bool) -> float:
-    """Return the most cores that were ever held."""
+    """Return the largest number of cores."""
     return float(max(t.most_cores for t in levels))
 
 
 def per_tuning(query: str, levels: Sequence[Tuned], big: bool) -> float:
     """Return the changes per tuning."""
-    return sum(counted(t, big) for t in levels) / len(levels)
+    return sum(count_changes(t, big) for t in levels) / len(levels)
 
 
 def cores_at_10(query: str, levels: Sequence[Tuned], big: bool) -> float:
@@ -76,28 +76,28 @@ def cores_at_10(query: str, levels: Sequence[Tuned], big: bool) -> float:
 
 
 def over_fewest(query: str, levels: Sequence[Tuned], big: bool) -> float:
-    """Return how many times the fewest cores that suffice are held at the end of a level, on the mean."""
+    """Return the mean ratio of the cores at the end of a level to the fewest that suffice."""
     return float(np.mean([cores(t.end) / cores(fewest(query, t.level)) for t in levels]))
 
 
 @lru_cache(maxsize=1024)
 def fewest(query: str, level: float) -> Allocation:
-    """Return the smallest allocation that serves a level, noise apart."""
+    """Return the smallest allocation that serves a level without noise."""
     plant = job(paper.QUERIES[query])
     return fewest_tasks(plant, rates_per_s(plant, level), SLO())
 
 
 def needed_changes(query: str, levels: Sequence[Tuned], big: bool) -> float:
-    """Return the changes per tuning of one who knows the curves."""
+    """Return the changes per tuning of the oracle, which knows the curves."""
     sizes = [job(paper.QUERIES[query]).start(), *(fewest(query, t.level) for t in levels)]
     return sum(before != after for before, after in pairwise(sizes)) / len(levels)
 
 
 def random_search(operators: int, bound: int) -> float:
-    """Return the expected tries until every operator has met its size.
+    """Return the expected tries until every operator has its size.
 
-    Each draws without repetition from 1 to `bound`, so the number of its tries is even between 1 and `bound`; all
-    are tried at once, so the largest of n such numbers counts: B - sum over k < B of (k / B)^n.
+    Each operator draws without repetition from 1 to `bound`, so its number of tries is uniform between 1 and `bound`;
+    all are tried at once, so the largest of n such numbers counts: B - sum over k < B of (k / B)^n.
     """
     return bound - sum((k / bound) ** operators for k in range(bound))
 
@@ -116,9 +116,9 @@ def query_rows(
     count: bool | None = None,
     over: Callable[[Sequence[float]], float] | None = None,
 ) -> Iterator[Cell]:
-    """Yield a table's cells: a column per query, and their mean. What Big does counts where it runs, unless told."""
+    """Yield a table's cells: a column per query, and their mean. `count` says whether Big's changes count."""
     count = big if count is None else count
-    shown = Table(titled(table.name, stop, big and count), table.unit)
+    titled_table = Table(titled(table.name, stop, big and count), table.unit)
     for row in rows:
         values = {
             query: [metric(query, levels, count) for levels in runs[named(row, stop, big)]]
@@ -126,45 +126,47 @@ def query_rows(
         }
         if over:
             values = {query: [over(each)] for query, each in values.items()}
-        yield from row_cells(shown, row, values)
+        yield from row_cells(titled_table, row, values)
 
 
 def titled(name: str, stop: str = "", big: bool = False) -> str:
-    """Return a table's name under a convention: `4a strict stop, Big counted`."""
+    """Return a table's name with a convention: `4a strict stop, Big counted`."""
     number, comma, what = name.partition(",")
     return number + stop + (COUNTED if big else "") + comma + what
 
 
 def row_cells(table: Table, row: str, values: Mapping[str, Sequence[float]]) -> Iterator[Cell]:
     """Yield one row: a cell per query from the values of its permutations, and the mean of all queries."""
-    # Under other conventions a table has another name, for which the paper prints nothing.
+    # With other conventions a table has another name, for which the paper prints nothing.
     printed, fitted = paper.PRINTED.get(table.name, {}).get(row), row in paper.FITTED.get(table.name, ())
-    known: Sequence[float | None] = printed or [None] * len(values)
+    published: Sequence[float | None] = printed or [None] * len(values)
     mean = float(np.mean(printed)) if printed else None
     if table.name == "4a":
         mean = paper.MEANS.get(row, mean)
-    for (query, each), theirs in zip(values.items(), known, strict=True):
+    for (query, each), theirs in zip(values.items(), published, strict=True):
         yield table.mean(row, query, each, theirs, fitted)
     yield table.mean(row, "mean", list(np.mean(list(values.values()), axis=0)), mean, fitted)
 
 
-def searched(query: str) -> tuple[int, int]:
-    """Return what Random Search has to search: the tuned operators, and the p_max that Big's doubling comes to."""
+def search_space(query: str) -> tuple[int, int]:
+    """Return the space of Random Search: the tuned operators, and the p_max of Big's doubling."""
     largest = fewest(query, 10.0)
     return len(largest.tasks), 2 ** math.ceil(math.log2(cores(largest)))
 
 
 def tables_4_to_6(found: Found) -> Iterator[Cell]:
     """Yield Tables 4a to 4f, 5 and 6."""
-    size = {query: searched(query) for query in found.queries}
+    size = {query: search_space(query) for query in found.queries}
     changes = Table("4a", "per tuning")
     for big, stop in product((False, True), STOPS):
         rows = [row for row in ROWS if ran(row, stop, big)]
         yield from query_rows(found, changes, per_tuning, rows=rows, stop=stop, big=big)
         table = Table(titled("4a", stop, big), changes.unit)
         yield from row_cells(table, paper.RANDOM, {query: [random_search(*space)] for query, space in size.items()})
-        known = {q: [needed_changes(q, levels, big) for levels in r[paper.DS2]] for q, r in found.queries.items()}
-        yield from row_cells(table, CLAIRVOYANT, known)
+        changes_of_oracle = {
+            q: [needed_changes(q, levels, big) for levels in r[paper.DS2]] for q, r in found.queries.items()
+        }
+        yield from row_cells(table, ORACLE, changes_of_oracle)
         table = Table("4a, cores over the fewest", "times")
         yield from query_rows(found, table, over_fewest, rows=rows, stop=stop, big=big)
     table = Table("4a, Big run and not counted", changes.unit)
@@ -186,16 +188,16 @@ def tables_4_to_6(found: Found) -> Iterator[Cell]:
 
 
 def table_7(found: Found) -> Iterator[Cell]:
-    """Yield Table 7: WordCount's changes per permutation, split by what they were made for."""
+    """Yield Table 7: WordCount's changes per permutation, split by their purpose."""
     table = Table("7", "changes")
     for row, printed in paper.WORDCOUNT_CHANGES.items():
         parts: list[tuple[float, float, float]] = []
         for levels in found.queries["WordCount"][row]:
-            every, under = sum(t.changes for t in levels), sum(t.under for t in levels)
-            parts.append((every, under, every - under))
+            changes, under = sum(t.changes for t in levels), sum(t.under for t in levels)
+            parts.append((changes, under, changes - under))
         for sign, theirs, ours in zip("κθζ", zip(*printed, strict=True), zip(*parts, strict=True), strict=True):
-            for k, (known, value) in enumerate(zip(theirs, ours, strict=False)):
-                yield table.cell(row, f"per{k + 1} {sign}", value, known)
+            for k, (published, value) in enumerate(zip(theirs, ours, strict=False)):
+                yield table.cell(row, f"per{k + 1} {sign}", value, published)
             yield table.mean(row, f"mean {sign}", ours, float(np.mean(theirs)))
 
 
@@ -211,7 +213,7 @@ def table_8(found: Found) -> Iterator[Cell]:
 
 
 def figure_5(found: Found) -> Iterator[Cell]:
-    """Yield the latencies behind Figure 5: through the job, at the end of the second 10 W_u."""
+    """Yield the processing latencies of Figure 5 at the end of the second 10 W_u."""
     table = Table("Figure 5", "ms")
     for row in (paper.DS2, paper.ALPHA_3):
         for query, runs in found.queries.items():
@@ -226,13 +228,13 @@ def latencies(runs: Sequence[Sequence[Tuned]]) -> np.ndarray[tuple[int], np.dtyp
 
 
 def figure_7(found: Found) -> Iterator[Cell]:
-    """Yield Figure 7: changes on long traces, and what is saved against DS2."""
+    """Yield Figure 7: changes on long traces, and the saving over DS2."""
     table, saving = Table("Figure 7", "changes"), Table("Figure 7, saved against DS2", "%")
     for k, (trace, runs) in enumerate(found.traces.items()):
         linear = [float(sum(t.changes for t in levels)) for levels in runs[paper.DS2]]
-        tunings = float(np.mean([sum(t.looked_at for t in levels) for levels in runs[paper.DS2]]))
+        tunings = float(np.mean([sum(t.tuned for t in levels) for levels in runs[paper.DS2]]))
         for row, each in runs.items():
-            totals = [float(sum(counted(t, False) for t in levels)) for levels in each]
+            totals = [float(sum(count_changes(t, False) for t in levels)) for levels in each]
             yield table.mean(row, trace, totals)
             if row == paper.DS2:
                 yield table.cell("tunings", trace, tunings)

@@ -22,19 +22,20 @@ from rheostat.lab.papers.suite import Suite
 
 
 def notes(found: Found) -> tuple[str, ...]:
-    """Return what a reader of the tables has to know."""
+    """Return the notes above the tables."""
     size = found.size
     return (
         f"{size.seeds} seeds ({size.long_seeds} over 400 slots, {size.split_seeds} per budget); the paper shows one "
         "run. A slot is ten minutes, of which a restart takes 30 s.",
-        "Convergence is the minutes to the last change of a phase. By the paper's own words (within 10 % of the best "
-        "throughput) it is printed beside it: Dhalion's printed 40 minutes after a load falls are its last change.",
+        "Convergence is the minutes to the last change of a phase. The paper's own definition (within 10 % of the best "
+        "throughput) is printed beside it: Dhalion's printed 40 minutes after a load falls are its last change.",
         "Policies run with bounds only, and may explore on the live job; Dragster's throughput functions are learned.",
         f"1.6 $/h at 0.1 $ per pod and hour are 16 pods, {paper.PODS} of them fixed: {paper.BUDGET} slots. Table 2's "
         "own prices come to about 27 $/h.",
-        "Regret and fit are against one who knows every curve and the load to come, noise apart, in slots of the load.",
-        f"{paper.OURS}: per operator our model of capacity (docs/conttune.md), the demand given. {paper.LATE}: knows "
-        "every curve, and the load of the slot before.",
+        "Regret and fit are relative to the oracle, which knows every curve and the future load without noise; in "
+        "slots of the load.",
+        f"{paper.OURS}: per operator our model of capacity (docs/conttune.md), with known demand. {paper.LATE}: knows "
+        "every curve, and the load of the previous slot.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Which of the paper's conclusions hold in our numbers, and every place where ours differ, with the cause."""
+"""The paper's conclusions as tests of our numbers, and the causes of differences."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from rheostat.lab.papers.table import Cell, Place, places
 
 BOTH = (paper.DHALION, paper.SADDLE)
 FASTER = 1.8
-"""The least speed-up that the paper claims."""
+"""The smallest speed-up that the paper claims."""
 ONE_SLOT_MIN = 15.0
-"""A mean of at most this many minutes is one slot, with an odd second one."""
+"""Most mean minutes that count as one slot, with an occasional second one."""
 VANISHING = 0.05
-"""Per cent of a slot: what is lost per slot at the end when regret has stopped growing."""
+"""Growth per slot, in per cent of a slot, below which regret has stopped growing."""
 
 EXPLORES = (
-    "with a length scale of two sizes it tries six or seven of ten before it settles, however many operators there "
-    "are: they explore side by side; the paper's one-operator jobs take half of that"
+    "with a length scale of two sizes it tries six or seven of ten before it settles, for any number of operators, "
+    "which explore in parallel; the paper's one-operator jobs take half of that"
 )
 BELOW = (
-    "it goes to the fewest tasks that serve the low load plus 6 %, and learns the small sizes on the way; the paper's "
-    "seems to stay larger (its cost is higher by a fifth)"
+    "it shrinks to the fewest tasks that serve the low load plus 6 %, and learns the small sizes on the way; the "
+    "paper's probably stays larger (its cost is higher by a fifth)"
 )
 NOISE = (
-    "its CPU threshold lies 2 % beside the size at which it stops: where the noise of a slot crosses it, a late change "
-    "is made; without noise it is the paper's 40 minutes"
+    "its CPU threshold is 2 % from the size at which it stops: if the noise of a slot crosses it, there is a late "
+    "change; without noise it takes the paper's 40 minutes"
 )
 STEPS = (
-    "without noise 80/40/50/40/60: steps of a tenth of the peak load go down faster than the paper's and need a slot "
-    "or two more on the way up; with noise one seed in four changes once more, later in the first phase"
+    "without noise 80/40/50/40/60: steps of a tenth of the peak load shrink faster than the paper's and need one or "
+    "two more slots to grow; with noise one seed in four makes one more change, later in the first phase"
 )
 CLIMBS = (
-    "over the 300 minutes it holds about 30 tasks on the mean, and Dhalion, which climbs from one each, 20; on curves "
-    "that bend few tasks are cheap per tuple, so that even the oracle costs more than Dhalion"
+    "over the 300 minutes it uses about 30 tasks on average, and Dhalion, which grows from one each, 20; on concave "
+    "curves few tasks are cheap per tuple, so that even the oracle costs more than Dhalion"
 )
 CAUSES: Mapping[tuple[str, str], str] = {
     ("2, convergence", paper.DHALION): NOISE,
@@ -46,11 +46,11 @@ CAUSES: Mapping[tuple[str, str], str] = {
     ("Figure 4, slots", paper.GRADIENT): STEPS,
     ("2, cost", paper.SADDLE): BELOW,
     ("2, cost", paper.GRADIENT): BELOW,
-    ("3, convergence", paper.DHALION): "one task per slot, and every task that noise makes it add or take back counts",
-    ("3, convergence", paper.SADDLE): "six operators explore side by side; after the increase the last odd task counts "
-    "as not converged, by the 10 % rule it is one slot",
-    ("3, rate before convergence", paper.SADDLE): "over which time the paper averages is not said; ours is over "
-    "Dhalion's 240 minutes for all",
+    ("3, convergence", paper.DHALION): "one task per slot, and every task that noise adds or removes counts",
+    ("3, convergence", paper.SADDLE): "six operators explore in parallel; after the increase the last occasional task "
+    "counts as not converged; by the 10 % rule it is one slot",
+    ("3, rate before convergence", paper.SADDLE): "the paper does not state its averaging time; ours is "
+    "Dhalion's 240 minutes for all methods",
     ("3, cost", paper.SADDLE): CLIMBS,
     ("3, cost", paper.GRADIENT): CLIMBS,
     ("Figure 5", paper.SADDLE): EXPLORES,
@@ -58,10 +58,8 @@ CAUSES: Mapping[tuple[str, str], str] = {
     ("Figure 5, speed-up over Dhalion", paper.SADDLE): EXPLORES,
     ("Figure 5, speed-up over Dhalion", paper.GRADIENT): EXPLORES,
 }
-SYMMETRIC = (
-    "|mu - y| is symmetric: the size just below the target is the nearest one, and stays so; the exponent hides it"
-)
-SETTLED_BEFORE = "by this rule Dhalion has converged before its last changes, and exploring slots are far from the best"
+SYMMETRIC = "|mu - y| is symmetric: the size just below the target is and stays the nearest one; the exponent hides it"
+SETTLED_BEFORE = "by this rule Dhalion converges before its last changes, and exploring slots are far from the best"
 
 
 def _speed() -> Iterator[Conclusion]:
@@ -97,7 +95,7 @@ def _switching() -> Iterator[Conclusion]:
     yield Conclusion(
         "2, convergence", "the saddle point returns to a known load in one slot, or nearly",
         places("2, convergence", [paper.SADDLE], ("400-600", "600-800", "800-1000")), at_most(ONE_SLOT_MIN),
-        "{:.0f}, {:.0f}, {:.0f} min, paper 10 each", "a size that was never tried is tried once, when beta has grown",
+        "{:.0f}, {:.0f}, {:.0f} min, paper 10 each", "an untried size is tried once, when beta has grown",
     )  # fmt: skip
     for column in ("200-400", "600-800"):
         yield Conclusion(
@@ -125,7 +123,7 @@ def _cheaper(dear: float, cheap: float) -> float:
 
 def _budget() -> Iterator[Conclusion]:
     yield Conclusion(
-        "Figure 4", "nobody exceeds the budget in any slot",
+        "Figure 4", "no method exceeds the budget in any slot",
         places("Figure 4 budget, most slots held", BUDGET_ROWS, ["slots"]),
         lambda *held: max(cell.high or cell.ours for cell in held) <= paper.BUDGET,
         lambda *held: f"at most {max(cell.high or cell.ours for cell in held):.0f} of {paper.BUDGET} slots",
@@ -138,19 +136,19 @@ def _budget() -> Iterator[Conclusion]:
         yield Conclusion(
             "Figure 4", sentence, places(name, [row], (f"{slots} slots" for slots in BUDGETS)), at_least(100 - 1e-6),
             lambda *shares: "at least {0:.1f} %, at {0.column}".format(min(shares, key=lambda cell: cell.ours)),
-            "the nearest point takes the same from all operators, whatever they can do with it",
+            "the nearest point takes the same from all operators, independent of their capacity",
         )  # fmt: skip
     name, gain = "Figure 4 budget, throughput", "% above Dhalion that looks at the first operator"
     yield Conclusion(
         "Figure 4", "under a budget it processes more than a Dhalion that serves Map first",
         places(name, [paper.SADDLE], [gain]), lambda gain: gain.ours > 0,
-        f"{{:.1f}} %, paper {paper.BUDGET_GAIN} % (the price was fitted to it)",
+        f"{{:.1f}} %, paper {paper.BUDGET_GAIN} % (the price is fitted to it)",
     )  # fmt: skip
     yield Conclusion(
-        "Figure 4", "and more than Dhalion as it was published", places(name, BOTH, ["10^3/s"]),
+        "Figure 4", "and more than Dhalion as published", places(name, BOTH, ["10^3/s"]),
         lambda root, ours: ours.ours > 1.01 * root.ours,
         lambda root, ours: f"{100 * (ours.ours / root.ours - 1):+.1f} %",
-        "a Dhalion that goes by the root of the back pressure stays balanced by itself and loses hardly anything",
+        "a Dhalion that follows the root of the back pressure stays balanced and loses hardly anything",
     )  # fmt: skip
 
 
@@ -179,9 +177,9 @@ def _growth(name: str, row: str) -> tuple[Place, ...]:
 
 
 CONCLUSIONS = (*_speed(), *_switching(), *_budget(), *_regret())
-"""The paper's, and what has to be true of any reproduction."""
+"""The paper's conclusions, and conditions that any reproduction must meet."""
 
 
 def cause(cell: Cell) -> str:
-    """Return why a cell is far from the paper's."""
+    """Return why a cell differs from the paper's."""
     return INSIDE if cell.inside else CAUSES.get((cell.table, cell.row), UNKNOWN)

@@ -1,4 +1,4 @@
-"""The paper's figures from our runs: paths over the grid, throughput over time, and the regret that it only proves."""
+"""The paper's figures from our runs: paths over the grid, throughput over time, and the regret that it proves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rheostat.lab.papers.charts import chart, curve
+from rheostat.lab.papers.charts import chart
 from rheostat.lab.papers.dragster import measures, paper
 from rheostat.lab.papers.dragster.measures import Floats
 from rheostat.lab.papers.dragster.play import SLOT_S, Run
@@ -14,10 +14,15 @@ from rheostat.lab.papers.dragster.runs import CONSTANT, SIX, SWITCHING, Found, R
 from rheostat.lab.papers.dragster.tables import LONG_ROWS
 from rheostat.lab.papers.result import Drawing
 from rheostat.lab.papers.table import Cell
-from rheostat.report.drawing import GREY, MARGIN, Figure, Panel, TimeAxis, Trace, base, heading, line, pens, stack
+from rheostat.report import words
+from rheostat.report.chart.figure import Axis, Figure, Heat, Line, Panel, Points, Trace
+from rheostat.report.chart.pens import Pen, pens
+from rheostat.report.chart.time_axis import TimeAxis, line, stack
 
 SHOWN = 20
-"""Slots of a path."""
+"""Slots of a drawn path."""
+MOST = 10
+"""Tasks of an operator in the grid."""
 JOB = paper.WORDCOUNT.job
 
 
@@ -40,54 +45,42 @@ def figures(found: Found, cells: Sequence[Cell]) -> tuple[Drawing, ...]:
 
 
 SLOTS = "Mean over seeds, in slots of the best throughput."
-SHORT = "Mean over seeds, in slots of the load; only what was lacking, spare capacity makes up for nothing."
-LATE = "Nobody who learns of a load one slot late stays flat: the sum of all moves of the optimum has no bound here."
+SHORT = "Mean over seeds, in slots of the load; missing capacity only, spare capacity is not subtracted."
+LATE = "No method that learns of a load one slot late stays flat: the optimum moves without end here."
 
 
 def paths(runs: Runs, rows: Sequence[str], budget: int | None = None) -> Figure:
     """Return a heat map of the grid per method, with the path over it."""
-    most = 10
-    z = [[0.0] * most for _ in range(most)]
-    for allocation in measures.grid(JOB, most):
-        y, x = allocation.tasks.values()
-        z[y - 1][x - 1] = round(measures.served(JOB, allocation, paper.HIGH) / 1e3, 1)
-    sizes = list(range(1, most + 1))
-    layout = base(380)
-    layout |= {"annotations": [], "showlegend": False, "margin": {**MARGIN, "t": 60}}
-    data: list[Trace] = []
-    width = 1.0 / len(rows)
-    for k, row in enumerate(rows):
-        axis = "" if k == 0 else str(k + 1)
-        place = {"xaxis": f"x{axis}", "yaxis": f"y{axis}"}
-        data.append(
-            {"type": "heatmap", "x": sizes, "y": sizes, "z": z, "colorscale": "Greys", "reversescale": True,
-             "showscale": False, "hovertemplate": "shuffle %{x}, map %{y}: %{z}k/s", **place}
-        )  # fmt: skip
-        data.append(_path(runs[row][0][:SHOWN], place))
+    rates = np.zeros((MOST, MOST))
+    for allocation in measures.grid(JOB, MOST):
+        map_, shuffle = allocation.tasks.values()
+        rates[map_ - 1, shuffle - 1] = measures.served(JOB, allocation, paper.HIGH)
+    texts = [[f"shuffle {x + 1}, map {y + 1}: {words.number(rates[y, x])}/s" for x in range(MOST)] for y in range(MOST)]
+    edges = np.linspace(0.5, MOST + 0.5, MOST + 1)
+    panels = []
+    for row in rows:
+        traces: list[Trace] = [Heat(edges, edges, rates, texts, "grey", name="throughput")]
         if budget is not None:
-            ends = [budget - most, most] if budget > most else [1, budget - 1]
-            data.append(
-                {"type": "scatter", "mode": "lines", "x": ends, "y": [budget - end for end in ends],
-                 "line": {"color": "#D55E00", "dash": "dash", "width": 1.5}, "hoverinfo": "skip", **place}
-            )  # fmt: skip
-        domain = [k * width, (k + 1) * width - 0.05]
-        title = {"text": "shuffle tasks"}
-        layout[f"xaxis{axis}"] = {"domain": domain, "title": title, "dtick": 1, "anchor": f"y{axis}"}
-        layout[f"yaxis{axis}"] = {"title": {"text": "map tasks"} if k == 0 else {}, "dtick": 1, "anchor": f"x{axis}"}
-        layout["annotations"].append({**heading(row, 1.0), "x": domain[0]})
-    return {"data": data, "layout": layout}
+            ends = np.array([budget - MOST, MOST] if budget > MOST else [1, budget - 1], dtype=float)
+            traces.append(
+                Line("budget", ends, budget - ends, Pen("vermilion", "dash", width=1.5), hover=False, key=False)
+            )
+        traces += _path(runs[row][0][:SHOWN])
+        panels.append(Panel(f"{row}: map tasks", 290, traces, Axis(low=0.5, high=MOST + 0.5)))
+    x = Axis("shuffle tasks", low=0.5, high=MOST + 0.5)
+    return Figure("Paths over the grid of tasks", x, panels, legend="none", columns=True)
 
 
-def _path(run: Run, place: dict[str, str]) -> Trace:
-    tasks = [tuple(slot.tasks.tasks.values()) for slot in run]
-    first = {size: k for k, size in reversed(list(enumerate(tasks)))}
-    return {
-        "type": "scatter", "mode": "lines+markers+text",
-        "x": [shuffle for _, shuffle in tasks], "y": [map_ for map_, _ in tasks],
-        "text": [str(k) if first[size] == k else "" for k, size in enumerate(tasks)], "textposition": "top right",
-        "textfont": {"color": "#0072B2", "size": 11}, "line": {"color": "#0072B2", "width": 1.5},
-        "marker": {"color": "#0072B2", "size": 6}, "hoverinfo": "skip", **place,
-    }  # fmt: skip
+def _path(run: Run) -> list[Trace]:
+    sizes = [tuple(slot.tasks.tasks.values()) for slot in run]
+    first = {size: k for k, size in reversed(list(enumerate(sizes)))}
+    map_, shuffle = np.array(sizes, dtype=float).T
+    labels = [str(k) if first[size] == k else "" for k, size in enumerate(sizes)]
+    pen = Pen("blue", width=1.5)
+    return [
+        Line("path", shuffle, map_, pen, hover=False, key=False),
+        Points("path", shuffle, map_, pen, 6.0, labels=labels, key=False),
+    ]
 
 
 def throughput(runs: Runs) -> Figure:
@@ -100,18 +93,16 @@ def throughput(runs: Runs) -> Figure:
         run = runs[row][0]
         rate = np.array([slot.throughput_per_s for slot in (*run, run[-1])])
         tasks = np.array([float(slot.tasks.slots) for slot in (*run, run[-1])])
-        done.append(line(time, at_s, rate, row, looks[row], "/s", step=True, legendgroup=row))
-        held.append(line(time, at_s, tasks, row, looks[row], " tasks", step=True, legendgroup=row, showlegend=False))
-    return stack(time, [Panel("Tuples/s", 200, done), Panel("Tasks", 160, held, ticks="~g")], right=210)
+        done.append(line(time, at_s, rate, row, looks[row], "/s", step=True))
+        held.append(line(time, at_s, tasks, row, looks[row], " tasks", step=True, key=False))
+    return stack("Throughput and tasks over time", time, [Panel("Tuples/s", 200, done), Panel("Tasks", 160, held)])
 
 
 def sums(runs: Runs, total: Callable[[Run], Floats]) -> Figure:
     """Return a sum over slots, by method, mean over seeds."""
-    data: list[Trace] = []
+    traces = []
     for row, pen in pens(LONG_ROWS).items():
         mean = np.mean([total(run) for run in runs[row]], axis=0)
-        data.append(
-            curve(row, list(range(1, len(mean) + 1)), [round(float(v), 3) for v in mean], pen, "slot %{x}: %{y:.3~g}")
-        )
-    x = {"title": {"text": "slots"}, "linecolor": GREY}
-    return chart(data, x, {"title": {"text": "slots lost"}, "rangemode": "tozero"}, height=400)
+        traces.append(Line(row, np.arange(1.0, len(mean) + 1), mean, pen))
+    x = Axis("slots", from_zero=True, unit=" slots")
+    return chart("Sum over slots", traces, x, "Slots lost", Axis(from_zero=True), 290)

@@ -1,4 +1,4 @@
-"""What a run comes to: minutes to converge, tuples, costs, regret (Eq 10) and fit (Eq 12)."""
+"""Measures of a run: minutes to converge, tuples, costs, regret (Eq 10) and fit (Eq 12)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from rheostat.policy.dragster.throughput import Dataflow
 
 Floats = NDArray[np.float64]
 NEAR = 0.9
-"""The paper's near-optimal: within 10 % of the best throughput."""
+"""Share of the best throughput that the paper calls near-optimal."""
 HOURS_PER_SLOT = SLOT_S / 3600.0
 
 
 @lru_cache(maxsize=64)
 def plant(name: str) -> Plant:
-    """Return a job, made once."""
+    """Return a job; it is made once."""
     return job(name)
 
 
@@ -41,7 +41,7 @@ def last_change_min(run: Run, phase: tuple[int, int]) -> float:
 
 
 def near_best_min(run: Run, phase: tuple[int, int], name: str) -> float:
-    """Return the minutes after which every slot of a phase has at least 90 % of the throughput that is possible."""
+    """Return the minutes after which every slot of a phase has at least 90 % of the possible throughput."""
     start, end = phase
     enough = NEAR * load_per_s(name, run[start].level)
     far = (slot + 1 - start for slot in range(start, end) if run[slot].throughput_per_s < enough)
@@ -49,12 +49,12 @@ def near_best_min(run: Run, phase: tuple[int, int], name: str) -> float:
 
 
 def tuples(slots: Sequence[Slot]) -> float:
-    """Return what was processed: every slot loses the time of a restart."""
+    """Return the processed tuples; every slot loses the time of a restart."""
     return sum(slot.throughput_per_s for slot in slots) * (SLOT_S - LOST_S)
 
 
 def pod_hours(slots: Sequence[Slot]) -> float:
-    """Return the pods held, the fixed ones among them."""
+    """Return the pod-hours, including the fixed pods."""
     return sum(slot.tasks.slots + paper.PODS for slot in slots) * HOURS_PER_SLOT
 
 
@@ -66,17 +66,19 @@ def per_billion(run: Run, phase: tuple[int, int]) -> float:
 
 @lru_cache(maxsize=4096)
 def served(name: str, allocation: Allocation, level: float) -> float:
-    """Return f: the records/s that an allocation lets through, noise apart."""
+    """Return f: the records/s that an allocation processes without noise."""
     share = share_served(plant(name), allocation, rates_per_s(plant(name), level))
     return load_per_s(name, level) * min(1.0, share)
 
 
 @lru_cache(maxsize=4096)
 def lacking(name: str, allocation: Allocation, level: float) -> tuple[float, ...]:
-    """Return l_i of every tuned operator (Eq 11), noise apart; below zero it has capacity to spare."""
-    known = plant(name)
-    able = {operator: known.capacity_per_s(operator, count, allocation) for operator, count in allocation.tasks.items()}
-    return tuple(Dataflow(known.graph, rates_per_s(known, level)).lacking(able).values())
+    """Return l_i of every tuned operator (Eq 11) without noise; below zero it has spare capacity."""
+    own = plant(name)
+    capacities = {
+        operator: own.capacity_per_s(operator, count, allocation) for operator, count in allocation.tasks.items()
+    }
+    return tuple(Dataflow(own.graph, rates_per_s(own, level)).lacking(capacities).values())
 
 
 def regret(name: str, run: Run) -> Floats:
@@ -85,18 +87,18 @@ def regret(name: str, run: Run) -> Floats:
 
 
 def fit(name: str, run: Run, violations: bool) -> Floats:
-    """Return Fit_T for every T (Eq 12), in slots of the load; or of violations alone, which nothing makes up for."""
-    found = []
+    """Return Fit_T for every T (Eq 12), in slots of the load; or of violations only, without compensation."""
+    per_slot = []
     for slot in run:
         short = lacking(name, slot.tasks, slot.level)
         if violations:
             short = tuple(max(each, 0.0) for each in short)
-        found.append(sum(short) / load_per_s(name, slot.level))
-    return np.cumsum(found)
+        per_slot.append(sum(short) / load_per_s(name, slot.level))
+    return np.cumsum(per_slot)
 
 
 def exponent(total: Floats, start: int = 10) -> float:
-    """Return the slope of log(total) over log(T): below 1 it grows more slowly than time. 0 where nothing grows."""
+    """Return the slope of log(total) over log(T): below 1 the growth is sub-linear; 0 without growth."""
     t = np.arange(start, len(total) + 1, dtype=float)
     values = total[start - 1 :]
     return float(np.polyfit(np.log(t), np.log(values), 1)[0]) if values[0] > 0 else 0.0
@@ -115,12 +117,12 @@ def grid(name: str, most: int = 10) -> Iterator[Allocation]:
 
 
 def best_split(name: str, level: float, slots: int) -> Allocation:
-    """Return the configuration with the largest throughput within the slots, and of those the smallest: brute force."""
+    """Return the smallest configuration with the largest throughput within the slots, by brute force."""
     return max(
         (each for each in grid(name) if each.slots <= slots), key=lambda each: (served(name, each, level), -each.slots)
     )
 
 
-def settled(name: str, run: Run, slots: int = 5) -> float:
-    """Return f of what runs at the end, mean of the last slots."""
+def final_throughput_per_s(name: str, run: Run, slots: int = 5) -> float:
+    """Return the mean f of the last slots."""
     return float(np.mean([served(name, slot.tasks, slot.level) for slot in run[-slots:]]))

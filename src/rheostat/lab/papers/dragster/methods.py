@@ -1,4 +1,4 @@
-"""The methods of the comparison, with the parameters of their own papers, and ours beside them."""
+"""The methods of the comparison, with the parameters of their own papers, and ours."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from rheostat.policy.dragster.policy import Dragster
 from rheostat.ports import Situation
 
 CLEARLY = 0.02
-"""A capacity that is less than this below the demand may be noise."""
+"""Share below the demand within which a capacity may be noise."""
 
 
 @dataclass(frozen=True)
 class FirstDhalion(Dhalion):
-    """A Dhalion that looks at the first operator that cannot serve the load, not at the root of back pressure."""
+    """A Dhalion that scales the first operator with too little capacity, not the root of back pressure."""
 
     name: ClassVar[str] = "dhalion-first"
 
     def decide(self, situation: Situation[None]) -> Decision:
-        """Relieve the first operator whose capacity is below its demand, as long as there is back pressure."""
+        """Scale the first operator whose capacity is below its demand while there is back pressure."""
         window = situation.window
         if window.overloaded:
             needed = demand(situation)
@@ -45,21 +45,21 @@ class FirstDhalion(Dhalion):
 
 
 def dhalion(idle_below: float, first: bool = False) -> Dhalion:
-    """Return Dhalion as the paper describes it: one task more, or one task less below a CPU threshold."""
+    """Return the paper's Dhalion: one task more, or one task less below a CPU threshold."""
     return (FirstDhalion if first else Dhalion)(max_scale_up=1.0, scale_down=1.0, idle_below=idle_below)
 
 
 def late(plant: Plant, levels: Sequence[float]) -> Method:
-    """Return one who knows every curve, and the load of the slot that has just ended."""
+    """Return an oracle that knows every curve, and the load of the previous slot."""
 
-    def seen(start_s: float, _: float) -> dict[str, float]:
+    def previous(start_s: float, _: float) -> dict[str, float]:
         return rates_per_s(plant, levels[min(int((start_s - 1.0) // LOOK_S), len(levels) - 1)])
 
-    return Method(paper.LATE, partial(Oracle, plant.capacity_per_s, seen, worth=0.0))
+    return Method(paper.LATE, partial(Oracle, plant.capacity_per_s, previous, worth=0.0))
 
 
 def methods(idle_below: float) -> list[Method]:
-    """Return the rows of every table but the last, which knows the plant and the load."""
+    """Return the rows of every table but the last one, the oracle."""
     return [
         Method(paper.DHALION, partial(dhalion, idle_below)),
         Method(paper.SADDLE, Dragster),

@@ -1,4 +1,4 @@
-"""What the paper prints: Liu, Xu, Lau, "Online Resource Optimization for Elastic Stream Processing", ICPP 2022."""
+"""The published numbers: Liu, Xu, Lau, "Online Resource Optimization for Elastic Stream Processing", ICPP 2022."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Row = Mapping[str, tuple[float | None, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A simulated job, its levels (in 1000 tuples/s), how many slots each lasts, and Dhalion's CPU threshold."""
+    """A simulated job, its levels (in 1000 tuples/s), the slots of each level, and Dhalion's CPU threshold."""
 
     job: str
     levels: tuple[float, ...]
@@ -30,12 +30,12 @@ class Workload:
 
     @property
     def phases(self) -> dict[str, tuple[int, int]]:
-        """The slots of every phase, by its minutes as the paper writes them."""
-        found, at = {}, 0
+        """The slots of every phase, by its minutes in the paper."""
+        phases, at = {}, 0
         for count in self.slots:
-            found[f"{10 * at}-{10 * (at + count)}"] = (at, at + count)
+            phases[f"{10 * at}-{10 * (at + count)}"] = (at, at + count)
             at += count
-        return found
+        return phases
 
 
 HIGH, LOW = 160.5, 90.3
@@ -77,20 +77,20 @@ BY_OPERATORS: Row = {
     SADDLE: (35, 52.5, 110),
     GRADIENT: (35 * 1.64 / 1.38, 52.5 * 2.67 / 1.81, 140),
 }
-"""Figure 5, as section 6.3 tells it: mean minutes of the workloads with 1, 2 and 6 operators."""
+"""Figure 5, by section 6.3: mean minutes of the workloads with 1, 2 and 6 operators."""
 
 
 def speed_up(row: str, column: int) -> float | None:
-    """Return how many times as fast as Dhalion a method converges in Figure 5."""
+    """Return a method's speed-up over Dhalion in Figure 5."""
     slow, fast = BY_OPERATORS[DHALION][column], BY_OPERATORS[row][column] if row in BY_OPERATORS else None
     return slow / fast if slow and fast else None
 
 
 PODS = 5
-"""Pods besides the tuned tasks: with them Dhalion's cost in the low phases is to that in the high ones as printed."""
+"""Pods besides the tuned tasks: with them the ratio of Dhalion's costs in low and high phases is the printed one."""
 DOLLARS_PER_HOUR, DOLLARS_PER_POD_HOUR = 1.6, 0.1
-"""Figure 4d to f. The price is ours: 16 pods, 11 of them for tasks, are the budget at which a Dhalion that serves Map
-first loses as much as the paper says."""
+"""Figure 4d to f. The price is ours: with 16 pods, 11 of them for tasks, a Dhalion that serves Map first loses as much
+as in the paper."""
 BUDGET = round(DOLLARS_PER_HOUR / DOLLARS_PER_POD_HOUR) - PODS
 
 FITTED: Mapping[str, Mapping[str, tuple[int, ...]]] = {
@@ -103,6 +103,6 @@ FITTED: Mapping[str, Mapping[str, tuple[int, ...]]] = {
     "Figure 4 budget, throughput": {SADDLE: (1,), GRADIENT: (1,)},
     "Figure 5": {DHALION: (0, 1, 2), SADDLE: (2,), GRADIENT: (2,)},
 }
-"""Columns, by place, that a parameter was tuned to: the curves and thresholds to Dhalion's minutes, the loads to the
+"""Columns, by position, that a parameter is fitted to: the curves and thresholds to Dhalion's minutes, the loads to the
 tuples of phases without changes, the price of a pod and the fixed pods to Dhalion's costs, the margin, the step size
 and the shortfall to the first phases of WordCount and YSB, the price in Figure 4 to its gain."""

@@ -1,11 +1,11 @@
-"""Slots on the simulator: one configuration runs, its window is looked at, the next one is deployed.
+"""Slots on the simulator: one configuration runs, its window is observed, the next one is deployed.
 
-A slot of ten minutes is played by `LOOK_S` seconds in equilibrium (a fluid job has settled by then), with one draw of
-the noise: capacities and metrics are noisy from minute to minute, and what a slot shows is the mean of ten.
+A slot of ten minutes is simulated by `LOOK_S` seconds in equilibrium (a fluid job has settled by then), with one draw
+of the noise: capacities and metrics are noisy from minute to minute, and a slot shows the mean of ten.
 
-As in the paper nothing is left over from one slot to the next, because the job's generator is slowed down by back
-pressure and rests while the job restarts; and every slot loses 30 s of its ten minutes, whether something changed or
-not (its Table 2 prints 95 % of the offered load in phases without changes).
+As in the paper no backlog remains from one slot to the next, because back pressure slows the job's generator, which
+also pauses while the job restarts; and every slot loses 30 s of its ten minutes, with or without a change (its Table 2
+prints 95 % of the offered load in phases without changes).
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from rheostat.ports import Policy
 
 SLOT_MIN = 10.0
 SLOT_S, LOST_S = 600.0, 30.0
-"""A slot, and what the restart in it costs."""
+"""Seconds of a slot, and of the restart in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What ran in one slot, under which level, and what it processed."""
+    """One slot: its level, allocation and throughput."""
 
     level: float
     tasks: Allocation
     throughput_per_s: float
     changed: bool
-    """Whether another configuration was deployed at its end."""
+    """Whether its end deployed another configuration."""
 
 
 Run = list[Slot]
 
 
 def slotted(plant: Plant) -> Plant:
-    """Return the plant as it is played: a look per slot, with the noise that is left of ten minutes."""
+    """Return the plant for one window per slot, with the remaining noise of ten minutes."""
     calm = math.sqrt(SLOT_MIN)
     operators = tuple(replace(operator, noise=operator.noise / calm) for operator in plant.operators)
     metrics = replace(plant.metrics, noise=plant.metrics.noise / calm)
@@ -54,7 +54,7 @@ def slotted(plant: Plant) -> Plant:
 def play(
     plant: Plant, methods: Sequence[Method], levels: Sequence[float], seeds: int, slots: int | None = None
 ) -> dict[str, list[Run]]:
-    """Run every method on these levels, one per slot, with so many seeds; `slots` is the budget."""
+    """Run every method and seed on these levels, one per slot; `slots` is the budget."""
     runs = [(method, seed) for method in methods for seed in range(seeds)]
     load = Steps(tuple(levels), LOOK_S)
     fleet = Fleet(slotted(plant), [load] * len(runs), [seed for _, seed in runs])
@@ -78,7 +78,7 @@ class _SlotPlayer(Player):
 
     def look(self) -> None:
         ran = self.fleet.running[self.replica]
-        step = self.controller.step()
+        step = self.step()
         done = step.observation.throughput_per_s
         assert done is not None
         self.run.append(Slot(self.levels[len(self.run)], ran, done, step.intent is not None))

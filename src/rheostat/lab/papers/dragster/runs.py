@@ -1,4 +1,4 @@
-"""The runs behind the tables: every method on every workload, under budgets, and for long."""
+"""The suite's runs: every method on every workload, under budgets, and over 400 slots."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ Runs = Mapping[str, list[Run]]
 """Method -> seed -> slots."""
 
 LONG_SLOTS = 400
-"""For regret and fit."""
+"""Slots of the runs for regret and fit."""
 BUDGETS = (4, 5, 7, 9, 11, 13)
-"""For the split under a budget; the best one of the whole grid is 16."""
+"""Budgets in slots; the best configuration of the whole grid has 16."""
 SPLIT_SLOTS = 20
 HOLD_SLOTS = 20
 CONSTANT, SIX = "WordCount, constant load", "YSB, constant load"
 SWITCHING = f"WordCount, load that switches every {HOLD_SLOTS} slots"
 EUCLIDEAN = Method(paper.EUCLIDEAN, partial(Dragster, projection="euclidean"))
-"""Dragster with the paper's projection."""
+"""Dragster with the paper's Euclidean projection."""
 LONG: Mapping[str, Workload] = {CONSTANT: paper.WORDCOUNT, SIX: paper.YSB, SWITCHING: paper.WORDCOUNT}
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run."""
+    """The size of the suite."""
 
     seeds: int
     long_seeds: int
@@ -42,7 +42,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Found:
-    """All runs."""
+    """All runs of the suite."""
 
     size: Size
     workloads: Mapping[str, Runs]
@@ -52,7 +52,7 @@ class Found:
     splits: Mapping[int, Runs]
     """WordCount under several budgets."""
     long: Mapping[str, Runs]
-    """By kind of load."""
+    """Kind of load -> runs."""
 
 
 WORKLOADS: Mapping[str, Workload] = {
@@ -81,7 +81,7 @@ def run_split(slots: int, seeds: int) -> Runs:
 
 
 def run_long(kind: str, seeds: int) -> Runs:
-    """Run a workload for long, with a load that stays or one that never does."""
+    """Run a workload for 400 slots, with a constant or a switching load."""
     workload = LONG[kind]
     high, low = workload.levels[:2]
     levels = [low if kind == SWITCHING and slot // HOLD_SLOTS % 2 else high for slot in range(LONG_SLOTS)]
@@ -93,12 +93,12 @@ def _run(workload: Workload, levels: Sequence[float], seeds: int, *more: Method)
     return play(plant, [*methods(workload.idle_below), late(plant, levels), *more], levels, seeds)
 
 
-def _run_split(chosen: Sequence[Method], slots: int, seeds: int) -> Runs:
-    return play(job(paper.WORDCOUNT.job), chosen, (paper.HIGH,) * SPLIT_SLOTS, seeds, slots)
+def _run_split(selected: Sequence[Method], slots: int, seeds: int) -> Runs:
+    return play(job(paper.WORDCOUNT.job), selected, (paper.HIGH,) * SPLIT_SLOTS, seeds, slots)
 
 
 def parts(size: Size) -> list[Task]:
-    """Return what is run, the long ones first."""
+    """Return the parts, the long ones first."""
     return [
         *((kind, run_long, (kind, size.long_seeds)) for kind in LONG),
         *((name, run_workload, (name, size.seeds)) for name in WORKLOADS),
@@ -108,7 +108,7 @@ def parts(size: Size) -> list[Task]:
 
 
 def gather(size: Size, done: Mapping[str, Runs]) -> Found:
-    """Return the runs by what they are for."""
+    """Return all runs, by their use."""
     return Found(
         size,
         {name: done[name] for name in WORKLOADS},

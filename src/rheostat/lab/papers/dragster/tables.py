@@ -1,4 +1,4 @@
-"""The paper's tables and figures from our runs; where it has one number for a convergence, both rules are printed."""
+"""The paper's tables and figures from our runs, with convergence by both rules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from itertools import product
 import numpy as np
 
 from rheostat.lab.papers.dragster import measures, paper
-from rheostat.lab.papers.dragster.measures import Floats, best_split, last_change_min, near_best_min, served, settled
+from rheostat.lab.papers.dragster.measures import (
+    Floats,
+    best_split,
+    final_throughput_per_s,
+    last_change_min,
+    near_best_min,
+    served,
+)
 from rheostat.lab.papers.dragster.paper import Workload
 from rheostat.lab.papers.dragster.play import Run
 from rheostat.lab.papers.dragster.runs import BUDGETS, LONG, WORKLOADS, Found, Runs
@@ -18,14 +25,14 @@ from rheostat.lab.papers.table import Cell, Table
 RULE = " by the 10 % rule"
 JOB = paper.WORDCOUNT.job
 MINUTES_BEFORE = 240
-"""Table 3's rate before convergence is taken over the time that Dhalion needs, for all."""
+"""Minutes of Table 3's rate before convergence: Dhalion's time to converge, for all methods."""
 TAILS = ((100, 200), (200, 400))
 GROUPS: Mapping[str, Sequence[str]] = {
     "1 operator": tuple(paper.ONE),
     "2 operators": ("Window", "WordCount"),
     "6 operators": ("YSB",),
 }
-"""Figure 5's columns, and the workloads in each."""
+"""Columns of Figure 5 -> workloads."""
 BUDGET_ROWS = (paper.DHALION, paper.FIRST, paper.SADDLE, paper.GRADIENT, paper.EUCLIDEAN, paper.OURS)
 LONG_ROWS = (*paper.ROWS, paper.LETTER)
 
@@ -39,11 +46,11 @@ def method_rows(
     printed: paper.Row | None = None,
     rows: Sequence[str] = paper.ROWS,
 ) -> Iterator[Cell]:
-    """Yield a row per method: what each column's metric makes of every seed, as a mean with its interval."""
+    """Yield a row per method: the mean of each column's metric over the seeds, with its interval."""
     for row in rows:
-        known = (printed or {}).get(row, ())
+        published = (printed or {}).get(row, ())
         for k, (column, metric) in enumerate(columns.items()):
-            theirs = known[k] if k < len(known) else None
+            theirs = published[k] if k < len(published) else None
             yield table.mean(row, column, [float(metric(run)) for run in runs[row]], theirs, _fitted(table, row, k))
 
 
@@ -52,7 +59,7 @@ def _fitted(table: Table, row: str, column: int) -> bool:
 
 
 def price(runs: Runs, workload: Workload, printed: Sequence[float | None]) -> float:
-    """Return the dollars per pod and hour with which Dhalion's costs are the paper's, on the mean of the phases."""
+    """Return the dollars per pod and hour with which Dhalion's mean cost over the phases is the paper's."""
     ratios = []
     for phase, dollars in zip(workload.phases.values(), printed, strict=False):
         if dollars is not None:
@@ -102,7 +109,7 @@ def _convergence(number: str, runs: Runs, workload: Workload, printed: paper.Row
 
 
 def figure_4(found: Found) -> Iterator[Cell]:
-    """Yield what Figure 4 tells of the paths over the 10 x 10 grid, without and with a budget."""
+    """Yield the numbers of Figure 4's paths over the 10 x 10 grid, without and with a budget."""
     runs, first = found.workloads["WordCount"], (0, paper.WORDCOUNT.slots[0])
     printed = {row: (slots,) for row, slots in paper.SLOTS_TO_CONVERGE.items()}
     slots_needed = {"slots": lambda run: last_change_min(run, first) / 10}
@@ -113,11 +120,13 @@ def figure_4(found: Found) -> Iterator[Cell]:
     at_end = {name: partial(_tasks, name, -1) for name in ("map", "shuffle")}
     yield from method_rows(under, found.budget, at_end, rows=BUDGET_ROWS)
     most = served(JOB, best_split(JOB, paper.HIGH, paper.BUDGET), paper.HIGH)
-    first_dhalion = float(np.mean([settled(JOB, run) for run in found.budget[paper.FIRST]]))
+    first_dhalion = float(np.mean([final_throughput_per_s(JOB, run) for run in found.budget[paper.FIRST]]))
     columns: dict[str, Metric] = {
-        "10^3/s": lambda run: settled(JOB, run) / 1e3,
-        "% above Dhalion that looks at the first operator": lambda run: 100 * (settled(JOB, run) / first_dhalion - 1),
-        "% of the best split": lambda run: 100 * settled(JOB, run) / most,
+        "10^3/s": lambda run: final_throughput_per_s(JOB, run) / 1e3,
+        "% above Dhalion that looks at the first operator": lambda run: (
+            100 * (final_throughput_per_s(JOB, run) / first_dhalion - 1)
+        ),
+        "% of the best split": lambda run: 100 * final_throughput_per_s(JOB, run) / most,
     }
     gain = dict.fromkeys((paper.SADDLE, paper.GRADIENT), (None, paper.BUDGET_GAIN))
     yield from method_rows(Table("Figure 4 budget, throughput"), found.budget, columns, gain, BUDGET_ROWS)
@@ -126,11 +135,13 @@ def figure_4(found: Found) -> Iterator[Cell]:
     over = Table("Figure 4 budget, throughput over the best split's", "%")
     for row, slots in product((paper.SADDLE, paper.EUCLIDEAN), BUDGETS):
         best = served(JOB, best_split(JOB, paper.HIGH, slots), paper.HIGH)
-        yield over.mean(row, f"{slots} slots", [100 * settled(JOB, run) / best for run in found.splits[slots][row]])
+        yield over.mean(
+            row, f"{slots} slots", [100 * final_throughput_per_s(JOB, run) / best for run in found.splits[slots][row]]
+        )
 
 
 def most_slots(run: Run) -> float:
-    """Return the most slots that were ever held."""
+    """Return the largest number of slots."""
     return float(max(slot.tasks.slots for slot in run))
 
 
@@ -139,22 +150,22 @@ def _tasks(operator: str, slot: int, run: Run) -> float:
 
 
 def figure_5(found: Found) -> Iterator[Cell]:
-    """Yield Figure 5: minutes to converge by the number of operators, and how much faster than Dhalion that is."""
+    """Yield Figure 5: minutes to converge by number of operators, and the speed-up over Dhalion."""
     for rule in ("", RULE):
         table = Table(f"Figure 5{rule}", "min")
         means: dict[tuple[str, str], float] = {}
         for row in paper.ROWS:
             for k, (column, members) in enumerate(GROUPS.items()):
                 values = [_first_phase(found, member, row, bool(rule)) for member in members]
-                known = None if rule or row not in paper.BY_OPERATORS else paper.BY_OPERATORS[row][k]
-                cell = table.mean(row, column, list(np.mean(values, axis=0)), known, _fitted(table, row, k))
+                published = None if rule or row not in paper.BY_OPERATORS else paper.BY_OPERATORS[row][k]
+                cell = table.mean(row, column, list(np.mean(values, axis=0)), published, _fitted(table, row, k))
                 means[row, column] = cell.ours
                 yield cell
         faster = Table(f"Figure 5{rule}, speed-up over Dhalion", "times")
         for row in (paper.SADDLE, paper.GRADIENT, paper.OURS):
             for k, column in enumerate(GROUPS):
-                known = None if rule else paper.speed_up(row, k)
-                yield faster.cell(row, column, means[paper.DHALION, column] / means[row, column], known)
+                published = None if rule else paper.speed_up(row, k)
+                yield faster.cell(row, column, means[paper.DHALION, column] / means[row, column], published)
 
 
 def _first_phase(found: Found, name: str, row: str, near: bool) -> list[float]:

@@ -3,7 +3,7 @@
 | file | what |
 |---|---|
 | `paper.py`, `runs.py`, `tables.py`, `conclusions.py`, `figures.py` | as in every suite |
-| `recordings.py` | recorded runs beside simulated ones |
+| `recordings.py` | recorded runs, and the same runs simulated |
 | `play.py` | six hours with failures |
 | `measures.py` | recoveries, errors, costs |
 | `oracle.py` | the fewest workers |
@@ -23,20 +23,20 @@ from rheostat.lab.papers.suite import Suite
 
 
 def notes(found: Found) -> tuple[str, ...]:
-    """Return what a reader of the tables has to know."""
+    """Return the notes above the tables."""
     ms = max(run.decision_ms for runs in found.experiments.values() for each in runs.values() for run in each)
     return (
         f"{found.size.seeds} seeds, their median in every cell; the paper takes the median of five runs. Six hours, "
         "eight failures at 1200 + 2743 k seconds, as in the recordings.",
-        "The plant is CALIBRATION.md's, fitted on the recorded runs of TSW at fixed sizes: these cells are marked.",
-        "Recovery as displayed is the paper's way: from latencies shown about a minute late. By source offsets "
-        "it ends when the backlog is back to normal. 360 s stands for 6m+.",
+        "The plant is fitted to the recorded runs of TSW at fixed sizes: these cells are marked.",
+        "Recovery as displayed is the paper's: from latencies that are displayed about a minute late. By source "
+        "offsets it ends when the backlog is back to normal. 360 s means 6m+.",
         f"Infeasible: the same failure takes more than {paper.TARGET_S:g} s on 24 workers, too. Missed: of the others.",
-        f"Phoebe's D is {paper.MAIN_D:g} s where nothing else is said; the paper does not tell its own. Forecasts are "
-        "made from what has come by then, never from the trace to come.",
-        f"The oracle knows the load and how downtimes scatter, and keeps {paper.TARGET_S:g} s in {CONFIDENCE:.0%} of "
-        "all cases at every moment; who is below 1 does not. Changing at every moment is a bound for nobody to run at.",
-        f"The slowest policy takes {ms:.1f} ms per decision, on the mean, with its forecast.",
+        f"Phoebe's D is {paper.MAIN_D:g} s by default; the paper does not state its own. Forecasts use past load only.",
+        f"The oracle knows the load and the distribution of downtimes, and meets {paper.TARGET_S:g} s in "
+        f"{CONFIDENCE:.0%} of all cases at every moment; a method below 1 does not. Changes at every moment are a "
+        "bound, not a schedule.",
+        f"The slowest policy takes {ms:.1f} ms per decision on average, with its forecast.",
     )
 
 

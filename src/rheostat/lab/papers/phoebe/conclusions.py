@@ -1,4 +1,4 @@
-"""Which of the paper's conclusions hold in our numbers, and every place where ours differ, with the cause."""
+"""The paper's conclusions as tests of our numbers, and the causes of differences."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from rheostat.lab.papers.phoebe.tables import COLUMNS, SHOWN
 from rheostat.lab.papers.table import Cell, places
 
 COMPARABLE = 1.25
-"""Phoebe's recovery times are comparable with static 24's up to this ratio, on the mean."""
+"""Largest mean ratio of comparable recovery times to static 24's."""
 MOSTLY = 5
-"""Of eight failures."""
-OVER_CLAIRVOYANT, PREDICTION = 1.08, 5.0
-"""Our own goals: slot-seconds over the oracle with as many changes, and per cent of error."""
+"""Failures, of eight, that count as most."""
+OVER_ORACLE, PREDICTION = 1.08, 5.0
+"""Our own goals: slot-seconds over those of the oracle with as many changes, and per cent of error."""
 
-DISPLAY = "a shown recovery time contains a display lag of a minute, and when a job resumes is random (sd 8 s)"
+DISPLAY = "a displayed recovery time contains a lag of a minute, and the time of a restart is random (sd 8 s)"
 UNSTUCK = (
-    "Flink's reactive jobs in the recordings get stuck in restarts; the simulated job always restarts in time, and "
-    "what CPU means at saturation was chosen (0.42 of the useful time)"
+    "Flink's reactive jobs in the recordings get stuck in restarts; the simulated job always restarts in time, and its "
+    "CPU share at saturation is an assumption (0.42 of the useful time)"
 )
-D_DIFFERS = "D is not disclosed and decides what Phoebe saves and how its jobs recover; see the table of its D"
+D_DIFFERS = "the paper does not state D, which decides Phoebe's saving and recovery; see the table of its D"
 PROFILE_COST = (
-    "eight deployments with 7 minutes per rate until each is full are 550,000 slot-seconds, more than static 24 uses "
-    "in six hours (518,400); the paper's figures would be 23 and 31 % of that, which its own settings do not give"
+    "eight deployments with 7 minutes per rate up to saturation are 550,000 slot-seconds, more than static 24 uses in "
+    "six hours (518,400); the paper's figures imply 23 and 31 % of that, which does not follow from its settings"
 )
-TWRES_WORD = "TWRES is described in one paragraph; without a thought of recovery one worker more or less decides"
+TWRES_WORD = "TWRES is described in one paragraph; it ignores recovery, so one worker more or less decides"
 CAUSES: Mapping[tuple[str, str], str] = {
     (SHOWN, paper.S24): DISPLAY,
     (SHOWN, paper.S12): DISPLAY,
@@ -41,7 +41,7 @@ CAUSES: Mapping[tuple[str, str], str] = {
     ("latency", paper.TWRES): TWRES_WORD,
     ("resources saved against static 24", paper.PHOEBE): f"{D_DIFFERS}; with profiling: {PROFILE_COST}",
     ("prediction error of recovery", f"{paper.PHOEBE}, as displayed"): (
-        "what the paper's error is of is not said; logged decisions of its recorded runs are 10 to 43 % off one by one"
+        "the paper does not define its error; single logged decisions of its recorded runs are 10 to 43 % off"
     ),
 }
 
@@ -52,8 +52,8 @@ def _recovery(title: str) -> Iterator[Conclusion]:
         table, "Phoebe recovers at any load, comparably with 24 fixed workers",
         places(table, (paper.PHOEBE, paper.S24), COLUMNS),
         lambda *cells: _ratio(cells) <= COMPARABLE and max(ours.ours for ours, _ in pairs(cells)) < paper.LONG_S,
-        lambda *cells: f"{_ratio(cells):.2f} times static 24's on the mean",
-        "an evaluation just before a rise, at a small D, leaves it short once",
+        lambda *cells: f"{_ratio(cells):.2f} times static 24's on average",
+        "an evaluation just before a rise, with a small D, leaves it too small once",
     )  # fmt: skip
     for row in (paper.S4, paper.REACTIVE, paper.TWRES):
         yield Conclusion(
@@ -102,33 +102,33 @@ def _cost(name: str, title: str) -> Iterator[Conclusion]:
 def _ours(name: str, title: str) -> Iterator[Conclusion]:
     table, ours = f"{title}, prediction error of recovery", f"{paper.OURS}, by offsets"
     yield Conclusion(
-        table, f"{paper.OURS}: predictions before a failure are within {PREDICTION:g} %, in the run in the middle",
+        table, f"{paper.OURS}: predictions before a failure are within {PREDICTION:g} %, in the median run",
         places(table, (ours, "All known but the downtime drawn"), ("median run", "single failures")),
         lambda off, *others: off.ours <= PREDICTION,
-        "{0:.1f} %, who knows all but the downtimes {2:.1f} %; failure by failure {1:.1f} and {3:.1f} %",
-        "downtimes scatter by an eighth, and few seeds show it",
+        "{0:.1f} %, with full knowledge except of the downtimes {2:.1f} %; single failures {1:.1f} and {3:.1f} %",
+        "downtimes vary by an eighth, and the seeds are few",
     )  # fmt: skip
     table = f"{title}, targets of {paper.TARGET_S:g} s"
     yield Conclusion(
-        table, f"{paper.OURS} misses at most the {100 * (1 - CONFIDENCE):.0f} % that are not promised",
+        table, f"{paper.OURS} misses at most {100 * (1 - CONFIDENCE):.0f} % of the feasible targets",
         places(table, [paper.OURS], ["missed"]), at_most(100 * (1 - CONFIDENCE) + 1e-9),
-        "{:.1f} % of all failures that 24 workers would have been done with in time",
-        "failures that fall into a change",
+        "{:.1f} % of all failures that 24 workers recover from in time",
+        "failures during a change",
     )  # fmt: skip
     table = f"{title}, slot-seconds over the oracle's"
     yield Conclusion(
         table,
-        f"{paper.OURS} uses at most {OVER_CLAIRVOYANT:g} times the oracle's slot-seconds for as many changes",
+        f"{paper.OURS} uses at most {OVER_ORACLE:g} times the oracle's slot-seconds for as many changes",
         places(table, [paper.OURS], ("no more changes than the method", "changes at every moment")),
-        lambda over, free: over.ours <= OVER_CLAIRVOYANT, "{:.3f}; {:.2f} of one that may change at every moment",
-        "it learns downtimes and does not know turning points",
+        lambda over, free: over.ours <= OVER_ORACLE, "{:.3f}; {:.2f} with changes at every moment",
+        "it learns downtimes and does not know turning points of the load",
     )  # fmt: skip
     table = f"II {title}, changes"
     yield Conclusion(
         table, f"{paper.OURS} changes less often than Phoebe",
         places(table, (paper.OURS, paper.PHOEBE), ["changes"]), less,
         f"{{:g}}, {paper.PHOEBE} {{:g}} (printed: {paper.CHANGES[name][paper.PHOEBE]:g})",
-        "on a steep wave Phoebe's uptime rule skips changes that keeping the objective needs",
+        "on a steep wave Phoebe's uptime rule skips changes that the objective needs",
     )  # fmt: skip
 
 
@@ -137,10 +137,10 @@ CONCLUSIONS = tuple(
     for name, title in paper.TITLES.items()
     for conclusion in (*_recovery(title), *_cost(name, title), *_ours(name, title))
 )
-"""The paper's, and our own goals, experiment by experiment."""
+"""The paper's conclusions and our own goals, by experiment."""
 
 
 def cause(cell: Cell) -> str:
-    """Return why a cell is far from the paper's."""
+    """Return why a cell differs from the paper's."""
     what = cell.table.split(", ", 1)[1]
-    return "within what the seeds differ by" if cell.inside else CAUSES.get((what, cell.row), UNKNOWN)
+    return "within the variation of the seeds" if cell.inside else CAUSES.get((what, cell.row), UNKNOWN)

@@ -6,19 +6,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rheostat.lab.papers.charts import chart, curve
+from rheostat.lab.papers.charts import chart
 from rheostat.lab.papers.phoebe import paper
 from rheostat.lab.papers.phoebe.play import Run, experiment
 from rheostat.lab.papers.phoebe.recordings import DURATION_S, RECORDED_EVERY_S
 from rheostat.lab.papers.phoebe.runs import Found
 from rheostat.lab.papers.result import Drawing
 from rheostat.lab.papers.table import Cell
-from rheostat.report.drawing import GREY, Figure, Panel, TimeAxis, line, pens, stack
+from rheostat.report.chart.figure import Axis, Figure, Line, Panel
+from rheostat.report.chart.markup import Floats
+from rheostat.report.chart.pens import pens
+from rheostat.report.chart.time_axis import TimeAxis, line, stack
 
 POINTS = 200
-"""Of a distribution."""
+"""Points of a distribution."""
 THIN = 12
-"""Every so many-th of the points five seconds apart is drawn: one per minute."""
+"""Recorded points per drawn point: they are five seconds apart, and one per minute is drawn."""
 
 
 def figures(found: Found, cells: Sequence[Cell]) -> list[Drawing]:
@@ -42,38 +45,38 @@ def workers(found: Found, name: str) -> Figure:
     looks, time = pens(paper.ROWS), TimeAxis(0.0, float(DURATION_S))
     at_s = np.arange(0.0, DURATION_S, RECORDED_EVERY_S * THIN)
     load = experiment(name, found.folder).load.level(at_s)
-    panels = [Panel("Records/s", 140, [line(time, at_s, load, "load", looks[paper.S24], "/s", showlegend=False)])]
+    panels = [Panel("Records/s", 140, [line(time, at_s, load, "load", looks[paper.S24], "/s", key=False)])]
     for row in paper.SCALING:
         run = found.experiments[name][row][0]
-        held = line(time, at_s, run.workers[::THIN], row, looks[row], " workers", step=True, legendgroup=row)
-        panels.append(Panel(row, 110, [held], ticks="~g"))
-    return stack(time, panels, right=150)
+        held = line(time, at_s, run.workers[::THIN], row, looks[row], " workers", step=True)
+        panels.append(Panel(f"Workers, {row}", 110, [held]))
+    return stack(f"Load and workers, {paper.TITLES[name]}", time, panels)
 
 
 def distributions(found: Found, name: str) -> Figure:
     """Return the share of latencies below each value."""
+    shares = np.linspace(0.0, 1.0, POINTS)
 
-    def points(runs: list[Run]) -> tuple[list[float], list[float]]:
-        shares = np.linspace(0.0, 1.0, POINTS)
-        values = np.quantile(np.concatenate([run.latency_s for run in runs]), shares)
-        return [round(float(v), 3) for v in values], [round(float(v), 4) for v in shares]
+    def latency_s(runs: list[Run]) -> Floats:
+        latencies: Floats = np.quantile(np.concatenate([run.latency_s for run in runs]), shares)
+        return latencies
 
-    data = [
-        curve(row, *points(found.experiments[name][row]), pen, "%{x:.3~g} s: %{y:.0%}")
+    traces = [
+        Line(row, latency_s(found.experiments[name][row]), shares, pen, format="percent")
         for row, pen in pens(paper.ROWS).items()
     ]
-    x = {"title": {"text": "latency in seconds"}, "type": "log", "linecolor": GREY}
-    return chart(data, x, {"title": {"text": "share below"}, "tickformat": ".0%"})
+    x = Axis("latency, seconds (log scale)", "log", unit=" s")
+    y = Axis(low=0.0, high=1.01, format="percent")
+    return chart(f"Latencies, {paper.TITLES[name]}", traces, x, "Share of all latencies", y)
 
 
 def sums(found: Found, name: str) -> Figure:
     """Return the slot-seconds used so far, as a share of static 24's whole run."""
     whole = 24.0 * DURATION_S
-    data = []
+    traces = []
     for row, pen in pens(paper.ROWS).items():
         used = np.cumsum(found.experiments[name][row][0].workers) * RECORDED_EVERY_S / whole
         hours = np.arange(len(used)) * RECORDED_EVERY_S / 3600.0
-        x, y = ([round(float(v), 4) for v in each[:: 5 * THIN]] for each in (hours, used))
-        data.append(curve(row, x, y, pen, "%{y:.0%}"))
-    axis = {"title": {"text": "hours"}, "linecolor": GREY}
-    return chart(data, axis, {"title": {"text": "of static 24"}, "tickformat": ".0%"})
+        traces.append(Line(row, hours[:: 5 * THIN], used[:: 5 * THIN], pen, format="percent"))
+    x, y = Axis("time, hours", low=0.0, unit=" hours"), Axis(format="percent", from_zero=True)
+    return chart(f"Resources used, {paper.TITLES[name]}", traces, x, "Share of static 24's slot-seconds", y)

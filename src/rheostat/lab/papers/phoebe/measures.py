@@ -1,4 +1,4 @@
-"""What runs come to: recovery per failure, prediction errors, targets that were missed, slot-seconds, latencies."""
+"""Measures of runs: recovery per failure, prediction errors, missed targets, slot-seconds, latencies."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from rheostat.lab.papers.phoebe.play import Failure, Run, experiment
 from rheostat.lab.papers.phoebe.runs import CONFIDENCE, Found, Runs
 
 NEAR_OPTIMAL_S = 1.5
-"""A displayed latency up to here is near the best, which is one second."""
+"""Largest displayed latency that counts as near the best, which is one second."""
 took, shown, said = attrgetter("took_s"), attrgetter("shown_s"), attrgetter("predicted_s")
-"""Of a failure: recovery by source offsets, recovery as displayed, and what the method predicted."""
+"""Of a failure: recovery by source offsets, recovery as displayed, and the method's prediction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """How far predictions are from what failures really took, as shares."""
+    """Relative errors of predicted recovery times."""
 
     median_run: float
-    """Failure by failure the seed in the middle; the middle of these: the paper takes the median of five runs."""
+    """Median over failures of the median seed; the paper takes the median of five runs."""
     single: float
-    """Every failure of every seed by itself; the middle."""
+    """Median over all failures of all seeds."""
     of_means: float
-    """The mean of all predictions against the mean of all measurements: how the paper's 4.5 % come about."""
+    """The mean of all predictions against the mean of all measurements, which gives the paper's 4.5 %."""
 
 
 def errors(runs: Sequence[Run], what: Callable[[Failure], float], said: Callable[[Failure], float | None]) -> Errors:
-    """Compare what was said with what was measured."""
+    """Compare predictions with measurements."""
     pairs = [(said(f), what(f)) for run in runs for f in run.failures]
-    known = [(p, m) for p, m in pairs if p is not None and math.isfinite(p) and m > 0]
-    if not known:
+    finite = [(p, m) for p, m in pairs if p is not None and math.isfinite(p) and m > 0]
+    if not finite:
         return Errors(math.inf, math.inf, math.inf)
     per = []
     for k in range(len(runs[0].failures)):
@@ -45,45 +45,45 @@ def errors(runs: Sequence[Run], what: Callable[[Failure], float], said: Callable
         ratios = [p / m for p, m in here if p is not None and math.isfinite(p) and m > 0]
         if ratios:
             per.append(abs(median(ratios) - 1.0))
-    means = [sum(column) / len(known) for column in zip(*known, strict=True)]
-    return Errors(median(per), median([abs(p / m - 1.0) for p, m in known]), abs(means[0] / means[1] - 1.0))
+    means = [sum(column) / len(finite) for column in zip(*finite, strict=True)]
+    return Errors(median(per), median([abs(p / m - 1.0) for p, m in finite]), abs(means[0] / means[1] - 1.0))
 
 
 def unpredictable(found: Found, name: str, row: str) -> Errors:
-    """Return the errors of one who knows load and capacity, and of the downtime only its mean: nobody can do better."""
-    chosen = experiment(name, found.folder)
-    mean_s = downtime_s(chosen, 0.5)
-    return errors(found.experiments[name][row], took, lambda f: true_recovery_s(chosen, f.workers, f.at_s, mean_s))
+    """Return the errors with known load and capacity and the mean downtime: the lowest that are possible."""
+    own = experiment(name, found.folder)
+    mean_s = downtime_s(own, 0.5)
+    return errors(found.experiments[name][row], took, lambda f: true_recovery_s(own, f.workers, f.at_s, mean_s))
 
 
 def equation(found: Found, name: str, row: str) -> Errors:
-    """Return the errors of the recovery equation itself, with load, capacity and downtime given."""
-    chosen = experiment(name, found.folder)
+    """Return the errors of the recovery equation itself, with the true load, capacity and downtime."""
+    own = experiment(name, found.folder)
 
-    def given(f: Failure) -> float | None:
-        return None if math.isnan(f.away_s) else true_recovery_s(chosen, f.workers, f.at_s, f.away_s)
+    def by_equation(f: Failure) -> float | None:
+        return None if math.isnan(f.away_s) else true_recovery_s(own, f.workers, f.at_s, f.away_s)
 
-    return errors(found.experiments[name][row], took, given)
+    return errors(found.experiments[name][row], took, by_equation)
 
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """Targets over all seeds."""
+    """Missed targets over all seeds."""
 
     missed: int
-    """Not met, although the largest size would have."""
+    """Targets that the largest size would have met."""
     infeasible: int
-    """Not met by the largest size either, with the same downtime."""
+    """Targets that the largest size misses, too, with the same downtime."""
     failures: int
 
     @property
     def share(self) -> float:
-        """The missed ones among those that could have been met."""
+        """The missed share of the feasible targets."""
         return self.missed / max(self.failures - self.infeasible, 1)
 
 
 def missed(runs: Runs, row: str, what: Callable[[Failure], float] = took) -> Missed:
-    """Count targets that were missed where some allowed scale-out could have met them: the same seed on 24 workers."""
+    """Count missed targets; those that the same seed misses on 24 workers are infeasible."""
     late = infeasible = count = 0
     for run, largest in zip(runs[row], runs[paper.S24], strict=True):
         for mine, theirs in zip(run.failures, largest.failures, strict=True):
@@ -104,7 +104,7 @@ def saving(runs: Runs, row: str, extra: float = 0.0) -> list[float]:
 
 
 def over_oracle(found: Found, name: str, row: str, limited: bool) -> list[float]:
-    """Return slot-seconds over those of the oracle: with no more changes than the method made, or any number."""
+    """Return slot-seconds over the oracle's: with no more changes than the method, or with any number."""
     return [
         run.slot_seconds / least_slot_seconds(name, found.folder, CONFIDENCE, run.changes if limited else None)
         for run in found.experiments[name][row]

@@ -1,4 +1,4 @@
-"""What the paper prints: Geldenhuys, Scheinert, Kao, Thamsen, "Phoebe", ICWS 2022, section IV."""
+"""The published numbers: Geldenhuys, Scheinert, Kao, Thamsen, "Phoebe", ICWS 2022, section IV."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ EXPERIMENTS = (TSW, YSB)
 TITLES: Mapping[str, str] = {TSW: "TSW", YSB: "YSB"}
 
 LONG_S = 360.0
-"""6m+: from here on the paper does not tell recovery times apart."""
+"""6m+, the largest recovery time that the paper prints, in seconds."""
 TARGET_S = 180.0
 MAIN_D, DOWNTIMES = 110.0, (90.0, 110.0, 130.0)
-"""D of Table II's row, ours: the paper does not name its own, and its runs differ in it (CALIBRATION.md)."""
+"""D of our row in Table II, and the values of its table: the paper does not state its own, and its recorded runs
+differ in it."""
 
 _M = LONG_S
 RECOVERY: Mapping[str, Mapping[str, tuple[float, ...]]] = {
@@ -52,9 +53,9 @@ SAVING: Mapping[str, float] = {TSW: 25.5, YSB: 41.0}
 SAVING_PROFILED: Mapping[str, float] = {TSW: 2.5, YSB: 9.9}
 """Per cent of static 24's containers and seconds that Phoebe saves, without and with profiling."""
 ERROR: Mapping[str, float] = {TSW: 4.5, YSB: 8.5}
-"""Per cent between recovery times and what Phoebe expected, on average."""
+"""Mean error of Phoebe's expected recovery times, in per cent."""
 NEAR_OPTIMAL: Mapping[str, Mapping[str, float]] = {
     TSW: {S24: 90, PHOEBE: 80, REACTIVE: 35, TWRES: 20},
     YSB: {S24: 90, PHOEBE: 80, REACTIVE: 20, TWRES: 20},
 }
-"""Figures 6c and 6d, as the text tells them: per cent of latencies near one second ("less than 20 %" as 20)."""
+"""Figures 6c and 6d, by the text: per cent of latencies near one second ("less than 20 %" as 20)."""

@@ -1,7 +1,8 @@
-"""Six hours on the simulator: every method and seed as a replica of one fleet, with the recorded failures.
+"""Six hours on the simulator: every method and seed is a replica of one fleet, with the recorded failures.
 
-The profile is made once, on a testbed, and handed to every method that wants one as records of its journal, as in the
-paper. The testbed of Top Speed is the profile-only plant: the recorded profile overstated what the runs had (kappa).
+The profile is made once, on a testbed, and every method that needs one gets it as records of its journal, as in the
+paper. The testbed of Top Speed is the profile-only plant: the recorded profile overstates the capacity of the runs
+(kappa).
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.jobs.phoebe import FAILURES_S, top_speed, ysb
 from rheostat.lab.papers.phoebe.recordings import DURATION_S, RECORDED_EVERY_S, Floats, displayed, recovery_s, vehicles
 from rheostat.lab.papers.play import Player, by_method, look_after
-from rheostat.planner.profiling import Profiling, profiled
+from rheostat.planner.profiling import Profiling, run_profile
 from rheostat.policy.phoebe.outage import PREDICTED
 from rheostat.ports import Policy
 
 STEP_S = 30
-"""Seconds between two looks of a controller."""
+"""Seconds between two decisions."""
 CAUGHT_UP_S = 1.0
-"""A lag up to here is no backlog: an undisturbed job shows less."""
+"""Seconds of lag that count as caught up: an undisturbed job has less."""
 START = 12
-"""Workers at the start of a run that is not static."""
+"""Workers at the start of a scaled run."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One of the paper's two."""
+    """One of the paper's two experiments."""
 
     name: str
     plant: Plant
@@ -46,7 +47,7 @@ class Experiment:
 
 
 def experiment(name: str, folder: Path) -> Experiment:
-    """Return TSW on the vehicles' trace, or YSB on the noisy sine."""
+    """Return TSW on the vehicles trace, or YSB on the noisy sine."""
     if name == "tsw":
         return Experiment(name, top_speed(), top_speed(1.0), vehicles(folder))
     return Experiment(name, ysb(), ysb(), Sine(100e3, 100e3, 7200.0, noise=0.1))
@@ -68,19 +69,19 @@ class Failure:
     at_s: float
     load_per_s: float
     took_s: float
-    """By source offsets."""
+    """Recovery time by source offsets."""
     away_s: float
-    """From the failure until records are processed again, as it was drawn; NaN where a change hides it."""
+    """Seconds from the failure until records are processed again; NaN if a change hides it."""
     shown_s: float
-    """As the paper reads it, from displayed latencies."""
+    """Recovery time by displayed latencies, as in the paper."""
     workers: int
     predicted_s: float | None
-    """What the method said just before it; None where it says nothing."""
+    """The method's prediction just before the failure; None without one."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one method did with one seed."""
+    """One method with one seed."""
 
     changes: int
     slot_seconds: float
@@ -88,27 +89,27 @@ class Run:
     latency_s: Floats
     """Displayed latency, every 5 s."""
     throughput_per_s: Floats
-    """Displayed, every 5 s."""
+    """Displayed throughput, every 5 s."""
     workers: Floats
-    """Every 5 s."""
+    """Workers, every 5 s."""
     decision_ms: float = 0.0
-    """The mean."""
+    """Mean time of a decision."""
 
 
 @cache
 def profile(name: str, folder: Path) -> tuple[Measurement, ...]:
     """Profile the testbed of an experiment with the paper's settings."""
-    chosen = experiment(name, folder)
-    return tuple(profiled(Profiling(), SimulatedTestbed(chosen.testbed), chosen.testbed.spec()))
+    testbed = experiment(name, folder).testbed
+    return tuple(run_profile(Profiling(), SimulatedTestbed(testbed), testbed.spec()))
 
 
 def play(name: str, folder: Path, methods: Sequence[Method], seeds: Sequence[int]) -> dict[str, list[Run]]:
     """Run methods x seeds for six hours."""
-    chosen = experiment(name, folder)
+    own = experiment(name, folder)
     runs = [(method, seed) for method in methods for seed in seeds]
-    loads, start = [chosen.load] * len(runs), [Allocation({"job": method.workers}) for method, _ in runs]
+    loads, start = [own.load] * len(runs), [Allocation({"job": method.workers}) for method, _ in runs]
     seeded = [seed for _, seed in runs]
-    fleet = Fleet(chosen.plant, loads, seeded, start=start, failures_s=FAILURES_S, trace=True)
+    fleet = Fleet(own.plant, loads, seeded, start=start, failures_s=FAILURES_S, trace=True)
     players = {
         r: _Predictor(fleet, r, method.make(), seed, profile(name, folder))
         for r, (method, seed) in enumerate(runs)
@@ -123,7 +124,7 @@ def play(name: str, folder: Path, methods: Sequence[Method], seeds: Sequence[int
 
 
 def away_s(up: Floats, failure_s: float) -> float:
-    """Return the seconds from a failure until the job is up again; NaN where it was down already, or stayed up."""
+    """Return the seconds from a failure until the job is up again; NaN if it was down already, or stayed up."""
     part = up[int(failure_s) : int(failure_s) + 600]
     down = np.flatnonzero(part < 1.0)
     if not len(down) or down[0] < 10:
@@ -133,7 +134,7 @@ def away_s(up: Floats, failure_s: float) -> float:
 
 
 def caught_up_s(lag_s: Floats, failure_s: float, noticed_s: float, limit_s: float = 2700.0) -> float:
-    """Return the seconds from a failure until the lag that it causes, once it is noticed, is back to normal."""
+    """Return the seconds from a failure, which is noticed late, until its lag is back to normal."""
     noticed = int(noticed_s)
     part = lag_s[int(failure_s) + noticed : int(failure_s + limit_s)]
     behind = np.flatnonzero(part > CAUGHT_UP_S)
@@ -144,15 +145,15 @@ def caught_up_s(lag_s: Floats, failure_s: float, noticed_s: float, limit_s: floa
 
 
 class _Predictor(Player):
-    """One replica with its controller, and what it said last before each failure."""
+    """One replica with its controller, and its last prediction before each failure."""
 
     def __init__(
-        self, fleet: Fleet, replica: int, policy: Policy[Any], seed: int, known: Sequence[Measurement]
+        self, fleet: Fleet, replica: int, policy: Policy[Any], seed: int, profile: Sequence[Measurement]
     ) -> None:
         journal = MemoryJournal()
         if "profile" in policy.options():
             lease = journal.acquire(fleet.spec.name, "profiling", 60.0)
-            journal.append(lease, 0, list(known))
+            journal.append(lease, 0, list(profile))
             journal.release(lease)
         super().__init__(fleet, replica, policy, seed, journal=journal)
         self.changes = 0
@@ -164,7 +165,7 @@ class _Predictor(Player):
         due = [at for at in FAILURES_S if at <= self.fleet.now]
         while len(self.at_failure) < len(due):
             self.at_failure.append(self.predicted)
-        step = self.controller.step()
+        step = self.step()
         self.changes += step.intent is not None
         self.ms.append(step.decision_ms)
         if PREDICTED in step.decision.evidence:
@@ -172,10 +173,10 @@ class _Predictor(Player):
 
 
 def _result(plant: Plant, player: _Predictor | None, trace: Mapping[str, Floats]) -> Run:
-    """Read a run's failures off what really happened."""
+    """Return a run from its trace and its player."""
     metrics = {name: rows[:, 0] for name, rows in displayed(trace).items()}
     load, lag, up, slots = (trace[name][:, 0] for name in ("load_per_s", "lag_s", "up", "slots"))
-    said = player.at_failure if player is not None else []
+    predictions = player.at_failure if player is not None else []
     failures = tuple(
         Failure(
             at,
@@ -184,7 +185,7 @@ def _result(plant: Plant, player: _Predictor | None, trace: Mapping[str, Floats]
             away_s(up, at),
             recovery_s(metrics["latency"], 1.0, at),
             int(slots[int(at)]),
-            said[k] if k < len(said) else None,
+            predictions[k] if k < len(predictions) else None,
         )
         for k, at in enumerate(FAILURES_S)
     )

@@ -1,4 +1,4 @@
-"""Phoebe's recorded runs, beside the same runs simulated."""
+"""Phoebe's recorded runs, and the same runs simulated."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from rheostat.lab.jobs.phoebe import FAILURES_S, top_speed
 Floats = NDArray[np.float64]
 
 DURATION_S = 21_600
-
+"""Seconds of a run."""
 RECORDED_EVERY_S = 5
-
+"""Seconds between two rows of a recording."""
 GOOD_LATENCY_S = 2.0
-
+"""Largest latency of a recovered job, in seconds."""
 BEFORE_S, AFTER_S = 60, 360
+"""Seconds before and after a failure that count as around it."""
 
 
 def shown(series: Floats, mean_s: int, late_s: int) -> Floats:
@@ -35,7 +36,7 @@ def shown(series: Floats, mean_s: int, late_s: int) -> Floats:
 
 
 def displayed(trace: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Return throughput and latency as the paper's metrics show them, every second."""
+    """Return throughput and latency of every second as the paper's metrics display them."""
     rates = shown(trace["throughput_per_s"], 30, 0)
     return {"throughput": shown(rates, 60, 5), "latency": shown(trace["latency_s"], 60, 5)}
 
@@ -45,8 +46,8 @@ def recorded(folder: Path, workers: int) -> dict[str, Floats]:
     with (folder / "phoebe" / "runs" / f"topspeed_baseline{workers}.csv").open(newline="") as lines:
         rows = list(csv.DictReader(lines))
     names = ("second", "produced_rec_s", "consumed_rec_s", "latency_ms")
-    kept = rows[: DURATION_S // RECORDED_EVERY_S]
-    return {name: np.array([float(row[name]) if row[name] else np.nan for row in kept]) for name in names}
+    first = rows[: DURATION_S // RECORDED_EVERY_S]
+    return {name: np.array([float(row[name]) if row[name] else np.nan for row in first]) for name in names}
 
 
 def vehicles(folder: Path) -> Trace:
@@ -65,9 +66,9 @@ def simulated(folder: Path, workers: int, kappa: float, seeds: int) -> dict[str,
 
 
 def throughput_errors(run: dict[str, Floats], simulation: dict[str, Floats], before_s: float, after_s: float) -> float:
-    """Return the median relative error around the failures of what the seeds show in the middle.
+    """Return the median relative error around the failures, of the median over the seeds.
 
-    When a job resumes is random in the plant as it was in the recording; one draw of each would differ by that alone.
+    The time of a restart is random in the plant and in the recording; single draws would differ by that alone.
     """
     second, consumed = run["second"], run["consumed_rec_s"]
     near = np.zeros(len(second), dtype=bool)
@@ -79,7 +80,7 @@ def throughput_errors(run: dict[str, Floats], simulation: dict[str, Floats], bef
 
 
 def recovery_s(latency_s: Floats, every_s: float, failure_s: float, limit_s: float = 2700.0) -> float:
-    """Return the seconds from a failure until latency is good again, and stays so for a minute."""
+    """Return the seconds from a failure until the latency is good again for a minute."""
     first = int(failure_s // every_s)
     part = np.nan_to_num(latency_s[first : first + int(limit_s / every_s)], nan=np.inf)
     bad = np.flatnonzero(part > GOOD_LATENCY_S)

@@ -1,4 +1,4 @@
-"""The runs behind the tables: both experiments, every method, five seeds."""
+"""The suite's runs: both experiments, every method, five seeds."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from rheostat.policy.phoebe.policy import Phoebe
 from rheostat.policy.phoebe.twres import TWRES
 
 CONFIDENCE = 0.9
-"""The share of failures that ours objectives to be over in time."""
+"""Share of failures that our policy aims to recover from in time."""
 Runs = Mapping[str, list[Run]]
-"""Method -> seed."""
+"""Method -> run per seed."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run."""
+    """The size of the suite."""
 
     seeds: int
     unrefreshed: bool
-    """Whether Phoebe is also run with a profile that is never corrected."""
+    """Whether Phoebe also runs with a profile that is never corrected."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """All runs."""
+    """All runs of the suite."""
 
     size: Size
     folder: Path
@@ -55,11 +55,11 @@ def phoebe(downtime_s: float, refreshed: bool = True) -> Method:
 
 
 def methods(size: Size) -> list[list[Method]]:
-    """Return the methods in groups that take about as long."""
+    """Return the methods in groups of similar duration."""
     statics = [Method(row, None, workers) for row, workers in ((paper.S24, 24), (paper.S12, 12), (paper.S4, 4))]
     # Kubernetes' defaults, and the CPU share of Flink's example.
     others = [Method(paper.REACTIVE, partial(HPA, target_cpu=0.35)), Method(paper.TWRES, TWRES)]
-    ours = Method(paper.OURS, partial(Anticipate, target_s=paper.TARGET_S, objective=CONFIDENCE))
+    ours = Method(paper.OURS, partial(Anticipate, target_s=paper.TARGET_S, confidence=CONFIDENCE))
     groups = [[*statics, *others, ours], [phoebe(d) for d in paper.DOWNTIMES]]
     if size.unrefreshed:
         groups[1] += [phoebe(d, refreshed=False) for d in paper.DOWNTIMES]
@@ -73,7 +73,7 @@ def run_group(name: str, group: int, size: Size, folder: Path) -> tuple[Runs, fl
 
 
 def parts(size: Size) -> list[Task]:
-    """Return what is run; experiments take turns, so that a process that has a profile uses it again."""
+    """Return the parts; experiments alternate, so that a process reuses its profile."""
     folder = data_folder()
     groups = range(len(methods(size)))
     return [

@@ -1,4 +1,4 @@
-"""The paper's tables from our runs. A cell is the median of the seeds, its interval the smallest and the largest."""
+"""The paper's tables from our runs. A cell is the median of the seeds; its interval is their range."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN, OFFSETS = "recovery as displayed", "recovery by source offsets"
 
 
 def simulator(found: Found) -> Iterator[Cell]:
-    """Yield how far the simulated fixed runs are from the recorded ones; the plant was fitted to these."""
+    """Yield the errors of the simulated fixed runs, to whose recordings the plant is fitted."""
     runs, table = found.experiments[paper.TSW], Table("The simulator against the recorded runs, TSW", "% off, median")
     for row, workers in ((paper.S12, 12), (paper.S24, 24)):
         real = recorded(found.folder, workers)
@@ -33,7 +33,7 @@ def simulator(found: Found) -> Iterator[Cell]:
 
 
 def experiments(found: Found) -> Iterator[Cell]:
-    """Yield all tables of one experiment, and then of the other."""
+    """Yield all tables, experiment by experiment."""
     for name in paper.EXPERIMENTS:
         for table in (table_2, targets, prediction, resources, latencies, sensitivity):
             yield from table(found, name)
@@ -61,7 +61,7 @@ def table_2(found: Found, name: str) -> Iterator[Cell]:
 
 
 def targets(found: Found, name: str) -> Iterator[Cell]:
-    """Yield how often 180 s were missed where 24 workers would have met them, and how often nobody could."""
+    """Yield the share of missed targets that 24 workers meet, and the share of infeasible ones."""
     runs, table = found.experiments[name], Table(f"{paper.TITLES[name]}, targets of {paper.TARGET_S:g} s", "%")
     for row in paper.ROWS:
         for what, measured in ((OFFSETS, measures.took), (SHOWN, measures.shown)):
@@ -72,7 +72,7 @@ def targets(found: Found, name: str) -> Iterator[Cell]:
 
 
 def prediction(found: Found, name: str) -> Iterator[Cell]:
-    """Yield how far predictions made before a failure are from what it took, and what nobody can know."""
+    """Yield the errors of predicted recovery times, and the errors that cannot be avoided."""
     runs, table = found.experiments[name], Table(f"{paper.TITLES[name]}, prediction error of recovery", "%")
     rows = ((paper.PHOEBE, "as displayed", measures.shown), (paper.PHOEBE, "by offsets", measures.took))
     for row, how, measured in (*rows, (paper.OURS, "by offsets", measures.took)):
@@ -99,7 +99,7 @@ def resources(found: Found, name: str) -> Iterator[Cell]:
         if row in (paper.PHOEBE, paper.TWRES, paper.OURS):
             printed = paper.SAVING_PROFILED[name] if row == paper.PHOEBE else None
             yield table.median(row, "with profiling", [100 * v for v in saving(runs, row, cost)], printed)
-    # Below one a method does not keep the objective.
+    # Below one a method does not meet the objective.
     table = Table(f"{title}, slot-seconds over the oracle's")
     for row in paper.ROWS:
         for column, limited in (("no more changes than the method", True), ("changes at every moment", False)):
@@ -117,7 +117,7 @@ def latencies(found: Found, name: str) -> Iterator[Cell]:
 
 
 def sensitivity(found: Found, name: str) -> Iterator[Cell]:
-    """Yield what D, and a profile that is never corrected, make of Phoebe."""
+    """Yield the effect of D, and of a profile that is never corrected, on Phoebe."""
     runs, table = found.experiments[name], Table(f"{paper.TITLES[name]}, Phoebe's D decides")
     for refreshed, d in product((True, False), paper.DOWNTIMES):
         row = phoebe_row(d, refreshed)

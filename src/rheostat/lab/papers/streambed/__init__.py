@@ -3,8 +3,8 @@
 | file | what |
 |---|---|
 | `paper.py`, `runs.py`, `tables.py`, `conclusions.py`, `figures.py` | as in every suite |
-| `recordings.py` | its measurements as estimates |
-| `truth.py` | what simulated queries can really do |
+| `recordings.py` | the paper's measurements as estimates |
+| `truth.py` | true capacities of the simulated queries |
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from rheostat.lab.papers.suite import Suite
 
 
 def notes(found: Found) -> tuple[str, ...]:
-    """Return what a reader of the tables has to know."""
+    """Return the notes above the tables."""
     size = found.size
-    here = any(measured.estimates for measured in found.recorded.values())
+    has_recordings = any(measured.estimates for measured in found.recorded.values())
     return (
         f"{size.seeds} explorations per query and way, {size.budgets} of Figure 9's sixteen budgets; the paper shows "
         "one exploration.",
-        "The simulated queries' curves were fitted on the small recorded runs (CALIBRATION.md), not on any cell here. "
+        "The simulated queries' curves are fitted to the small recorded runs, not to any cell here. "
         "Slots include the sink; sources do not count. Memory is per slot.",
         "StreamBed: four corners, expected improvement, the family that extrapolates best, 110 % of the request. auto: "
         "sizes at equal ratios, our estimator, power-law capacities with a law of interference averaged by evidence, "
-        "the same 110 %. -1 means that no number of slots is enough.",
-        "Figure 9 counts a rate as sustained from 95 % processed in ten minutes on: the paper's own worst.",
-        "Recorded measurements: read in place from shared/data/streambed." if here else "The recorded measurements are "
-        "not here ($RHEOSTAT_DATA): tables from them are missing.",
+        "the same 110 %. -1 means that no number of slots suffices.",
+        "Figure 9 counts a rate as sustained if 95 % are processed in ten minutes: the paper's own worst.",
+        "The recorded measurements come from StreamBed's artifact." if has_recordings else "The recorded measurements "
+        "are not on this machine (set $RHEOSTAT_DATA), so their tables are missing.",
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Which of StreamBed's conclusions hold in our numbers, and every place where ours differ, with the cause."""
+"""StreamBed's conclusions as tests of our numbers, and the causes of differences."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from rheostat.lab.papers.table import Cell, places
 
 BOTH = (paper.OURS, paper.RULE)
 CHANCE = (
-    "noise, failed runs and the budgets that expected improvement happens to pick decide which family tests best: over "
-    "seeds the rule takes all three of them"
+    "noise, failed runs and the budgets that expected improvement selects decide which family tests best: over the "
+    "seeds the rule selects all three of them"
 )
-UNTOLD = "sizes up to 48 slots do not tell how q5 and q8 go on: several laws fit them, and differ by factors beyond"
+UNTOLD = "sizes up to 48 slots do not determine q5 and q8 beyond: several laws fit them and differ there by factors"
 NOISE = "the simulated estimate has noise of 60 s at every operator, and a replay of ten minutes averages over it"
-COUNTS = "how many runs the rule makes depends on when its error first rises by 10 %"
-GULPS = "with one task of a slow window behind fast operators, buffers take records in gulps that a window of 30 s sees"
-CURVE = "the simulated curves were fitted on small sizes; at full size they carry a few per cent less than the request"
+COUNTS = "the number of runs depends on when the rule's error first rises by 10 %"
+GULPS = "with one task of a slow window behind fast operators, buffers fill in bursts that a window of 30 s sees"
+CURVE = "the simulated curves are fitted to small sizes; at full size they sustain a few per cent less than the request"
 BENT = (
-    "the operators' true rates fall with every task, so that a straight line through the smallest sizes asks for too "
-    "little; the paper's size sustained the request itself, ours has the 110 % left"
+    "the operators' true rates fall with every task, so that a straight line through the smallest sizes gives too few "
+    "slots; the paper's size sustains the request itself, ours includes the 110 %"
 )
 CAUSES: Mapping[str, str] = {
     "III, calls of the optimizer": COUNTS,
     "III, calls of the estimator": COUNTS,
     "III, minutes": COUNTS + "; the paper's minutes contain deployments, ours are injection only",
     "III, share of runs that choose the paper's family": CHANCE,
-    f"III{RECORDED}": "the artifact's rows are not those of the paper's run in every query (q5), or the rule chooses "
-    "otherwise on them",
+    f"III{RECORDED}": "the artifact's rows are not those of the paper's run in every query (q5), or the rule selects "
+    "another family on them",
     "Figure 9, sustained at 100 %": NOISE,
     "Figure 9, failing at 150 %": GULPS,
     "Figure 9, least processed at 100 %": NOISE,
-    "Figure 10, q8": "skew is not part of the simulated join",
+    "Figure 10, q8": "the simulated join has no skew",
     "Figure 11, Table IV's slots": CURVE,
 }
 
 
 def _recorded() -> Iterator[Conclusion]:
-    for query, asked in QUERIES.items():
+    for query, settings in QUERIES.items():
         yield Conclusion(
             "IV",
             f"{query}: the paper's family, fitted to its recorded measurements, gives Table IV's slots within 2 %",
-            places(f"IV, {max(asked.gb):g} GB{RECORDED}", [paper.FAMILY], [query]),
+            places(f"IV, {max(settings.gb):g} GB{RECORDED}", [paper.FAMILY], [query]),
             lambda cell: abs(cell.ours / cell.paper - 1) <= 0.02, "{0:.0f} slots, paper {0.paper:.0f}",
             "the artifact's rows of q5 give another intercept than Table III", optional=True,
         )  # fmt: skip
@@ -100,17 +100,17 @@ def _verified() -> Iterator[Conclusion]:
 
 
 CONCLUSIONS = (*_recorded(), *_estimates(), *_plans(), *_verified())
-"""The paper's, and those of our own way beside it."""
+"""The paper's conclusions, and those about our planner."""
 
 
 def describe(cell: Cell) -> str:
-    """Say what is ours and what is the paper's."""
+    """Return our number and the paper's in one sentence."""
     ours = "never enough" if cell.ours == NEVER else f"{cell:,.4g}"
     return f"{cell.row}, {cell.column}: {ours}, paper {cell.paper:,.4g}"
 
 
 def cause(cell: Cell) -> str:
-    """Return why a cell is far from the paper's."""
+    """Return why a cell differs from the paper's."""
     if not cell.table.startswith("IV"):
         return CAUSES.get(cell.table, UNKNOWN)
     if cell.table.endswith(SIMULATED):

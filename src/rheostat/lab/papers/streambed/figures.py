@@ -10,7 +10,7 @@ from rheostat.lab.papers.streambed import paper
 from rheostat.lab.papers.streambed.paper import QUERIES
 from rheostat.lab.papers.streambed.runs import Found
 from rheostat.lab.papers.table import Cell
-from rheostat.report.drawing import Pen, pens
+from rheostat.report.chart.pens import Pen, pens
 from rheostat.report.plan_page import scaling_figure
 
 
@@ -24,8 +24,8 @@ def figures(found: Found, cells: Sequence[Cell]) -> list[Drawing]:
             Drawing(
                 f"{query}: from at most {asked.most} slots to the request",
                 scaling_figure(list(run.estimates), 4096, 1.1 * asked.rate_per_s, needed),
-                "Ours with its 90 % band, and the paper's three families, fitted to the same runs of the first seed. "
-                "The line across is 110 % of the request; the star is what the simulator really needs.",
+                "Rheostat's law with its 90 % band, and the paper's three families, fitted to the first seed's runs. "
+                "The line across is 110 % of the request; the star is the size that the simulator needs.",
             )
         )
     looks = pens([paper.DICHOTOMIC, paper.SEQUENTIAL])

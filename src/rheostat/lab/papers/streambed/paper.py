@@ -1,4 +1,4 @@
-"""What StreamBed's paper prints (arXiv 2309.03377: Tables II to IV, Figures 9 to 11), and how its runs were made."""
+"""StreamBed's published numbers (arXiv 2309.03377: Tables II to IV, Figures 9 to 11), and the settings of its runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rheostat.planner.capacity_estimator import COMPLEX, SIMPLE, Phases
 
 GB = (0.5, 1.0, 2.0, 4.0)
 SLOTS_PER_MANAGER = 16
-"""Memory in Table III and in the artifact is that of a task manager with 16 slots."""
+"""Slots of a task manager, whose memory Table III and the artifact give."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Query:
     slots: Mapping[float, int]
     """GB per slot -> slots."""
     rate_noise: float
-    """Log deviation of a measured maximum rate, fitted in CALIBRATION.md."""
+    """Log deviation of a measured maximum rate, fitted to the artifact."""
     small: tuple[int, ...]
     """Sizes of Figure 9."""
     phases: Phases = SIMPLE
@@ -63,7 +63,7 @@ QUERIES: Mapping[str, Query] = {
         0.06, (12, 24, 36, 48),
     ),
 }  # fmt: skip
-"""q11's third and fourth operator carry next to nothing."""
+"""The queries; q11's third and fourth operator have almost no load."""
 
 SIMPLE_QUERIES = ("q1", "q2", "q11")
 FAMILY, RULE, OURS, TRUTH = "StreamBed, its family given", "StreamBed", "auto", "really needed"

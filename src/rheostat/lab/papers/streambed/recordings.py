@@ -1,4 +1,4 @@
-"""StreamBed's own measurements as estimates: what its explorer measured, and what its operators did meanwhile."""
+"""StreamBed's own measurements as estimates: the rates of its explorer, with the true rates of its operators."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rheostat.lab.papers.streambed.paper import QUERIES
 SOURCE = "source"
 PINNED = Pinned(SOURCE, 64, "the paper plans for everything but the sources")
 Rates = Mapping[tuple[str, int], float]
-"""(operator, tasks) -> the median true rate of one task."""
+"""(operator, tasks) -> median true rate of one task."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Recorded:
     spec: JobSpec
     estimates: tuple[Estimate, ...]
     named: tuple[bool, ...]
-    """Whether the row names its slots; those that do not are single-task runs."""
+    """Whether the row names its slots; rows that do not are single-task runs."""
 
 
 def recorded(query: str, folder: Path | None = None) -> Recorded:
@@ -45,9 +45,9 @@ def recorded(query: str, folder: Path | None = None) -> Recorded:
 
 
 def table_iv_points(query: str, found: Recorded) -> list[Estimate]:
-    """Return the measurements behind Table IV: the first ones, as many as calls of the optimizer are printed.
+    """Return the measurements of Table IV: the first ones, as many as the printed calls of the optimizer.
 
-    q11's printed coefficients only come back from all rows that name their slots, so these are taken there.
+    q11's printed coefficients follow only from all rows that name their slots, so these are used there.
     """
     if query == "q11":
         return [e for e, named in zip(found.estimates, found.named, strict=True) if named]
@@ -62,19 +62,21 @@ def _rows(file: Path) -> list[dict[str, str]]:
 def _operators(query: str, place: Path) -> tuple[tuple[str, ...], Rates, Mapping[str, float]]:
     rows = [r for r in _rows(place / "operator_true_rates.csv") if r["query"] == query]
     if not rows:
-        # q11 has no operator rows: the names stand for its four operators, nothing is known of them.
+        # q11 has no operator rows: the names stand for its four operators, whose rates are unknown.
         return tuple(f"operator{k + 1}" for k in range(QUERIES[query].operators)), {}, {}
     names = tuple(sorted({r["operator"] for r in rows}, key=lambda name: int(name.partition("#")[2])))
-    seen: dict[tuple[str, int], list[float]] = {}
+    true_rates: dict[tuple[str, int], list[float]] = {}
     outputs: dict[str, list[float]] = {name: [] for name in names}
     for r in rows:
         if r["true_rate_per_task_rec_s"]:
-            seen.setdefault((r["operator"], int(r["parallelism"])), []).append(float(r["true_rate_per_task_rec_s"]))
+            true_rates.setdefault((r["operator"], int(r["parallelism"])), []).append(
+                float(r["true_rate_per_task_rec_s"])
+            )
         if r["cumulated_output_ratio"]:
             outputs[r["operator"]].append(float(r["cumulated_output_ratio"]))
-    put_out = {name: float(np.median(values)) for name, values in outputs.items() if values}
-    ratios = {name: sum(put_out[up] if up else 1.0 for up in UPSTREAM[query][name].split("+")) for name in names}
-    return names, {key: float(np.median(values)) for key, values in seen.items()}, ratios
+    output_ratios = {name: float(np.median(values)) for name, values in outputs.items() if values}
+    ratios = {name: sum(output_ratios[up] if up else 1.0 for up in UPSTREAM[query][name].split("+")) for name in names}
+    return names, {key: float(np.median(values)) for key, values in true_rates.items()}, ratios
 
 
 UPSTREAM: Mapping[str, Mapping[str, str]] = {
@@ -103,7 +105,7 @@ UPSTREAM: Mapping[str, Mapping[str, str]] = {
         "Sink#9": "Calc#8",
     },
 }
-"""Figure 8: who sends to whom; the sources stand for nobody."""
+"""Figure 8: operator -> its upstream operators; sources are left out."""
 
 
 def _spec(query: str, names: Sequence[str]) -> JobSpec:

@@ -24,14 +24,14 @@ from rheostat.lab.papers.streambed.truth import Truth
 from rheostat.planner.campaign import OnTestbed, explore
 from rheostat.planner.capacity_estimator import dichotomic, estimate
 from rheostat.planner.configuration_optimizer import bids2
-from rheostat.planner.extrapolation import Points, selected
+from rheostat.planner.extrapolation import Points, select_fit
 from rheostat.planner.plan import make_plan
 from rheostat.planner.resource_explorer import HELPER, Geometric, Paper, Space
 from rheostat.planner.rig import Feed
 from rheostat.planner.sequential_estimator import sequential
 
 HELD = 0.95
-"""q1, q2 and q11 reach at worst 95 % of the expected rate in the paper's replays of ten minutes."""
+"""Processed share from which a rate counts as sustained: the worst of q1, q2 and q11 in the paper's replays."""
 REPLAY_S, WARM_S = 600.0, 120.0
 WAYS = (paper.RULE, paper.OURS)
 ESTIMATORS = {paper.DICHOTOMIC: dichotomic, paper.SEQUENTIAL: sequential}
@@ -39,22 +39,22 @@ ESTIMATORS = {paper.DICHOTOMIC: dichotomic, paper.SEQUENTIAL: sequential}
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run."""
+    """The size of the suite."""
 
     seeds: int
     budgets: int
-    """Of Figure 9's sixteen per query."""
+    """Number of Figure 9's sixteen budgets per query."""
 
 
 @dataclass(frozen=True)
 class Explored:
-    """One exploration: what it measured, what it chose, and the slots it asks for."""
+    """One exploration: its measurements, its family, and its slots for the request."""
 
     estimates: tuple[Estimate, ...]
     calls_co: int
     family: str
     slots: Mapping[float, float]
-    """GB per slot -> slots for the request; infinite where none are enough."""
+    """GB per slot -> slots for the request; infinite if none suffice."""
     plan: Plan | None = None
     verified: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Plan -> share of the request -> processed over requested; of the first seed only."""
@@ -80,21 +80,21 @@ class Replayed:
 
 @dataclass(frozen=True)
 class Found:
-    """Everything that the suite ran."""
+    """All runs of the suite."""
 
     size: Size
     explored: Mapping[str, Mapping[str, list[Explored]]]
-    """Query -> way -> per seed."""
+    """Query -> way -> exploration per seed."""
     replayed: Mapping[str, Mapping[str, list[Replayed]]]
     verified: Mapping[str, Mapping[str, Mapping[str, float]]]
     """Query -> plan -> share of the request -> processed over requested."""
     needed: Mapping[str, Mapping[float, float]]
-    """Query -> GB -> slots really needed on the simulator, with the paper's 110 %."""
+    """Query -> GB -> slots needed on the simulator, with the paper's 110 %."""
     recorded: Mapping[str, Recorded]
 
 
 def parts(size: Size) -> list[Task]:
-    """Return what is run, query by query."""
+    """Return the parts, query by query."""
     tasks: list[Task] = []
     for query in QUERIES:
         tasks += [(f"{query} {way} {k}", exploration, (query, way, k)) for way in WAYS for k in range(size.seeds)]
@@ -103,7 +103,7 @@ def parts(size: Size) -> list[Task]:
 
 
 def gather(size: Size, done: Mapping[str, Any]) -> Found:
-    """Return the runs by query, beside what is really needed and what was recorded."""
+    """Return the runs by query, with the slots needed and the recorded measurements."""
     explored = {q: {way: [done[f"{q} {way} {k}"] for k in range(size.seeds)] for way in WAYS} for q in QUERIES}
     replayed = {q: {way: done[f"{q} replay {way}"] for way in ESTIMATORS} for q in QUERIES}
     verified = {q: explored[q][paper.OURS][0].verified for q in QUERIES}
@@ -115,7 +115,7 @@ def gather(size: Size, done: Mapping[str, Any]) -> Found:
 
 
 def recorded_or_none(query: str) -> Recorded:
-    """Return the recorded measurements, or an empty search where the data are not here."""
+    """Return the recorded measurements, or an empty search if the data are not on this machine."""
     try:
         return recorded(query)
     except InvalidValue:
@@ -124,21 +124,21 @@ def recorded_or_none(query: str) -> Recorded:
 
 def exploration(query: str, way: str, seed: int) -> Explored:
     """Explore one query on the simulator, in the paper's way or in ours."""
-    asked = QUERIES[query]
-    plant = job(asked.job)
+    settings = QUERIES[query]
+    plant = job(settings.job)
     spec, feed = plant.spec(), Feed.of(plant.graph.sources)
     bed = SimulatedTestbed(plant, seed)
-    memories = tuple(round(1024 * gb) for gb in asked.gb)
-    space = Space(asked.least, asked.most, memories)
+    memories = tuple(round(1024 * gb) for gb in settings.gb)
+    space = Space(settings.least, settings.most, memories)
     if way == paper.RULE:
-        done, _ = explore(Paper(space, seed), OnTestbed(bed, spec, feed, asked.phases))
+        done, _ = explore(Paper(space, seed), OnTestbed(bed, spec, feed, settings.phases))
         helpers = [e for e in done if e.why.startswith(HELPER)]
-        fit = selected(Points.of([e for e in done if e not in helpers]))
-        slots = {gb: float(fit.slots_for(asked.rate_per_s, 1024 * gb) or math.inf) for gb in asked.gb}
+        fit = select_fit(Points.of([e for e in done if e not in helpers]))
+        slots = {gb: float(fit.slots_for(settings.rate_per_s, 1024 * gb) or math.inf) for gb in settings.gb}
         return Explored(tuple(done), len(done) - len(helpers), fit.family, slots)
-    optimizer = OnTestbed(bed, spec, feed, asked.phases, sequential, learned=True)
-    done, _ = explore(Geometric(Space(asked.least, asked.most, (memories[0], memories[-1]))), optimizer)
-    plan = make_plan(spec, done, asked.rate_per_s, memories_mb=memories, most_slots=asked.most)
+    optimizer = OnTestbed(bed, spec, feed, settings.phases, sequential, split_by_curves=True)
+    done, _ = explore(Geometric(Space(settings.least, settings.most, (memories[0], memories[-1]))), optimizer)
+    plan = make_plan(spec, done, settings.rate_per_s, memories_mb=memories, most_slots=settings.most)
     top = max(plan.weights, key=lambda name: plan.weights[name])
     slots = {(c.memory_mb or 0) / 1024: c.slots.middle for c in plan.choices}
     return Explored(tuple(done), len(done), top, slots, plan, verifications(query, plan) if seed == 0 else {})
@@ -146,18 +146,18 @@ def exploration(query: str, way: str, seed: int) -> Explored:
 
 def replays(query: str, way: str, count: int) -> list[Replayed]:
     """Estimate budgets of Figure 9 and replay each estimate at 100 and at 150 %."""
-    asked = QUERIES[query]
-    plant = job(asked.job)
+    settings = QUERIES[query]
+    plant = job(settings.job)
     feed = Feed.of(plant.graph.sources)
     truth = Truth(plant)
-    budgets = [(slots, gb) for gb in GB for slots in asked.small]
+    budgets = [(slots, gb) for gb in GB for slots in settings.small]
     budgets = budgets if count >= len(budgets) else budgets[::5][:count]
     found = []
     for k, (slots, gb) in enumerate(budgets):
         memory = round(1024 * gb)
         bed = SimulatedTestbed(plant, 1000 + k)
         tasks = Allocation(dict(bids2(truth.capacities(memory), slots).tasks), memory)
-        mst = estimate(bed, tasks, feed, asked.phases, ESTIMATORS[way])
+        mst = estimate(bed, tasks, feed, settings.phases, ESTIMATORS[way])
         if not mst.usable:
             continue
         share, window = replay(bed, tasks, feed, mst.middle_per_s)
@@ -168,7 +168,7 @@ def replays(query: str, way: str, count: int) -> list[Replayed]:
 
 
 def replay(bed: SimulatedTestbed, tasks: Allocation, feed: Feed, rate_per_s: float) -> tuple[float, Observation]:
-    """Run an allocation at a rate for ten minutes; return the share that it processes, and the window."""
+    """Run an allocation at a rate for ten minutes; return the processed share, and the window."""
     phases = (feed.phase(WARM_S, rate_per_s), feed.phase(REPLAY_S, rate_per_s, True))
     window = bed.measure(Trial("replay", tasks, phases)).observation
     assert window is not None
@@ -177,18 +177,19 @@ def replay(bed: SimulatedTestbed, tasks: Allocation, feed: Feed, rate_per_s: flo
 
 def verifications(query: str, plan: Plan) -> dict[str, dict[str, float]]:
     """Run Table IV's size and ours at 100, 120 and 150 % of the request, with 4 GB."""
-    asked = QUERIES[query]
-    plant = job(asked.job)
+    settings = QUERIES[query]
+    plant = job(settings.job)
     feed, truth, memory = Feed.of(plant.graph.sources), Truth(plant), 4096
-    sizes = {"Table IV's slots": asked.slots[4.0], f"{paper.OURS}'s plan": plan.allocation.slots}
-    found: dict[str, dict[str, float]] = {}
+    sizes = {"Table IV's slots": settings.slots[4.0], f"{paper.OURS}'s plan": plan.allocation.slots}
+    shares: dict[str, dict[str, float]] = {}
     for name, slots in sizes.items():
         tasks = Allocation(dict(bids2(truth.capacities(memory), slots).tasks), memory)
         bed = SimulatedTestbed(plant, 77)
-        found[name] = {
-            f"{100 * share:.0f} %": replay(bed, tasks, feed, asked.rate_per_s * share)[0] for share in (1.0, 1.2, 1.5)
+        shares[name] = {
+            f"{100 * share:.0f} %": replay(bed, tasks, feed, settings.rate_per_s * share)[0]
+            for share in (1.0, 1.2, 1.5)
         }
-    return found
+    return shares
 
 
 def median(values: list[float]) -> float:

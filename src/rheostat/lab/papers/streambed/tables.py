@@ -13,85 +13,85 @@ from rheostat.lab.papers.streambed.paper import QUERIES, SLOTS_PER_MANAGER
 from rheostat.lab.papers.streambed.recordings import table_iv_points
 from rheostat.lab.papers.streambed.runs import ESTIMATORS, HELD, WAYS, Found, median
 from rheostat.lab.papers.table import Cell, Table
-from rheostat.planner.extrapolation import Points, fitted, selected
+from rheostat.planner.extrapolation import Points, fit_family, select_fit
 from rheostat.planner.plan import make_plan
 
 NEVER = -1.0
-"""Printed where no number of slots is enough."""
+"""Printed if no number of slots suffices."""
 SIMULATED, RECORDED = ", simulated", ", recorded measurements"
 CHOOSES = "the rule chooses the paper's family"
 
 
 def share(of: Iterable[bool]) -> float:
-    """Return the share that is true."""
+    """Return the share of true values."""
     each = [float(one) for one in of]
     return sum(each) / len(each)
 
 
-def _shown(value: float) -> float:
+def _finite_or_never(value: float) -> float:
     return value if math.isfinite(value) else NEVER
 
 
 def table_3(found: Found) -> Iterator[Cell]:
-    """Yield Table III: calls, minutes, how often the paper's family is chosen, and the recorded fit's coefficients."""
+    """Yield Table III: calls, minutes, the share of the paper's family, and the coefficients of the recorded fit."""
     for way in WAYS:
-        for query, asked in QUERIES.items():
+        for query, settings in QUERIES.items():
             runs = found.explored[query][way]
             for table, values, printed in (
-                (Table("III, calls of the optimizer"), [float(r.calls_co) for r in runs], asked.calls_co),
-                (Table("III, calls of the estimator"), [float(len(r.estimates)) for r in runs], asked.calls_ce),
-                (Table("III, minutes", "min"), [r.minutes for r in runs], asked.minutes),
+                (Table("III, calls of the optimizer"), [float(r.calls_co) for r in runs], settings.calls_co),
+                (Table("III, calls of the estimator"), [float(len(r.estimates)) for r in runs], settings.calls_ce),
+                (Table("III, minutes", "min"), [r.minutes for r in runs], settings.minutes),
             ):
                 yield table.mean(way, query, values, float(printed) if way == paper.RULE else None)
     table = Table("III, share of runs that choose the paper's family")
-    for query, asked in QUERIES.items():
+    for query, settings in QUERIES.items():
         yield table.cell(
-            paper.RULE, query, share(r.family == asked.family for r in found.explored[query][paper.RULE]), 1.0
+            paper.RULE, query, share(r.family == settings.family for r in found.explored[query][paper.RULE]), 1.0
         )
     table = Table(f"III{RECORDED}")
-    for query, asked in QUERIES.items():
+    for query, settings in QUERIES.items():
         if found.recorded[query].estimates:
             points = Points.of(table_iv_points(query, found.recorded[query]))
-            fit = fitted(points, asked.family)
-            yield table.cell("b", query, fit.b, asked.b)
-            yield table.cell("c", query, fit.c, asked.c)
-            yield table.cell(CHOOSES, query, float(selected(points).family == asked.family), 1.0)
+            fit = fit_family(points, settings.family)
+            yield table.cell("b", query, fit.b, settings.b)
+            yield table.cell("c", query, fit.c, settings.c)
+            yield table.cell(CHOOSES, query, float(select_fit(points).family == settings.family), 1.0)
 
 
 def table_4(found: Found) -> Iterator[Cell]:
     """Yield Table IV: slots for the requested rates, by profile."""
     for gb in paper.GB:
-        for query, asked in QUERIES.items():
-            if gb not in asked.slots:
+        for query, settings in QUERIES.items():
+            if gb not in settings.slots:
                 continue
             yield from _recorded(found, query, gb)
             table = Table(f"IV, {gb:g} GB{SIMULATED}", "slots")
             for way in WAYS:
                 values = [run.slots[gb] for run in found.explored[query][way] if gb in run.slots]
                 if values:
-                    printed = float(asked.slots[gb]) if way == paper.RULE else None
-                    yield table.cell(way, query, _shown(median(values)), printed)
-            yield table.cell(paper.TRUTH, query, _shown(found.needed[query][gb]))
+                    printed = float(settings.slots[gb]) if way == paper.RULE else None
+                    yield table.cell(way, query, _finite_or_never(median(values)), printed)
+            yield table.cell(paper.TRUTH, query, _finite_or_never(found.needed[query][gb]))
 
 
 def _recorded(found: Found, query: str, gb: float) -> Iterator[Cell]:
-    asked, measured = QUERIES[query], found.recorded[query]
+    settings, measured = QUERIES[query], found.recorded[query]
     if not measured.estimates:
         return
     table, memory = Table(f"IV, {gb:g} GB{RECORDED}", "slots"), round(1024 * gb * SLOTS_PER_MANAGER)
     points = Points.of(table_iv_points(query, measured))
-    printed = float(asked.slots[gb])
-    for row, fit in ((paper.FAMILY, fitted(points, asked.family)), (paper.RULE, selected(points))):
-        slots = fit.slots_for(asked.rate_per_s, memory)
-        yield table.cell(row, query, _shown(float(slots or math.inf)), printed)
-    if gb == max(asked.gb):
-        slots_90 = make_plan(measured.spec, measured.estimates, asked.rate_per_s, memories_mb=(memory,)).slots
-        cell = table.cell(paper.OURS, query, _shown(slots_90.middle), printed)
+    printed = float(settings.slots[gb])
+    for row, fit in ((paper.FAMILY, fit_family(points, settings.family)), (paper.RULE, select_fit(points))):
+        slots = fit.slots_for(settings.rate_per_s, memory)
+        yield table.cell(row, query, _finite_or_never(float(slots or math.inf)), printed)
+    if gb == max(settings.gb):
+        slots_90 = make_plan(measured.spec, measured.estimates, settings.rate_per_s, memories_mb=(memory,)).slots
+        cell = table.cell(paper.OURS, query, _finite_or_never(slots_90.middle), printed)
         yield replace(cell, low=slots_90.low, high=slots_90.high if slots_90.high < 1e6 else None)
 
 
 def extrapolation(found: Found) -> Iterator[Cell]:
-    """Yield how far the simulated plans are from what is really needed, at 4 GB."""
+    """Yield the errors of the simulated plans at 4 GB."""
     table = Table("IV, distance from the slots really needed", "%")
     for way in WAYS:
         for query in QUERIES:
@@ -107,7 +107,7 @@ def extrapolation(found: Found) -> Iterator[Cell]:
 
 
 def figure_9(found: Found) -> Iterator[Cell]:
-    """Yield Figure 9: of all budgets, how many sustain their estimate, and fail at half as much again."""
+    """Yield Figure 9: the shares of budgets that sustain their estimate, and fail at 150 % of it."""
     for way in ESTIMATORS:
         for query in QUERIES:
             runs = found.replayed[query][way]
@@ -134,7 +134,7 @@ def figure_10(found: Found) -> Iterator[Cell]:
 
 
 def figure_11(found: Found) -> Iterator[Cell]:
-    """Yield Figure 11: what the planned size processes of 100, 120 and 150 % of the request."""
+    """Yield Figure 11: the share of 100, 120 and 150 % of the request that the planned size processes."""
     for query in QUERIES:
         for name, shares in found.verified[query].items():
             for of, processed in shares.items():

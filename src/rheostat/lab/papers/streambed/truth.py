@@ -1,4 +1,4 @@
-"""What the simulated queries can really do at any size, and measurements of them as noisy as StreamBed's own."""
+"""The true capacity of the simulated queries at any size, and measurements with StreamBed's noise."""
 
 from __future__ import annotations
 
@@ -14,49 +14,50 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Interval
 from rheostat.job.observation import Observation, OperatorReading, SourceReading
 from rheostat.job.plan import Estimate
-from rheostat.planner.configuration_optimizer import Capacity, bids2
+from rheostat.planner.configuration_optimizer import OperatorCapacity, bids2
 from rheostat.planner.resource_explorer import Ask
 
 EXPONENT_SD, INTERFERENCE_SD = 0.03, 0.3
-"""How far a simulated truth may lie from the fitted one: exponents, and the logarithm of what interference takes."""
+"""Deviations of a varied query from the fitted one: of exponents, and of the logarithm of interference."""
 FAILED = 0.08
-"""Share of runs that end at a floor: 4 to 7 of 64 did."""
+"""Share of failed runs: 4 to 7 of 64 in the artifact."""
 FLOOR = 0.06
+"""Share of the true rate that a failed run measures."""
 LEAST_NOISE = 0.02
 MOST_SLOTS = 20_000
 
 
 @dataclass(frozen=True)
 class Truth:
-    """One query as it really is."""
+    """One query with its true curves."""
 
     plant: Plant
     memory_mb: int = 4096
 
-    def capacities(self, memory_mb: int | None = None) -> list[Capacity]:
+    def capacities(self, memory_mb: int | None = None) -> list[OperatorCapacity]:
         """Return every operator's curve, in source records/s."""
         plant = self.plant
         demand = plant.graph.demand_per_s(dict.fromkeys(plant.graph.sources, 1.0 / len(plant.graph.sources)))
         factor = plant.memory.factor(memory_mb or self.memory_mb) if plant.memory else 1.0
-        found = []
+        capacities = []
         for operator in plant.operators:
             if operator.pinned_tasks is None:
                 assert isinstance(operator.curve, Power)
                 carried = operator.curve.rate_per_s * factor / demand[operator.name]
-                found.append(Capacity(operator.name, carried, operator.curve.exponent))
-        return found
+                capacities.append(OperatorCapacity(operator.name, carried, operator.curve.exponent))
+        return capacities
 
     def sustained_per_s(self, tasks: Allocation) -> float:
-        """Return what an allocation sustains, noise apart."""
+        """Return the rate that an allocation sustains without noise."""
         carried = min(a.carries_per_s(tasks.tasks[a.name]) for a in self.capacities(tasks.memory_mb))
         return carried * self.plant.interference.share(tasks.slots)
 
     def capacity_per_s(self, slots: int, memory_mb: int | None = None) -> float:
-        """Return what the best split of so many slots sustains."""
+        """Return the rate that the best split of the slots sustains."""
         return bids2(self.capacities(memory_mb), slots).rate_per_s * self.plant.interference.share(slots)
 
     def slots_for(self, rate_per_s: float, memory_mb: int | None = None) -> float:
-        """Return the fewest slots that sustain a rate; infinite where none do."""
+        """Return the fewest slots that sustain a rate; infinite if none do."""
         least = len(self.capacities())
         grid = np.unique(np.round(np.geomspace(least, MOST_SLOTS, 120)).astype(int))
         enough = next((k for k, s in enumerate(grid) if self.capacity_per_s(int(s), memory_mb) >= rate_per_s), None)
@@ -89,9 +90,9 @@ def varied(plant: Plant, rng: np.random.Generator) -> Plant:
 
 @dataclass
 class Drawn:
-    """An optimizer that draws what a measurement would have given, instead of running anything.
+    """An optimizer that draws measurements instead of running a job.
 
-    The rate has the noise that was fitted on StreamBed's recorded rates; some runs fail at a floor.
+    Rates have the noise of StreamBed's recorded rates; some runs fail and measure a small share of the true rate.
     """
 
     truth: Truth
@@ -101,7 +102,7 @@ class Drawn:
     minutes: float = 11.0
 
     def measure(self, ask: Ask, done: Sequence[Estimate]) -> Estimate:
-        """Split as the paper does, by what single tasks do, and draw."""
+        """Split the slots by the rates of single tasks, as in the paper, and draw the measurement."""
         single = [replace(a, exponent=1.0) for a in self.truth.capacities(ask.memory_mb)]
         split = bids2(single, ask.slots)
         tasks = Allocation(dict(split.tasks), ask.memory_mb)

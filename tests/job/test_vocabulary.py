@@ -13,18 +13,18 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Expectation, Interval, Phase, Reason, Trial
 from rheostat.job.frozen import FrozenMap, from_json, to_json
 from rheostat.job.guards import FrozenPeriod, Guards
-from rheostat.job.observation import Latency, Observation, OperatorReading, SourceReading, checked
+from rheostat.job.observation import Latency, Observation, OperatorReading, SourceReading, mark_problem
 from rheostat.job.slo import SLO, Bounds, Budget
 from rheostat.testing.situations import window, word_count
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, True, "2"])
-def test_tasks_are_whole_numbers_from_one_on(count: Any) -> None:
+def test_tasks_are_whole_numbers_of_at_least_one(count: Any) -> None:
     with pytest.raises(InvalidValue, match="map"):
         Allocation({"map": count})
 
 
-def test_nothing_can_be_changed_afterwards() -> None:
+def test_an_allocation_cannot_be_changed() -> None:
     allocation = Allocation({"map": 2})
     with pytest.raises(FrozenInstanceError):
         allocation.memory_mb = 5  # type: ignore[misc]
@@ -33,18 +33,18 @@ def test_nothing_can_be_changed_afterwards() -> None:
     with pytest.raises(TypeError, match="frozen"):
         FrozenMap({"a": 1}).update({"b": 2})
     source = {"map": 2}
-    kept = Allocation(source)
+    copied = Allocation(source)
     source["map"] = 9
-    assert kept.tasks["map"] == 2
+    assert copied.tasks["map"] == 2
 
 
 @pytest.mark.parametrize(
-    ("values", "says"),
+    ("values", "message"),
     [
         ({"max_latency_s": -1.0}, "slo.max_latency_s"),
         ({"max_lag_s": math.nan}, "slo.max_lag_s"),
         ({"max_recovery_s": math.inf}, "slo.max_recovery_s"),
-        ({"recovery_quantile": 0.95}, "give that too"),
+        ({"recovery_quantile": 0.95}, "needs slo.max_recovery_s"),
         ({"recovery_quantile": 1.0, "max_recovery_s": 60}, "slo.recovery_quantile"),
         ({"headroom": -0.1}, "slo.headroom"),
         ({"headroom": 20}, r"slo.headroom is 20, .* for 20 % write 0.2"),
@@ -52,8 +52,8 @@ def test_nothing_can_be_changed_afterwards() -> None:
         ({"headroom": "much"}, "much"),
     ],
 )
-def test_slo_names_what_is_wrong(values: dict[str, Any], says: str) -> None:
-    with pytest.raises(InvalidValue, match=says):
+def test_slo_names_what_is_wrong(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidValue, match=message):
         SLO(**values)
 
 
@@ -136,22 +136,22 @@ SPEC = word_count()
 GOOD = window(SPEC, 400.0, 4, 600.0)
 
 
-def spoil(observation: Observation, **values: Any) -> Observation:
+def with_reading(observation: Observation, **values: Any) -> Observation:
     """Change the first tunable operator's reading."""
     readings = tuple(replace(r, **values) if r.name == "split" else r for r in observation.operators)
     return replace(observation, operators=readings)
 
 
 @pytest.mark.parametrize(
-    ("bad", "says"),
+    ("bad", "message"),
     [
-        (spoil(GOOD, true_rate_per_s=math.nan), "true_rate_per_s of split is nan"),
-        (spoil(GOOD, records_in_per_s=-5.0), "records_in_per_s of split is -5"),
-        (spoil(GOOD, true_rate_per_s=0.0), "true_rate_per_s of split is 0"),
-        (spoil(GOOD, useful_share=1.5), "useful_share of split"),
-        (spoil(GOOD, true_rate_per_s=math.inf), "true_rate_per_s of split is inf"),
-        (spoil(GOOD, true_rate_per_s=None), "no true rate of operator split"),
-        (spoil(GOOD, records_in_per_s=None), "no records of operator split"),
+        (with_reading(GOOD, true_rate_per_s=math.nan), "true_rate_per_s of split is nan"),
+        (with_reading(GOOD, records_in_per_s=-5.0), "records_in_per_s of split is -5"),
+        (with_reading(GOOD, true_rate_per_s=0.0), "true_rate_per_s of split is 0"),
+        (with_reading(GOOD, useful_share=1.5), "useful_share of split"),
+        (with_reading(GOOD, true_rate_per_s=math.inf), "true_rate_per_s of split is inf"),
+        (with_reading(GOOD, true_rate_per_s=None), "no true rate of operator split"),
+        (with_reading(GOOD, records_in_per_s=None), "no records of operator split"),
         (replace(GOOD, operators=()), "no records of operator"),
         (replace(GOOD, sources=()), "no rate of source lines"),
         (replace(GOOD, sources=(SourceReading("lines", -1.0),)), "rate_per_s of lines is -1"),
@@ -161,19 +161,19 @@ def spoil(observation: Observation, **values: Any) -> Observation:
         (replace(GOOD, latency=Latency(1, 2, math.nan, 1, 1, 1)), "p99_s of the job is nan"),
     ],
 )
-def test_absurd_or_incomplete_windows_are_marked(bad: Observation, says: str) -> None:
-    assert says in (checked(bad, SPEC).problem or "")
+def test_absurd_or_incomplete_windows_are_marked(bad: Observation, message: str) -> None:
+    assert message in (mark_problem(bad, SPEC).problem or "")
 
 
 def test_a_good_window_stays_as_it_is() -> None:
-    assert checked(GOOD, SPEC) is GOOD
+    assert mark_problem(GOOD, SPEC) is GOOD
     assert GOOD.throughput_per_s == pytest.approx(GOOD.load_per_s)
 
 
-def test_totals_are_unknown_when_a_part_is() -> None:
+def test_a_total_with_a_missing_part_is_none() -> None:
     half = replace(GOOD, sources=(*GOOD.sources, SourceReading("more", None)))
     assert half.load_per_s is None
-    assert half.operator("nobody") == OperatorReading("nobody", 0)
+    assert half.operator("absent") == OperatorReading("absent", 0)
 
 
 json_values = st.recursive(
@@ -215,7 +215,7 @@ def test_evidence_is_never_nan() -> None:
         Decision(None, Reason.STEADY, "", {"rate": math.nan})
 
 
-def test_reading_rubbish_says_what_is_wrong() -> None:
+def test_invalid_json_names_the_field() -> None:
     with pytest.raises(InvalidValue, match="cannot read SLO: max_latency_s"):
         from_json(SLO, '{"max_latency_s": "soon"}')
 

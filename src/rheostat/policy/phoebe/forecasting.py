@@ -1,4 +1,4 @@
-"""What Phoebe, TWRES and ours share: a profile before anything else, and a forecast; the first two an interval."""
+"""What Phoebe, TWRES and ours share: a profile first, then a forecast; Phoebe and TWRES also an evaluation interval."""
 
 from __future__ import annotations
 
@@ -8,86 +8,86 @@ from typing import Any, Literal
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.frozen import check_number, check_whole
 from rheostat.job.record import Record
-from rheostat.planner.profiling import Profiling, allowed
-from rheostat.policy.phoebe.foresight import CHOSEN, Known, fold, next_trials
+from rheostat.planner.profiling import Profiling, clip_to_limits
+from rheostat.policy.phoebe.knowledge import CHOSEN, Knowledge, fold, next_trials
 from rheostat.ports import Policy, Situation
 
-At = Situation[Known]
+At = Situation[Knowledge]
 ForecasterName = Literal[
     "chosen", "trend", "last value", "drift", "autoregression", "profile", "holt-winters", "ces", "arima"
 ]
 
 
 @dataclass(frozen=True)
-class LookingAhead(Policy[Known]):
+class ForecastingPolicy(Policy[Knowledge]):
     """Profiles first, then decides with a forecast of the load."""
 
     horizon_s: float = 600.0
-    """How far the forecast goes, in seconds."""
+    """Seconds ahead that the forecast covers."""
     forecast: ForecasterName = "trend"
-    """The forecaster, or `chosen`: the loop's, by back-test. The last three (statsforecast) take longer than a step."""
+    """The forecaster; `chosen` uses the control loop's. The last three (statsforecast) take longer than a step."""
     profile: bool = True
-    """Whether the job is profiled on a testbed first; off, or without a testbed, what the running job shows must do."""
+    """Whether to profile the job on a testbed first; if false, or without a testbed, its live windows are used."""
     smallest: int = 2
-    """Smallest scale-out that is profiled."""
+    """Smallest profiled scale-out."""
     largest: int = 24
-    """Largest scale-out that is profiled, and that is chosen where nothing bounds the job."""
+    """Largest profiled scale-out; also the largest size of a job without a bound."""
     deployments: int = 8
-    """Scale-outs that are profiled, equally spaced."""
+    """Number of profiled scale-outs, equally spaced."""
     rate_step_per_s: float = 20_000.0
-    """First rate of the profile, and the step from one to the next, in records/s."""
+    """First rate of the profile, and the increase from round to round, in records/s."""
     settle_s: float = 300.0
-    """Seconds before a profiled deployment is looked at."""
+    """Seconds before a profiled deployment is observed."""
     observe_s: float = 120.0
-    """Seconds for which it is then looked at."""
+    """Observed seconds of a profiled deployment."""
 
     def __post_init__(self) -> None:
-        who = f"of policy {self.name!r}"
-        check_number(f"horizon_s {who}", self.horizon_s, least=1.0)
-        check_whole(f"largest {who}", self.largest, 1)
+        where = f"of policy {self.name!r}"
+        check_number(f"horizon_s {where}", self.horizon_s, least=1.0)
+        check_whole(f"largest {where}", self.largest, 1)
         _ = self.plan
 
     @property
     def wants_forecast(self) -> bool:  # type: ignore[override]
-        """Whether the loop is to forecast the load, with a model that it chooses itself."""
+        """Whether the control loop forecasts the load with the model that its back-test selects."""
         return self.forecast == CHOSEN
 
     @property
     def plan(self) -> Profiling:
-        """What is profiled."""
+        """Scale-outs, rates and durations of the profile."""
         return Profiling(
             self.smallest, self.largest, self.deployments, self.rate_step_per_s, self.settle_s, self.observe_s
         )
 
-    def initial(self) -> Known:
-        """Return nothing seen yet."""
-        return Known()
+    def initial(self) -> Knowledge:
+        """Return no knowledge."""
+        return Knowledge()
 
-    def learn(self, knowledge: Known, record: Record) -> Known:
-        """Fold windows, failures and measurements."""
+    def learn(self, knowledge: Knowledge, record: Record) -> Knowledge:
+        """Store windows, failures and measurements."""
         return fold(knowledge, record)
 
     def profiling(self, situation: At) -> Decision | None:
-        """Ask for the next round of the profile; None when it is done, or cannot be had."""
-        seen = situation.knowledge
-        if not self.profile or seen.profile_problem:
+        """Request the next round of the profile; None if it is complete, or cannot be measured."""
+        knowledge = situation.knowledge
+        if not self.profile or knowledge.profile_problem:
             return None
-        trials = next_trials(allowed(self.plan, situation.limits), situation, seen.profile)
+        trials = next_trials(clip_to_limits(self.plan, situation.limits), situation, knowledge.profile)
         if not trials:
             return None
         phase = trials[0].phases[-1]
         rate = sum(phase.rates_per_s.values())
         sentence = f"{self.name}: profiles {len(trials)} deployments at {rate:,.0f}/s first"
-        evidence = {"profiled": float(len(seen.profile)), "rate_per_s": rate}
+        evidence = {"profiled": float(len(knowledge.profile)), "rate_per_s": rate}
         return Decision.hold(Reason.TRIAL, sentence, evidence=evidence, memo=situation.memo, trials=trials)
 
 
 @dataclass(frozen=True)
-class Evaluating(LookingAhead):
-    """Decides every `evaluation_s` only."""
+class IntervalPolicy(ForecastingPolicy):
+    """Decides once every `evaluation_s`."""
 
     forecast: ForecasterName = "autoregression"
-    """The forecaster; the paper's was fitted to its series, too."""
+    """The forecaster; the paper also fits its forecaster to the job's series."""
     evaluation_s: float = 600.0
     """Seconds between two evaluations (E)."""
 
@@ -96,14 +96,14 @@ class Evaluating(LookingAhead):
         check_number(f"evaluation_s of policy {self.name!r}", self.evaluation_s, least=1.0)
 
     def due_s(self, situation: At) -> float:
-        """Return when the next evaluation is: an interval after the last one, and after the last change's end."""
+        """Return the moment of the next evaluation: an interval after the last one, and after the end of a change."""
         now, due = situation.window.at_s, float(situation.memo.get("due_s", situation.window.at_s))
         if situation.changed_at_s is not None and situation.changed_at_s > float(situation.memo.get("at_s", 0.0)):
             due = max(due, situation.changed_at_s + self.evaluation_s)
-        # A clock that was set back must not keep the policy waiting for ever.
+        # A clock that was set back must not delay the policy for ever.
         return now if due > now + 2 * self.evaluation_s else due
 
     def next(self, situation: At) -> dict[str, Any]:
-        """Return the memo that names the next evaluation, an interval from now."""
+        """Return the memo with the moment of the next evaluation, an interval from now."""
         now = situation.window.at_s
         return {"at_s": now, "due_s": now + self.evaluation_s}

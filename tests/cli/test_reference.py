@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import fields
+
 from project import ROOT
 
+from rheostat import Options
 from rheostat.cli.reference import descriptions, page, type_text
+from rheostat.config.run_file import RunFile
 from rheostat.engine.testbed.loads import LOADS, Steps
 from rheostat.job.slo import SLO
 from rheostat.lab.experiment.config import Config
@@ -17,6 +21,17 @@ def test_the_page_is_up_to_date() -> None:
 
 def test_every_key_of_a_run_has_a_sentence() -> None:
     assert set(descriptions(Config)) == set(Config.model_fields)
+
+
+def test_every_key_of_a_live_run_has_a_sentence() -> None:
+    for cls in (RunFile, Options):
+        assert set(descriptions(cls)) == {field.name for field in fields(cls)}
+
+
+def test_a_users_own_job_comes_before_the_simulator() -> None:
+    text = page()
+    places = [text.index(f"\n## {title}\n") for title in ("`rheostat run`", "`rheostat.Options`", "A simulated run")]
+    assert places == sorted(places)
 
 
 def test_sentences_of_a_base_are_read_too() -> None:

@@ -17,7 +17,8 @@ from rheostat.control.controller import Pace
 from rheostat.engine.spark import microbatch
 from rheostat.engine.spark.executors import pool
 from rheostat.engine.spark.lifecycle import restart
-from rheostat.engine.spark.session.settings import NEEDED, RECOMMENDED
+from rheostat.engine.spark.session.session import session_settings
+from rheostat.engine.spark.session.settings import NEEDED, RECOMMENDED, attach_settings
 from rheostat.job.forecast import Foresight
 from rheostat.job.guards import Guards
 from rheostat.job.slo import DEFAULT_HEADROOM, SLO
@@ -96,8 +97,7 @@ def test_every_field_has_a_row_with_its_default() -> None:
 
 def test_every_row_says_what_the_code_has() -> None:
     known = dict(of_classes()) | dict(of_functions()) | dict(others())
-    known |= {setting.key: setting.value or "" for setting in NEEDED}
-    known |= {key: value for key, (value, _) in RECOMMENDED.items()}
+    known |= session_settings("clicks") | {line.key: line.value for line in attach_settings("yarn") if not line.needed}
     rows = table()
     del rows["SLO.job`, `SLO.operators"], rows["setting"]
     assert {key: known.get(key) for key in rows} == rows

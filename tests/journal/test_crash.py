@@ -1,4 +1,4 @@
-"""A journal survives what happens to real ones: a killed writer, a full disk, a lost connection."""
+"""A journal survives a killed writer, a full disk, a lost connection."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BATCH, TTL_S = 5, 60.0  # as in the writer
 
 
 def killed_writer(url: str, wall_s: float, after_batches: int) -> tuple[int, list[int]]:
-    """Start a writer, kill it once it has acknowledged some batches; return its token and what it acknowledged."""
+    """Start a writer and kill it after some batches; return its token and the batches that it acknowledged."""
     child = subprocess.Popen([sys.executable, WRITER, url, str(wall_s)], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     lines = [child.stdout.readline() for _ in range(after_batches + 1)]
@@ -36,45 +36,45 @@ def killed_writer(url: str, wall_s: float, after_batches: int) -> tuple[int, lis
 
 
 def batches_after(journal: SqlJournal, number: int) -> list[int]:
-    """Return the last number of every batch after a number; fails when one is not whole or out of order."""
-    found = []
+    """Return the last number of every batch after a number; fail if a batch is incomplete or out of order."""
+    numbers = []
     for expected, (step, group) in enumerate(groupby(journal.read("job", after=number), lambda e: e.step), start=1):
         entries = list(group)
         assert step == expected
         assert [getattr(e.record, "uptime_s", None) for e in entries] == list(range(BATCH))
-        found.append(entries[-1].number)
-    return found
+        numbers.append(entries[-1].number)
+    return numbers
 
 
 def check_survival(url: str, kills: tuple[int, ...]) -> None:
-    start = seen = 0
+    start = last = 0
     for token, after_batches in enumerate(kills, start=1):
         wall = Wall(1_000.0 * token)
-        given, acknowledged = killed_writer(url, wall.now_s, after_batches)
-        assert given == token  # it took over from the dead one before it
+        granted, acknowledged = killed_writer(url, wall.now_s, after_batches)
+        assert granted == token  # it took over from the dead writer before it
         assert len(acknowledged) >= after_batches
 
         survivor = SqlJournal(url, wall=wall)
-        start = seen
+        start = last
         written = batches_after(survivor, start)
-        # It may have died between the journal's commit and its own print: one more, but never half of one.
+        # It may have died between the commit and its print: one more batch, but never a part of one.
         assert written[: len(acknowledged)] == acknowledged
         assert len(written) <= len(acknowledged) + 1
 
         with pytest.raises(LeaseRefused, match="held by 'doomed'"):
             survivor.acquire("job", "survivor", TTL_S)
-        seen = written[-1]
+        last = written[-1]
         survivor.close()
 
     wall.now_s += TTL_S
     survivor = SqlJournal(url, wall=wall)
     lease = survivor.acquire("job", "survivor", TTL_S)
     assert lease.token == len(kills) + 1
-    # Read again: a server may still have been at the dead one's last batch. With the lease taken, that is over.
+    # Read again: the server may still have been writing the last batch. With the new lease, that is over.
     written = batches_after(survivor, start)
     assert len(acknowledged) <= len(written) <= len(acknowledged) + 1
-    seen = written[-1]
-    assert survivor.append(lease, 1, [intent_step("goes on")]) > seen
+    last = written[-1]
+    assert survivor.append(lease, 1, [intent_step("goes on")]) > last
     survivor.close()
 
 
@@ -102,7 +102,7 @@ def test_a_batch_that_was_not_committed_leaves_nothing(
 
 
 class Disk:
-    """A disk with room for some pages of 4 kB, for every SQLite connection that is made meanwhile."""
+    """A disk with a limited number of 4 kB pages, for every SQLite connection opened meanwhile."""
 
     pages = 1_000_000
 
@@ -118,7 +118,7 @@ def disk() -> Iterator[Disk]:
     event.remove(Pool, "checkout", disk.limit)
 
 
-def test_a_full_disk_leaves_no_half_batch_and_heals(tmp_path: Path, disk: Disk) -> None:
+def test_a_full_disk_writes_no_part_of_a_batch_and_recovers(tmp_path: Path, disk: Disk) -> None:
     journal = SqlJournal(tmp_path / "journal.db")
     lease = journal.acquire("job", "first", TTL_S)
     journal.append(lease, 1, [intent_step("before")])
@@ -137,7 +137,7 @@ def test_a_full_disk_leaves_no_half_batch_and_heals(tmp_path: Path, disk: Disk) 
 
 
 def end_connections(server: str, url: str) -> int:
-    """Cut every connection to a journal's database, as a failing network or a restart would; return how many."""
+    """Close every connection to a journal's database, like a network failure or a restart; return their number."""
     database = url.partition("?")[0].rpartition("/")[2]
     with psycopg.connect(server, autocommit=True) as connection:
         cut = connection.execute(
@@ -164,7 +164,7 @@ def test_postgres_writes_nothing_when_the_connection_is_lost_inside_a_batch(
     cut = True
 
     def wall() -> float:
-        # The journal looks at the clock inside its transaction, after the connection was found to be alive.
+        # The journal reads the clock inside its transaction, after the check of the connection.
         nonlocal cut
         if not cut:
             cut = end_connections(postgres_server, postgres_url) == 1

@@ -1,4 +1,4 @@
-"""What is special about journals in databases: files, URLs, versions, transactions, and errors in sentences."""
+"""Journals in databases: files, URLs, versions, transactions, and readable errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rheostat.testing.records import EXAMPLES
 
 @pytest.fixture
 def statements() -> Iterator[list[tuple[str, Any]]]:
-    """Everything that SQLAlchemy sends to a database."""
+    """All statements that SQLAlchemy sends to a database."""
     sent: list[tuple[str, Any]] = []
 
     def note(_: object, __: object, statement: str, parameters: Any, *___: object) -> None:
@@ -39,7 +39,7 @@ def statements() -> Iterator[list[tuple[str, Any]]]:
 
 
 @pytest.mark.parametrize("form", ["{}", "sqlite:///{}", "sqlite+pysqlite:///{}"])
-def test_a_file_is_found_again_under_every_form_of_its_name(tmp_path: Path, form: str) -> None:
+def test_every_form_of_a_file_name_opens_the_same_journal(tmp_path: Path, form: str) -> None:
     path = tmp_path / "my journal ä?.db" if form == "{}" else tmp_path / "journal.db"
     first = open_journal(form.format(path))
     lease = first.acquire("job", "first", 10.0)
@@ -52,7 +52,7 @@ def test_a_file_is_found_again_under_every_form_of_its_name(tmp_path: Path, form
     assert path.exists()
 
 
-def test_a_postgres_database_is_found_again(postgres_url: str) -> None:
+def test_a_postgres_journal_can_be_reopened(postgres_url: str) -> None:
     first = open_journal(postgres_url)
     first.append(first.acquire("job", "first", 10.0), 3, EXAMPLES)
     first.close()
@@ -80,7 +80,7 @@ def test_two_processes_see_each_others_leases(tmp_path: Path) -> None:
     two.close()
 
 
-def test_opening_waits_for_another_that_is_just_creating_the_file(
+def test_opening_waits_for_another_process_that_creates_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = sqlite3.connect(tmp_path / "j.db", isolation_level=None)
@@ -98,7 +98,7 @@ def test_opening_waits_for_another_that_is_just_creating_the_file(
     journal.close()
 
 
-def test_many_may_open_a_new_postgres_journal_at_once(postgres_url: str) -> None:
+def test_several_processes_open_a_new_postgres_journal_at_once(postgres_url: str) -> None:
     together = Barrier(6)
 
     def start(number: int) -> None:
@@ -125,7 +125,7 @@ def make_read_only(folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("make", "sentence"),
+    ("make", "message"),
     [
         (make_text_file, "not a SQLite database: give another path"),
         (lambda folder: folder, "this is a folder: give the path of a file in it"),
@@ -135,15 +135,15 @@ def make_read_only(folder: Path) -> str:
     ],
     ids=["text file", "folder", "no folder", "unwritable folder", "read-only file"],
 )
-def test_a_place_that_cannot_be_used_is_named_in_a_sentence(
-    tmp_path: Path, make: Callable[[Path], str | Path], sentence: str
+def test_an_unusable_location_has_a_readable_error(
+    tmp_path: Path, make: Callable[[Path], str | Path], message: str
 ) -> None:
-    with pytest.raises(JournalError, match=sentence):
+    with pytest.raises(JournalError, match=message):
         SqlJournal(make(tmp_path))
 
 
 @pytest.mark.parametrize(
-    ("url", "sentence"),
+    ("url", "message"),
     [
         ("mysql://user:secret@host/db", "mysql"),
         ("postgres://user:secret@host/db", "postgresql://host/database"),
@@ -153,8 +153,8 @@ def test_a_place_that_cannot_be_used_is_named_in_a_sentence(
         ("sqlite://", "MemoryJournal"),
     ],
 )
-def test_a_url_that_cannot_be_right_is_refused_without_repeating_it(url: str, sentence: str) -> None:
-    with pytest.raises(InvalidValue, match=sentence) as caught:
+def test_an_invalid_url_is_refused_without_showing_it(url: str, message: str) -> None:
+    with pytest.raises(InvalidValue, match=message) as caught:
         SqlJournal(url)
     assert "cret" not in str(caught.value)
 
@@ -168,7 +168,7 @@ def test_a_url_that_cannot_be_right_is_refused_without_repeating_it(url: str, se
         "postgresql://user:secret@127.0.0.1:1/db?nonsense=secret",
     ],
 )
-def test_an_unreachable_database_is_a_sentence_without_the_password(url: str) -> None:
+def test_the_error_of_an_unreachable_database_hides_the_password(url: str) -> None:
     with pytest.raises(JournalError, match="the database cannot be reached") as caught:
         SqlJournal(url)
     error: BaseException | None = caught.value
@@ -177,13 +177,13 @@ def test_an_unreachable_database_is_a_sentence_without_the_password(url: str) ->
         error = error.__cause__
 
 
-def test_postgres_without_psycopg_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_postgres_without_psycopg_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(JournalError, match=r"pip install 'rheostat\[postgres\]'"):
         SqlJournal("postgresql://host/db")
 
 
-def test_another_schema_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+def test_another_schema_version_is_refused_and_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "j.db"
     SqlJournal(path).close()
     with sqlite3.connect(path) as connection:
@@ -198,7 +198,7 @@ def test_another_schema_version_is_refused_and_left_as_it_is(tmp_path: Path) -> 
 # Writing and reading
 
 
-def test_a_record_that_is_not_json_leaves_nothing(tmp_path: Path) -> None:
+def test_a_batch_with_a_record_that_is_not_json_writes_nothing(tmp_path: Path) -> None:
     journal = SqlJournal(tmp_path / "j.db")
     lease = journal.acquire("job", "first", 10.0)
     bad = Outcome(0, Verdict.KEPT, "", cast(dict[str, float], {"thing": object()}))
@@ -208,7 +208,7 @@ def test_a_record_that_is_not_json_leaves_nothing(tmp_path: Path) -> None:
     journal.close()
 
 
-def test_every_sqlite_write_begins_at_once_and_reads_begin_nothing(
+def test_sqlite_writes_begin_immediately_and_reads_begin_no_transaction(
     tmp_path: Path, statements: list[tuple[str, Any]]
 ) -> None:
     journal = SqlJournal(tmp_path / "j.db")
@@ -229,29 +229,29 @@ def test_every_sqlite_write_begins_at_once_and_reads_begin_nothing(
     journal.close()
 
 
-def test_sqlite_settings_survive_a_power_cut(tmp_path: Path) -> None:
+def test_sqlite_settings_survive_a_power_failure(tmp_path: Path) -> None:
     journal = SqlJournal(tmp_path / "j.db")
-    with journal._reading() as connection:
+    with journal._connection() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
     journal.close()
 
 
-def test_a_lock_held_elsewhere_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_of_another_process_has_a_readable_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rheostat.journal.database.BUSY_S", 0)
     journal = SqlJournal(tmp_path / "j.db")
     other = sqlite3.connect(tmp_path / "j.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(JournalError, match="another process has been writing for too long"):
         journal.acquire("job", "first", 10.0)
-    assert journal.jobs() == ()  # reading goes on
+    assert journal.jobs() == ()  # reads still work
     other.close()
     journal.acquire("job", "first", 10.0)
     journal.close()
 
 
 def test_cost_does_not_grow_with_the_journal(tmp_path: Path, statements: list[tuple[str, Any]]) -> None:
-    """Every statement about records finds them through an index."""
+    """Every statement on records uses an index."""
     journal = SqlJournal(tmp_path / "j.db")
     lease = journal.acquire("job", "first", 10.0)
     statements.clear()
@@ -270,9 +270,9 @@ def test_cost_does_not_grow_with_the_journal(tmp_path: Path, statements: list[tu
     ]
     connection.close()
     journal.close()
-    about_records = [plan for plan in plans if "record" in plan]
-    assert len(about_records) >= 6
-    assert all(plan.startswith("SEARCH record USING") for plan in about_records), about_records
+    on_records = [plan for plan in plans if "record" in plan]
+    assert len(on_records) >= 6
+    assert all(plan.startswith("SEARCH record USING") for plan in on_records), on_records
     assert not [plan for plan in plans if "TEMP B-TREE" in plan], plans
 
 

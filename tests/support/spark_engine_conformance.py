@@ -1,6 +1,6 @@
 """The engine conformance class over a real MicroBatchEngine, on an embedded cluster.
 
-Spark allows one cluster per process, so `tests/spark/test_engine_conformance.py` runs this file in one of its own:
+Spark allows one cluster per process, so `tests/engine/spark/test_conformance.py` runs this file in its own process:
 
     python -m pytest spark_engine_conformance.py
 """
@@ -29,7 +29,7 @@ SCHEDULE = Schedule(Constant(1.0), 50.0, 600)
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    """Start the one cluster, and the one query that every engine looks at."""
+    """Start the cluster, and the query that every engine observes."""
     with tempfile.TemporaryDirectory() as folder:
         spark = rheostat.session("conformance", max_executors=EXECUTORS[1], conf={"spark.ui.enabled": "false"})
         spark.sparkContext.setLogLevel("OFF")
@@ -54,7 +54,7 @@ class TestMicroBatchEngine(EngineConformance):
 
     @pytest.fixture(autouse=True)
     def closing(self) -> Iterator[None]:
-        """Let every engine stop listening before the next one looks."""
+        """Close every engine before the next one observes."""
         yield
         while self.engines:
             self.engines.pop().close()
@@ -67,7 +67,7 @@ class TestMicroBatchEngine(EngineConformance):
         return engine, clock
 
     def settle(self, engine: Engine, clock: Clock) -> None:
-        """Wait for a clean window, at most for `settle_s`: the tests say whether it is the right one."""
+        """Wait for a usable window, at most for `settle_s`; the tests check its content."""
         deadline_s = clock.now() + self.settle_s
         while clock.now() < deadline_s:
             clock.sleep_until(clock.now() + 0.2)

@@ -1,10 +1,10 @@
 """Failures under `rheostat.autoscale`, on a real embedded cluster. Prints one JSON object per line.
 
-    python spark_failures.py FOLDER doomed     # executors, the cluster and the scaler's parts fail, one after another;
-                                               # in the end, in the middle of a change, it waits to be killed itself
-    python spark_failures.py FOLDER revived    # the same driver again; then a source that falls silent
+    python spark_failures.py FOLDER doomed     # executors, the cluster and parts of the scaler fail, one after another;
+                                               # at the end, during a change, the process waits to be killed
+    python spark_failures.py FOLDER revived    # the same driver again; then a source without input for a while
 
-Every line has the number of the last record in the journal, so that what follows an event can be found there.
+Every line has the number of the last record in the journal, so that a test finds the records after an event.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ PATIENCE_S = 60.0
 
 
 GUARDS = replace(UNGUARDED, shrink_over_slo=False)
-"""The test asks for every change, also one right after another."""
+"""No cool-downs: the test requests one change right after another."""
 
 
-class Told(Policy[None]):
-    """Asks for what the test says, and raises what it says."""
+class Scripted(Policy[None]):
+    """Requests `want` slots, or raises `error`."""
 
-    name: ClassVar[str] = "told"
+    name: ClassVar[str] = "scripted"
     want: int | None = None
     error: BaseException | None = None
 
@@ -70,12 +70,12 @@ class Told(Policy[None]):
             raise self.error
         target = situation.fit({"job": self.want or situation.running.slots})
         if target == situation.running:
-            return Decision.hold(Reason.STEADY, f"told: keeps {target}")
-        return Decision(target, direction(situation.running, target), f"told: {target}")
+            return Decision.hold(Reason.STEADY, f"scripted: keeps {target}")
+        return Decision(target, direction(situation.running, target), f"scripted: {target}")
 
 
 class Disk:
-    """A disk with room for some pages of 4 kB."""
+    """A disk with a limited number of 4 kB pages."""
 
     pages = 1_000_000
 
@@ -84,7 +84,7 @@ class Disk:
 
 
 class World:
-    """A session, a query that is checked to the row, and the journal that both processes and tests read."""
+    """A session, a query whose result is checked to the row, and the journal."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.started = folder, time.monotonic()
@@ -102,7 +102,7 @@ class World:
     def start(self) -> Any:
         def keep(frame: Any, number: int) -> None:
             counts = {row["second"]: row["count"] for row in frame.collect()}
-            # A batch that is tried again writes the same rows under the same number.
+            # A repeated batch writes the same rows under the same number.
             draft = self.folder / "written" / f"{number}.draft"
             draft.write_text(json.dumps(counts))
             draft.rename(draft.with_suffix(".json"))
@@ -133,7 +133,7 @@ class World:
         print(json.dumps({"event": happened, "after": last, "seconds": seconds, **fields}), flush=True)
 
     def result(self, query: Any) -> None:
-        """Hold what was written against the batch computation of the same seconds."""
+        """Compare the written rows with a batch computation of the same seconds."""
         files = (self.folder / "written").glob("*.json")
         written = {int(f.stem): {int(k): n for k, n in json.loads(f.read_text()).items()} for f in files}
         failed = query.exception()
@@ -147,22 +147,22 @@ class World:
 
 def until(what: str, true: Callable[[], Any], scaler: Scaler | None = None, seconds: float = PATIENCE_S) -> Any:
     deadline = time.monotonic() + seconds
-    while not (found := true()):
+    while not (result := true()):
         if time.monotonic() > deadline:
-            told = [] if scaler is None else [(s.observation.problem, s.decision.sentence) for s in scaler.steps[-3:]]
-            raise TimeoutError(f"{what} did not come; {scaler and scaler.status}: {told}")
+            last = [] if scaler is None else [(s.observation.problem, s.decision.sentence) for s in scaler.steps[-3:]]
+            raise TimeoutError(f"no {what} within {seconds:g} s; {scaler and scaler.status}: {last}")
         time.sleep(0.02)
-    return found
+    return result
 
 
-def settled(scaler: Scaler, slots: int) -> Callable[[], bool]:
-    """Return whether so many slots run, no change is open, and the window is clean again."""
+def is_settled(scaler: Scaler, slots: int) -> Callable[[], bool]:
+    """Return a check that these slots run, no change is open, and the window is usable."""
 
     def true() -> bool:
-        seen = scaler.steps[-1].observation if scaler.steps else None
-        running = seen.running if seen is not None else None
-        calm = seen is not None and seen.usable and seen.change is Change.NONE
-        return running is not None and running.slots == slots and calm
+        window = scaler.steps[-1].observation if scaler.steps else None
+        running = window.running if window is not None else None
+        steady = window is not None and window.usable and window.change is Change.NONE
+        return running is not None and running.slots == slots and steady
 
     return true
 
@@ -180,13 +180,13 @@ def steps_more(scaler: Scaler, count: int) -> Callable[[], bool]:
 
 
 def doomed(world: World) -> None:
-    query, policy = world.start(), Told()
+    query, policy = world.start(), Scripted()
     until("the first batch", lambda: query.lastProgress)
     refusals(world, query)
     policy.error = ZeroDivisionError("a bug in the policy")
     scaler = world.scale(query, policy, max_executors=LARGEST + 2)
     until("decisions without a policy", lambda: no_policy(scaler) >= 2, scaler)
-    twice = refused(lambda: world.scale(query, Told()))
+    twice = refused(lambda: world.scale(query, Scripted()))
     world.say("policy raised", status=scaler.status, twice=twice)
     grow_under_fire(world, scaler, policy)
     lose_one(world, scaler)
@@ -213,9 +213,9 @@ def no_policy(scaler: Scaler) -> int:
 
 
 def refusals(world: World, query: Any) -> None:
-    """Give what can only be refused late, and see that nothing was touched."""
+    """Pass options that can be refused only late, and check that nothing was left behind."""
     listeners = world.spark._jsparkSession.streams().listListeners
-    before, told = len(listeners()), {}
+    before, messages = len(listeners()), {}
     fresh = str(world.folder / "fresh.db")
     bad: dict[str, dict[str, Any]] = {
         "policy": {"policy": "ds3", "journal": fresh},
@@ -224,15 +224,15 @@ def refusals(world: World, query: Any) -> None:
         "factor": {"policy": DS2(scaling_factor=0.1), "slo": rheostat.SLO(headroom=0.2)},
         "latency": {"policy": "ds2", "slo": rheostat.SLO(max_latency_s=0.5)},
     }
-    for name, given in bad.items():
-        told[name] = refused(lambda given=given: world.scale(query, **given))  # type: ignore[misc]
+    for name, options in bad.items():
+        messages[name] = refused(lambda options=options: world.scale(query, **options))  # type: ignore[misc]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         late = {"journal": "mysql://here/there", "options": rheostat.Options(window_s=0.5)}
         refused(lambda: world.scale(query, DS2(), slo=rheostat.SLO(max_latency_s=15_000), **late))
     world.say(
         "refused",
-        told=told,
+        messages=messages,
         warned=[(str(w.message), w.category.__name__, Path(w.filename).name) for w in caught],
         listeners=len(listeners()) - before,
         jobs=world.journal.jobs(),
@@ -240,26 +240,26 @@ def refusals(world: World, query: Any) -> None:
     )
 
 
-def grow_under_fire(world: World, scaler: Scaler, policy: Told) -> None:
-    """Kill the only executor while others are on their way."""
+def grow_under_fire(world: World, scaler: Scaler, policy: Scripted) -> None:
+    """Kill the only executor while others start."""
     policy.want, policy.error = LARGEST, None
     until("an intent to grow", lambda: world.journal.latest(JOB, "intent"), scaler)
     (victim,) = world.scheduler.registered()
     world.kill(victim)
     world.say("killed while growing", victim=victim)
-    until("all executors", settled(scaler, LARGEST), scaler)
+    until("all executors", is_settled(scaler, LARGEST), scaler)
 
 
 def lose_one(world: World, scaler: Scaler) -> None:
-    """Kill an executor at work."""
+    """Kill an executor that runs a task."""
     busy = until("a running task", lambda: [name for name, n in world.scheduler.running_tasks().items() if n], scaler)
     world.say("killed at work", victim=world.kill(busy[0]))
     until("the loss to be seen", lambda: "lost" in (scaler.steps[-1].observation.problem or ""), scaler)
-    until("a replacement", settled(scaler, LARGEST), scaler)
+    until("a replacement", is_settled(scaler, LARGEST), scaler)
 
 
-def shrink_under_fire(world: World, scaler: Scaler, policy: Told) -> None:
-    """Kill the executor that is to stay, as soon as the others are told to go."""
+def shrink_under_fire(world: World, scaler: Scaler, policy: Scripted) -> None:
+    """Kill the executor that should stay, as soon as the others are removed."""
     before = world.journal.latest(JOB, "intent_step")
 
     def removing() -> IntentStep | None:
@@ -275,7 +275,7 @@ def shrink_under_fire(world: World, scaler: Scaler, policy: Told) -> None:
     engine_of(scaler).patience_s = PATIENCE_S
     world.kill(victim)
     world.say("killed while shrinking", victim=victim)
-    until("one executor", settled(scaler, 1), scaler)
+    until("one executor", is_settled(scaler, 1), scaler)
 
 
 def engine_of(scaler: Scaler) -> MicroBatchEngine:
@@ -283,8 +283,8 @@ def engine_of(scaler: Scaler) -> MicroBatchEngine:
     return scaler._engine
 
 
-def no_room(world: World, scaler: Scaler, policy: Told) -> None:
-    """Ask for more executors than the cluster has."""
+def no_room(world: World, scaler: Scaler, policy: Scripted) -> None:
+    """Request more executors than the cluster has."""
     engine_of(scaler).patience_s = 3.0  # a minute is long for a test
     policy.want = LARGEST + 2
     world.say("too many wanted")
@@ -294,8 +294,8 @@ def no_room(world: World, scaler: Scaler, policy: Told) -> None:
     world.say("partial", running=running and running.slots, status=scaler.status)
 
 
-def thread_dies(world: World, query: Any, scaler: Scaler, policy: Told) -> Scaler:
-    """Let the policy raise what no loop may catch, and attach a new scaler."""
+def thread_dies(world: World, query: Any, scaler: Scaler, policy: Scripted) -> Scaler:
+    """Raise an error in the policy that the loop does not catch, and attach a new scaler."""
     policy.error = SystemExit("the policy gave up")
     until("the end of the scaler", lambda: not scaler._thread.is_alive(), scaler)
     step, status, active = scaler.steps[-1].number, scaler.status, query.isActive
@@ -303,12 +303,12 @@ def thread_dies(world: World, query: Any, scaler: Scaler, policy: Told) -> Scale
     again = world.scale(query, policy)
     until("a step of the new scaler", lambda: again.steps, again)
     world.say("scaler died", status=status, active=active, now=again.status, before=step, first=again.steps[0].number)
-    until("a clean window", settled(again, 1), again)
+    until("a clean window", is_settled(again, 1), again)
     return again
 
 
-def full_disk(world: World, scaler: Scaler, policy: Told) -> None:
-    """Want more while the journal cannot be written, then make room on the disk."""
+def full_disk(world: World, scaler: Scaler, policy: Scripted) -> None:
+    """Request more while the journal cannot be written, then make room on the disk."""
     disk = Disk()
     event.listen(Pool, "checkout", disk.limit)
     disk.pages = 1
@@ -323,7 +323,7 @@ def full_disk(world: World, scaler: Scaler, policy: Told) -> None:
 
 
 def engine_raises(world: World, scaler: Scaler) -> None:
-    """Let every call into Spark fail for a while."""
+    """Make three calls into Spark fail."""
     true, calls = scaler._engine.observe, []
 
     def observe() -> Any:
@@ -335,14 +335,14 @@ def engine_raises(world: World, scaler: Scaler) -> None:
     scaler._engine.observe = observe  # type: ignore[method-assign]
     until("blind windows", lambda: len(calls) >= 3, scaler)
     world.say("engine raised", status=scaler.status)
-    until("a clean window", settled(scaler, 1), scaler)
+    until("a clean window", is_settled(scaler, 1), scaler)
 
 
 # -- the driver -------------------------------------------------------------------------------------------------------
 
 
 def revived(world: World) -> None:
-    query, policy = world.start(), Told()
+    query, policy = world.start(), Scripted()
     policy.want = LARGEST
     started = time.monotonic()
     scaler = world.scale(query, policy)
@@ -351,7 +351,7 @@ def revived(world: World) -> None:
     waited_s, again = time.monotonic() - started, scaler.steps[0]
     intent = again.intent.id if isinstance(again.intent, Intent) else None
     world.say("attached again", status=first, waited_s=round(waited_s, 1), step=again.number, intent=intent)
-    until("the growth that was cut off", settled(scaler, LARGEST), scaler)
+    until("the growth that was cut off", is_settled(scaler, LARGEST), scaler)
     scaler.stop()
     query.stop()
     world.result(query)
@@ -362,7 +362,7 @@ def revived(world: World) -> None:
 
 
 class Lines:
-    """A server that sends the numbers 0, 1, 2, ... as lines, so many per second."""
+    """A server that sends the numbers 0, 1, 2, ... as lines, `per_s` of them per second."""
 
     def __init__(self) -> None:
         self.per_s, self.sent, self.ended = 0.0, 0, False
@@ -409,13 +409,13 @@ def silence(world: World) -> None:
         options=rheostat.Options(interval_s=1.0, window_s=5.0, counters={"lines": RowCounter()}, guards=GUARDS),
     )
     lines.per_s = 1.4 * SLOT_PER_S
-    until("growth", settled(scaler, LARGEST), scaler)
+    until("growth", is_settled(scaler, LARGEST), scaler)
     lines.per_s = 0.0
-    until("rest", settled(scaler, 1), scaler)
+    until("rest", is_settled(scaler, 1), scaler)
     until("more steps", steps_more(scaler, 7), scaler)
     resting = scaler.steps[-1]
     lines.per_s = 1.4 * SLOT_PER_S
-    until("growth again", settled(scaler, LARGEST), scaler)
+    until("growth again", is_settled(scaler, LARGEST), scaler)
     lines.per_s = 0.0
     until("the last lines", lambda: sum(map(len, got.values())) >= lines.sent, scaler)
     sizes = [step.observation.running.slots for step in scaler.steps if step.observation.running is not None]

@@ -2,9 +2,9 @@
 
 python spark_realtime.py '{"servers": ..., "source": ..., "sink": ..., "folder": ..., ...}'
 
-`kill_at` names a step of a change before which this process kills itself, JVM and all. Without it the process runs
-until everything in the source topic is counted, holds what the sink topic says against a batch computation, and tells
-the journal's story.
+`kill_at` names a step of a change before which this process kills itself and its JVM. Without it the process runs until
+all records of the source topic are counted, compares the sink topic with a batch computation, and prints the journal's
+steps.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PATIENCE_S = 120.0
 
 
 def kill_before(word: str) -> None:
-    """Die as a machine dies, when a step whose name begins with this word has been journaled."""
+    """Kill JVM and process as soon as a step whose name begins with this word has been journaled."""
     append = SqlJournal.append
 
     def deadly(self: SqlJournal, lease: Lease, step: int, records: Sequence[Record]) -> int:
@@ -70,14 +70,14 @@ def wait(what: str, done: Callable[[], Any], scaler: Scaler) -> None:
 
 
 def cluster(executors: tuple[int, int], folder: Path) -> SparkSession:
-    """Start executors of two slots each, in processes of their own."""
+    """Start executors of two slots each, in separate processes."""
     conf = {**quiet(folder), "spark.jars": ",".join(map(str, connector_jars())), "spark.sql.session.timeZone": "UTC"}
     least, most = executors
     return rheostat.session("realtime", min_executors=least, max_executors=most, cores=2, conf=conf)
 
 
 def made_by_realtime(spark: SparkSession, staged: Staged, tasks: Allocation) -> str:
-    """Let real-time mode itself make the checkpoint, as a user does who knows nothing of us; say what that spoils."""
+    """Create the checkpoint with real-time mode itself, as without Rheostat; return why its state is immovable."""
     checkpoint = Checkpoint(spark, staged.checkpoint)
     partitions = {PARTITIONS: str(tasks.tasks[staged.keyed or ""])}
     with patch.object(Staged, "_seed", lambda *_: None), temporary_settings(spark, partitions):
@@ -93,33 +93,33 @@ def made_by_realtime(spark: SparkSession, staged: Staged, tasks: Allocation) -> 
     return checkpoint.immovable_reason()
 
 
-def main(told: dict[str, Any]) -> None:
-    folder = Path(told["folder"])
+def main(options: dict[str, Any]) -> None:
+    folder = Path(options["folder"])
     journal = str(folder / "journal.db")
-    if told.get("kill_at"):
-        kill_before(told["kill_at"])
-    executors = tuple(told["executors"]) if told.get("executors") else None
+    if options.get("kill_at"):
+        kill_before(options["kill_at"])
+    executors = tuple(options["executors"]) if options.get("executors") else None
     spark = local_session(8, quiet(folder)) if executors is None else cluster(executors, folder)
     staged = realtime_pipeline(
         "wordcount",
-        servers=told["servers"],
-        source=told["source"],
-        sink=told["sink"],
+        servers=options["servers"],
+        source=options["source"],
+        sink=options["sink"],
         checkpoint=str(folder / "checkpoint"),
     )
-    target = Allocation(told["target"])
-    immovable = made_by_realtime(spark, staged, Allocation(told["start"])) if told.get("rename") else ""
+    target = Allocation(options["target"])
+    immovable = made_by_realtime(spark, staged, Allocation(options["start"])) if options.get("rename") else ""
     least, most = executors or (1, None)
     with rheostat.start(
         staged,
         mode="realtime",
-        initial=Allocation(told["start"]),
+        initial=Allocation(options["start"]),
         min_executors=least,
         max_executors=most,
         policy=Static(tasks=target.tasks),
         journal=journal,
         options=rheostat.Options(
-            interval_s=1.0, window_s=10.0, rename_state=bool(told.get("rename")), guards=UNGUARDED
+            interval_s=1.0, window_s=10.0, rename_state=bool(options.get("rename")), guards=UNGUARDED
         ),
     ) as scaler:
         wait(
@@ -127,15 +127,15 @@ def main(told: dict[str, Any]) -> None:
             lambda: any(step.observation.usable and step.observation.running == target for step in scaler.steps),
             scaler,
         )
-        if told.get("fail"):
-            # What a dying executor does to a real-time query: its tasks fail, and with them the query.
+        if options.get("fail"):
+            # The death of an executor fails its tasks, and with them the real-time query.
             first = scaler.queries[0].runId
             if executors is not None:
                 assert kill_an_executor()
 
             def failed() -> bool:
                 if executors is None and scaler.queries[0].runId == first:
-                    spark.sparkContext.cancelAllJobs()  # again, where there was none between two batches
+                    spark.sparkContext.cancelAllJobs()  # repeated, since no job runs between two batches
                 return scaler.queries[0].runId != first and scaler.queries[0].isActive
 
             wait("another run", failed, scaler)
@@ -143,7 +143,7 @@ def main(told: dict[str, Any]) -> None:
         outputs: list[kafka_output.Output] = []
 
         def complete() -> bool:
-            outputs[:] = kafka_output.read(told["servers"], told["sink"], parse_count)
+            outputs[:] = kafka_output.read(options["servers"], options["sink"], parse_count)
             return kafka_output.last_values(outputs) == due
 
         wait("all counts", complete, scaler)

@@ -1,8 +1,8 @@
-"""What goes wrong around a real-time query, on a real Spark and a real broker. Prints one JSON object per line.
+"""Failures around a real-time query, on a real Spark and a real broker. Prints one JSON object per line.
 
 python spark_realtime_edges.py SERVERS FOLDER TOPICS    # TOPICS: {"source": ..., "sink": ..., "wide": ...} as JSON
 
-Lines on stdin say when the broker has been killed and when it is back.
+Lines on stdin signal that the broker has been killed, and that it runs again.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ def wait(what: str, done: Callable[[], Any], scaler: Scaler) -> None:
 
 
 def replaced_while_read(checkpoint: Checkpoint) -> list[str | None]:
-    """Read a note over and over while another one renews it; return what was neither a whole note nor none."""
+    """Read a file repeatedly while a thread replaces it; return texts that are neither complete nor missing."""
     over = threading.Event()
 
     def renew() -> None:
         while not over.is_set():
             checkpoint.write("note", "rheostat", "driver")
 
-    checkpoint.write("note", "rheostat", "driver")  # a writer's thread may be late: there is one to read from the start
+    checkpoint.write("note", "rheostat", "driver")  # the thread may start late, and the first read needs a file
     writer = threading.Thread(target=renew)
     writer.start()
     read = [checkpoint.text("rheostat", "driver") for _ in range(300)]
@@ -68,7 +68,7 @@ def replaced_while_read(checkpoint: Checkpoint) -> list[str | None]:
 
 
 def blinded(step: Step) -> bool:
-    """Whether it shows that the broker is gone: it does not answer, or the query has failed of it already."""
+    """Whether the step shows the dead broker: it does not answer, or the query has failed because of it."""
     problem = step.observation.problem or ""
     return any(word in problem for word in ("does not answer", "not active", "after a failure"))
 
@@ -109,7 +109,7 @@ def main(servers: str, folder: Path, topics: dict[str, str]) -> None:
 
     with scaled(topics["source"], "checkpoint", "journal.db") as scaler:
         wait("a window", lambda: scaler.steps and scaler.steps[-1].observation.usable, scaler)
-        # As a second driver with a journal of its own does it, before anything else.
+        # A second driver with its own journal claims the checkpoint first.
         second = owner.Owner(Checkpoint(spark, str(folder / "checkpoint")), WallClock())
         twice = refused(second.claim)
         say(event="running", twice=twice, active=len(spark.streams.active), status=scaler.status)
@@ -118,7 +118,7 @@ def main(servers: str, folder: Path, topics: dict[str, str]) -> None:
         wait("a blind window", lambda: any(map(blinded, scaler.steps[begun:])), scaler)
         blind = next(filter(blinded, scaler.steps[begun:]))
         say(event="blind", problem=blind.observation.problem, held=blind.decision.target is None)
-        sys.stdin.readline()  # it is back, and everything was sent
+        sys.stdin.readline()  # the broker runs again, and all records were sent
         wait("a window again", lambda: scaler.steps[-1].observation.usable, scaler)
         due = expected_counts(spark, pipeline(topics["source"], "checkpoint"))
 
@@ -127,7 +127,7 @@ def main(servers: str, folder: Path, topics: dict[str, str]) -> None:
 
         wait("all counts", complete, scaler)
         say(event="back", records=sum(due.values()), status=scaler.status)
-        # A record that no stage can read, in front of everything that comes later.
+        # A record that no stage can read, before all later ones.
         watcher.BACK_OFF_S = (0.0, 0.1)
         writer = producer(servers, {})
         writer.produce(topics["source"], b"poison")

@@ -2,10 +2,10 @@
 
     python spark_resizes.py FOLDER PART...
 
-PART is `back-to-back` (batches without a pause), `overload` (batches of seconds: no boundary in time), `crash` (SIGKILL
-of an executor) or `partial` (more executors than there is room for). The first two take the sizes to start with and to
-go through: `overload:5,2,4`.
-The source hands out the numbers 0, 1, 2, ... so that the exact result is known.
+PART is `back-to-back` (batches without a gap), `overload` (batches of seconds: no boundary in time), `crash` (SIGKILL
+of an executor) or `partial` (more executors than the cluster has). The first two take the first size and the sizes
+after it: `overload:5,2,4`.
+The source sends the numbers 0, 1, 2, ... so that the exact result is known.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ PARTITIONS = 4
 
 @dataclass(frozen=True)
 class Load:
-    """How large a batch is, and how long its slots sleep, in the stages before and after the first shuffle."""
+    """The size of a batch, and the sleep of its slots in the stages before and after the first shuffle."""
 
     rows_per_batch: int
     sleep_ms: int
-    """Of every hundredth row of a partition, in each of two stages."""
+    """Sleep at every hundredth row of a partition, in each of two stages."""
     boundary_s: float
     phase_s: float
-    """Resizes come up to so long after a job of a batch has begun."""
+    """Longest time between the start of a batch's job and a resize."""
 
 
 LOADS = {
-    # On a busy machine even small batches take seconds, so the boundary may take its time to come.
+    # On a busy machine even small batches take seconds, so the wait for the boundary is long.
     "back-to-back": Load(800, 0, 20.0, 0.5),
     # 80 sleeps of 40 ms in each of two stages: 1.6 s on 4 slots, 6.4 s on one.
     "overload": Load(8_000, 40, 0.2, 0.8),
@@ -68,7 +68,7 @@ def say(**fields: object) -> None:
 
 
 def paced(rows: DataFrame, name: str, sleep_ms: int) -> DataFrame:
-    """Sleep now and then, without Python workers."""
+    """Add sleeps without Python workers."""
     pause = f"case when (value div {PARTITIONS}) % 100 = 0 then java_method('java.lang.Thread','sleep',{sleep_ms}L) end"
     return rows.withColumn(name, expr(pause if sleep_ms else "cast(null as string)"))
 
@@ -93,7 +93,7 @@ def start(spark: SparkSession, load: Load, folder: Path) -> StreamingQuery:
             count("pause_1").alias("p1"),
             count("pause_2").alias("p2"),
         )
-        # A column that nobody reads is pruned, and its pauses with it.
+        # Spark prunes an unused column, with its pauses.
         .select(col("window.start").cast("long").alias("start_s"), "key", "rows", "total", "p1", "p2")
     )
     return (
@@ -106,7 +106,7 @@ def start(spark: SparkSession, load: Load, folder: Path) -> StreamingQuery:
 
 
 def compare(spark: SparkSession, load: Load, folder: Path) -> dict[str, Any]:
-    """Hold the sink's rows against the sums of the same numbers, for every window up to the last that was written."""
+    """Compare the sink's rows with the sums of the same numbers, for every window up to the last one written."""
     written = spark.read.parquet(str(folder / "result")).collect()
     got: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for row in written:
@@ -133,7 +133,7 @@ def compare(spark: SparkSession, load: Load, folder: Path) -> dict[str, Any]:
 
 
 def settle(executors: Executors, patience_s: float = SETTLE_S) -> tuple[Change, float]:
-    """Look until the wanted number runs, or patience ends; asking again removes executors that came late."""
+    """Repeat the request until its number runs, or for `patience_s`; this removes executors that register late."""
     started = time.monotonic()
     while (state := executors.state(patience_s, time.time())) is Change.UNDER_WAY:
         if executors.wanted is not None:
@@ -154,7 +154,7 @@ def wait_for_batches(query: StreamingQuery, more: int, seconds: float = 60.0) ->
 
 
 def into_a_batch(scheduler: SparkScheduler, query: StreamingQuery, after_s: float) -> None:
-    """Return while a job runs, some time after it began: the worst moment for a resize."""
+    """Return while a job runs, some time after its start: the worst moment for a resize."""
     for runs in (False, True):
         while scheduler.no_job_runs() is runs and query.isActive:
             time.sleep(0.002)
@@ -208,7 +208,7 @@ def resizes(spark: SparkSession, folder: Path, part: str, sizes: list[int]) -> N
 
 
 def again(executors: Executors, size: int) -> dict[str, object]:
-    """Ask for what runs already."""
+    """Repeat a fulfilled request."""
     notes: list[str] = []
     done = executors.request(size, notes.append)
     return {"notes": notes, "removed": len(done.removed)}
@@ -261,7 +261,7 @@ def crash(spark: SparkSession, folder: Path, part: str, sizes: list[int]) -> Non
 
 
 def partial(spark: SparkSession, folder: Path, part: str, sizes: list[int]) -> None:
-    """Ask for more than there is room for."""
+    """Request more executors than the cluster has."""
     executors = Executors.of(spark.sparkContext)
     executors.request(LARGEST)
     settle(executors)

@@ -2,8 +2,8 @@
 
 python spark_restart.py FOLDER PART...    # grow, kill or recover
 
-`grow` goes from 2 to 6 slots under load, once with state that can be moved and once with state that cannot. `kill` dies
-in the middle of moving the state, driver and all; `recover` is the driver that comes after it.
+`grow` goes from 2 to 6 slots under load, once with state that can be repartitioned and once with state that cannot.
+`kill` kills driver and JVM during a repartition; `recover` is the next driver.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PATIENCE_S = 240.0
 
 
 class Clicks:
-    """Counts records by second; what was written for a batch is a file, so that it outlives a killed driver."""
+    """Counts records by second; the output of a batch is a file, so that it survives a killed driver."""
 
     def __init__(self, spark: SparkSession, folder: Path, store: str = "RocksDB") -> None:
         self.spark, self.folder, self.store = spark, folder, store
@@ -114,7 +114,7 @@ class Six(Policy[None]):
 
 
 class Deadly(SqlJournal):
-    """Kills the driver as soon as the state that it is told about is half moved."""
+    """Kills the driver in the middle of a journaled repartition."""
 
     def __init__(self, path: str, spark: SparkSession) -> None:
         super().__init__(path)
@@ -152,11 +152,11 @@ def ends(journal: Journal) -> list[IntentEnd]:
     ]
 
 
-def told(clicks: Clicks, scaler: Scaler, journal: Journal) -> dict[str, Any]:
-    """Go on until something is seen after the change, stop, and say what came of it all."""
+def finish(clicks: Clicks, scaler: Scaler, journal: Journal) -> dict[str, Any]:
+    """Wait for a window after the change, stop, and return the results."""
     (query,) = scaler.queries
     until(scaler, "a window", lambda: scaler.steps[-1].observation.usable)
-    seen = [step.observation for step in scaler.steps]
+    windows = [step.observation for step in scaler.steps]
     scaler.stop()
     query.stop()
     wrong, checked = clicks.wrong()
@@ -170,29 +170,29 @@ def told(clicks: Clicks, scaler: Scaler, journal: Journal) -> dict[str, Any]:
         "seconds_checked": checked,
         "steps": [note.name for note in notes if isinstance(note, IntentStep)],
         "endings": [(str(end.ending), end.running and end.running.slots, end.downtime_s) for end in ends(journal)],
-        "statuses": sorted({str(window.status) for window in seen}),
-        "slots": [window.running.slots for window in seen if window.running],
-        "bottlenecks": sorted({text for window in seen for text in window.bottlenecks}),
+        "statuses": sorted({str(window.status) for window in windows}),
+        "slots": [window.running.slots for window in windows if window.running],
+        "bottlenecks": sorted({text for window in windows for text in window.bottlenecks}),
         "most": runs[-1].spec.tunable[0].bounds.max if isinstance(runs[-1], Run) else None,
     }
 
 
 def grow(spark: SparkSession, folder: Path) -> dict[str, Any]:
-    """Grow with a state that can be moved, then with one that cannot."""
+    """Grow with a state that can be repartitioned, then with one that cannot."""
     clicks = Clicks(spark, folder / "moved")
     journal = open_journal(str(folder / "moved.db"))
     scaler = clicks.scaled(journal)
     until(scaler, "the change", lambda: bool(ends(journal)))
-    moved = told(clicks, scaler, journal)
+    moved = finish(clicks, scaler, journal)
     clicks = Clicks(spark, folder / "kept", "HDFSBacked")
     journal = open_journal(str(folder / "kept.db"))
     scaler = clicks.scaled(journal)
     until(scaler, "the change", lambda: bool(ends(journal)))
-    return {"moved": moved, "kept": told(clicks, scaler, journal)}
+    return {"moved": moved, "kept": finish(clicks, scaler, journal)}
 
 
 def kill(spark: SparkSession, folder: Path) -> dict[str, Any]:
-    """Die in the middle of moving the state."""
+    """Kill the driver during a repartition."""
     clicks = Clicks(spark, folder / "killed")
     scaler = clicks.scaled(Deadly(str(folder / "killed.db"), spark))
     until(scaler, "death", lambda: False)
@@ -200,19 +200,19 @@ def kill(spark: SparkSession, folder: Path) -> dict[str, Any]:
 
 
 def recover(spark: SparkSession, folder: Path) -> dict[str, Any]:
-    """Take over from the one that was killed, twice: in the middle of a change, and after it."""
+    """Take over from the killed driver twice: during a change, and after it."""
     clicks = Clicks(spark, folder / "killed")
-    # As if the dead one's lease had expired: waiting for it is not what is tested here.
+    # The clock is ahead, so that the lease of the killed driver has expired: this does not test the wait for it.
     journal = open_journal(str(folder / "killed.db"), wall=lambda: time.time() + 600.0)
     log = Checkpoint(spark, str(folder / "killed" / "checkpoint"))
     cut_off = [log.begun, log.done]
     scaler = clicks.scaled(journal)
     until(scaler, "the change", lambda: bool(ends(journal)))
-    first = told(clicks, scaler, journal)
+    first = finish(clicks, scaler, journal)
     clicks = Clicks(spark, folder / "killed")
     scaler = clicks.scaled(journal)
     until(scaler, "a batch", lambda: scaler.queries[0].lastProgress is not None)
-    return {"cut_off": cut_off, "first": first, "again": told(clicks, scaler, journal)}
+    return {"cut_off": cut_off, "first": first, "again": finish(clicks, scaler, journal)}
 
 
 def main(folder: Path, *parts: str) -> None:

@@ -18,6 +18,9 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from rheostat.api.options import Options
+from rheostat.config.run_file import RunFile
+from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.engine.simulated.curves import Curve
 from rheostat.engine.simulated.microbatch.discipline import MicroBatch
 from rheostat.engine.simulated.plant import (
@@ -42,6 +45,7 @@ from rheostat.lab.experiment.oracle import Oracle
 from rheostat.lab.jobs import JOBS
 from rheostat.policy.dragster.throughput import EdgeFunction
 from rheostat.policy.registry import POLICIES, policy_class
+from rheostat.ports import Testbed
 
 TYPE_NAMES: Mapping[Any, str] = {
     str: "text",
@@ -51,6 +55,8 @@ TYPE_NAMES: Mapping[Any, str] = {
     NoneType: "none",
     Any: "anything",
     Curve: "[curve](#curves)",
+    OffsetCounter: "[OffsetCounter](spark.md#what-it-measures)",
+    Testbed: "testbed",
 }
 JOB_DESCRIPTIONS = {
     "name": "Name of the job in the journal and in reports.",
@@ -64,13 +70,16 @@ HEAD = """# Configuration
 
 <!-- Written by `make docs` from the code; a test fails when it is out of date. Do not edit. -->
 
-A YAML file describes a run: `rheostat simulate run.yaml`, `rheostat compare run.yaml --policy ds2,hpa`. Every key is
-optional; options on the command line override the file. Unknown keys, repeated keys and impossible values are errors
-that name the key. Paths are relative to the folder in which the command runs.
+A [file of `rheostat run`](#rheostat-run) configures your own job; in Python, the arguments of `rheostat.autoscale` and
+`rheostat.start` and their [`Options`](#rheostatoptions) do. [defaults.md](defaults.md) has the reason of each default.
+A [file of `rheostat simulate` and `rheostat compare`](#a-simulated-run) describes a simulated job.
 
-Policies and loads also have a short form, in files and on the command line: `name:key=value:key=value`. Values are
-written as in YAML; a list of numbers is `1+5+10`, a list of one `5+`. A policy may be a Python file with one policy
-class: `./steady.py:option=1`. Infinity is written `Infinity`. Examples are in `examples/`.
+Every key may be left out unless it is required. The command line overrides the file. Unknown keys, repeated keys and
+impossible values are errors that name the key. Paths are relative to the folder in which the command runs.
+
+Policies and loads also have a short form, in files, in Python and on the command line: `name:key=value:key=value`.
+Values are written as in YAML; a list of numbers is `1+5+10`, a list of one `5+`. A policy may be a Python file with one
+policy class: `./steady.py:option=1`. Infinity is written `Infinity`. Examples are in `examples/`.
 """
 
 
@@ -81,7 +90,8 @@ def page() -> str:
 
 def _lines() -> Iterator[str]:
     yield HEAD
-    yield from _section("A run", Config, Config.__doc__ or "")
+    yield from _section("`rheostat run`", RunFile, f"{_about(RunFile)} [run.md](run.md) has an example.")
+    yield from _section("`rheostat.Options`", Options)
     yield from _section("SLO", SLO)
     yield from _section("Budget", Budget, level=3)
     yield from _section("Bounds", Bounds, level=3)
@@ -89,21 +99,28 @@ def _lines() -> Iterator[str]:
     periods = "Also as text: `22:00-06:00` (every day, UTC) or `2026-12-24T00:00/2026-12-27T00:00` (once, UTC)."
     yield from _section("FrozenPeriod", FrozenPeriod, f"{_about(FrozenPeriod)} {periods}", level=3)
     yield from _section("Foresight", Foresight)
-    about = "A job of your own, if `job` is a mapping; a text names a [built-in job](#built-in-jobs)."
-    yield from _section("Job", JOB, about, meanings={**descriptions(Plant), **JOB_DESCRIPTIONS})
-    yield from _section("Edge", Edge, level=3)
-    about = "An operator. `curve` is its [capacity curve](#curves); without one its capacity is unlimited."
-    yield from _section("Operator", OPERATOR, about, level=3, meanings=descriptions(PlantOperator))
-    yield from _curves()
-    for block in (Interference, Memory, LatencyLaw, Restart, Failure, Metrics, MicroBatch, RealTime):
-        yield from _section(block.__name__, block, level=3)
     yield "## Policies\n"
     for name in POLICIES:
         yield from _section(f"`{name}`", policy_class(name), level=3)
     yield from _section("EdgeFunction", EdgeFunction, level=3)
     meanings = descriptions(Oracle)
-    horizon = f"{meanings['horizon_s']} Default: the interval and one mean restart."
-    yield from _section("`oracle`", ORACLE, _about(Oracle), level=3, meanings={**meanings, "horizon_s": horizon})
+    meanings = {**meanings, "horizon_s": f"{meanings['horizon_s']} Left out, the interval and one mean restart."}
+    yield from _section("`oracle`", ORACLE, _about(Oracle), level=3, meanings=meanings)
+    yield from _simulated()
+
+
+def _simulated() -> Iterator[str]:
+    yield from _section(
+        "A simulated run", Config, f"{_about(Config)} `rheostat simulate` and `rheostat compare` read it."
+    )
+    about = "A job of your own, where `job` is a mapping; otherwise it names a [built-in one](#built-in-jobs)."
+    yield from _section("Job", JOB, about, meanings={**descriptions(Plant), **JOB_DESCRIPTIONS})
+    yield from _section("Edge", Edge, level=3)
+    about = "An operator. Besides these, `curve` is its [capacity curve](#curves); without one it never limits."
+    yield from _section("Operator", OPERATOR, about, level=3, meanings=descriptions(PlantOperator))
+    yield from _curves()
+    for block in (Interference, Memory, LatencyLaw, Restart, Failure, Metrics, MicroBatch, RealTime):
+        yield from _section(block.__name__, block, level=3)
     yield "## Loads\n"
     for name, shape in LOADS.items():
         yield from _section(f"`{name}`", shape, level=3)

@@ -1,13 +1,13 @@
-"""The journal: append-only memory of every job, in a SQLite file or a PostgreSQL database.
+"""The journal: an append-only log of every job, in a SQLite file or a PostgreSQL database.
 
-`open_journal` is the way in. SQLAlchemy is only loaded for a journal that needs it.
+`open_journal` opens one. SQLAlchemy is loaded only for a journal in a database.
 
 | file | what |
 |---|---|
-| `sql.py`, `schema.py`, `database.py` | the SQL journal, its tables, how its database is reached |
-| `memory.py` | the same rules without a file |
-| `lease.py` | who may write about a job |
-| `failure.py` | database errors in sentences |
+| `sql.py`, `schema.py`, `database.py` | the SQL journal, its tables, its connections |
+| `memory.py` | a journal in memory with the same rules |
+| `lease.py` | the lease that allows one controller to write about a job |
+| `failure.py` | readable messages for database errors |
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["open_journal"]
 
 
 def open_journal(url_or_path: str | Path, *, wall: Callable[[], float] = time.time) -> Journal:
-    """Open the journal at a path, at `sqlite:///...` or `postgresql://...`; `:memory:` keeps nothing."""
+    """Open the journal at a path, at `sqlite:///...` or `postgresql://...`; `:memory:` is lost with the process."""
     if str(url_or_path) in (":memory:", "sqlite://", "sqlite:///:memory:"):
         from rheostat.journal.memory import MemoryJournal
 

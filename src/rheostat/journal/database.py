@@ -1,4 +1,4 @@
-"""How a journal's database is reached: URL, engine, settings, and the name by which error messages call it."""
+"""The connection to a journal's database: URL, SQLAlchemy engine, settings, and its name in error messages."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sqlalchemy.exc import ArgumentError
 from rheostat.errors import InvalidValue, JournalError
 
 BUSY_S = 10
-"""How long a write waits for another process's write."""
+"""Seconds that a write waits for a write of another process."""
 
-# A connection that silently went away must be noticed before the lease runs out, not after the kernel's 15 minutes.
+# A dead connection must be detected before the lease expires, not after the kernel's 15 minutes.
 POSTGRES_DEFAULTS: dict[str, Any] = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
@@ -27,7 +27,7 @@ POSTGRES_DEFAULTS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """An engine whose writing transactions exclude each other, and its place without any password."""
+    """An engine whose write transactions exclude each other, and its location without any password."""
 
     engine: Engine
     place: str
@@ -38,15 +38,15 @@ class Database:
         return self.engine.execution_options(writes=True)
 
 
-def reach(url_or_path: str | Path) -> Database:
-    """Prepare the engine for a path, `sqlite:///...` or `postgresql://...`; nothing is connected yet."""
+def prepare_database(url_or_path: str | Path) -> Database:
+    """Create the engine for a path, `sqlite:///...` or `postgresql://...`; it connects at the first use."""
     text = str(url_or_path)
     if "://" not in text:
         return _sqlite(URL.create("sqlite", database=str(Path(text).expanduser())))
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
-        # The text is not repeated, and the cause is cut off: a part of a password may be what cannot be read.
+        # Neither the text nor the cause is shown: the unreadable part may be a password.
         raise InvalidValue(
             "cannot read the journal's URL: write postgresql://user:password@host:5432/database, "
             "with @ : / ? # inside a password written as %40 %3A %2F %3F %23"
@@ -56,33 +56,33 @@ def reach(url_or_path: str | Path) -> Database:
     if url.drivername in ("postgresql", "postgresql+psycopg"):
         return _postgres(url)
     raise InvalidValue(
-        f"a journal cannot live in {url.drivername}://...: give a path, sqlite:///path, or postgresql://host/database"
+        f"{url.drivername}://... cannot hold a journal: give a path, sqlite:///path, or postgresql://host/database"
     )
 
 
 def _sqlite(url: URL) -> Database:
     place = url.database or ""
     if place in ("", ":memory:"):
-        raise InvalidValue("an SQL journal needs a file: give a path, or use MemoryJournal to keep nothing")
+        raise InvalidValue("an SQL journal needs a file: give a path, or use MemoryJournal for a journal in memory")
     if not place.startswith("file:"):
         path = Path(place)
         if path.is_dir():
             raise JournalError(f"journal {place}: this is a folder: give the path of a file in it")
         if not path.parent.is_dir():
             raise JournalError(f"journal {place}: the folder {path.parent} does not exist: create it first")
-    # isolation_level None keeps sqlite3 from beginning transactions by its own rules; `begin` below does it by ours.
+    # With isolation_level None, sqlite3 begins no transactions on its own; `begin` below does.
     settings = {"timeout": BUSY_S, "isolation_level": None}
     engine = create_engine(url, connect_args=settings, hide_parameters=True)
 
     @event.listens_for(engine, "connect")
-    def settle(connection: Any, _: object) -> None:
+    def configure(connection: Any, _: object) -> None:
         _use_wal(connection)
-        # FULL: a committed record survives a power cut, not only a killed process. Measured: 0.3 ms per commit.
+        # FULL: a committed record survives a power failure, not only a killed process. Measured: 0.3 ms per commit.
         connection.execute("PRAGMA synchronous = FULL")
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        # IMMEDIATE: a transaction that reads the lease first could otherwise not become a writer later.
+        # IMMEDIATE: a transaction that first reads the lease could not become a write transaction later.
         if connection.get_execution_options().get("writes"):
             connection.exec_driver_sql("BEGIN IMMEDIATE")
 
@@ -90,15 +90,15 @@ def _sqlite(url: URL) -> Database:
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Let readers not hold up the writer, nor it them. The file remembers it, so only the first one changes it."""
+    """Use write-ahead logging, so that readers and the writer do not block each other. The file stores the mode."""
     deadline_s = time.monotonic() + BUSY_S
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:
-            # The change needs the file for itself, and SQLite does not wait for that as it does for writing:
-            # of several that open a new journal at once all but one are turned away for a moment.
+            # The switch needs exclusive access, and SQLite does not wait for it as it does for a write: of several
+            # processes that open a new journal at once, all but one fail for a moment.
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline_s:
                 raise
             time.sleep(0.01)
@@ -113,10 +113,10 @@ def _postgres(url: URL) -> Database:
             url.set(drivername="postgresql+psycopg"),
             connect_args=defaults,
             hide_parameters=True,
-            pool_pre_ping=True,  # a connection that was lost between two calls is replaced before it is used
+            pool_pre_ping=True,  # replaces a connection that was lost between two calls
         )
     except ImportError as error:
         raise JournalError("a journal in PostgreSQL needs psycopg: pip install 'rheostat[postgres]'") from error
-    # The query may hold a password too, so it is left out.
+    # The query string may contain a password, too.
     place = url.set(drivername="postgresql", password=None, query={}).render_as_string()
     return Database(engine, place)

@@ -1,4 +1,4 @@
-"""What went wrong in a database, in sentences: no caller ever sees an error of SQLAlchemy or of a driver."""
+"""Readable messages for database errors: callers never get an error of SQLAlchemy or of a driver."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from rheostat.errors import JournalError
 
-SQLITE_SENTENCES = {
+SQLITE_MESSAGES = {
     sqlite3.SQLITE_FULL: "the disk is full: make room; nothing of this batch was written",
     sqlite3.SQLITE_NOTADB: "this file is not a SQLite database: give another path",
-    sqlite3.SQLITE_CORRUPT: "this SQLite file is damaged: restore it from a copy, or give another path",
+    sqlite3.SQLITE_CORRUPT: "this SQLite file is corrupt: restore it from a copy, or give another path",
     sqlite3.SQLITE_CANTOPEN: "the file cannot be opened or created: check the path and its permissions",
     sqlite3.SQLITE_READONLY: "the file cannot be written: check the permissions of the file and of its folder",
     sqlite3.SQLITE_PERM: "access is denied: check the permissions of the file and of its folder",
@@ -23,26 +23,26 @@ SQLITE_SENTENCES = {
 
 
 @contextmanager
-def explained(place: str) -> Iterator[None]:
-    """Turn a database's error into a JournalError that names the place and says what to do."""
+def translate_errors(place: str) -> Iterator[None]:
+    """Turn a database error into a JournalError with the location, the cause and the remedy."""
     try:
         yield
     except SQLAlchemyError as error:
-        raise JournalError(f"journal {place}: {sentence(error)}") from error
+        raise JournalError(f"journal {place}: {describe_error(error)}") from error
 
 
-def sentence(error: SQLAlchemyError) -> str:
-    """Say what happened; where it is not known, in the driver's own first line."""
+def describe_error(error: SQLAlchemyError) -> str:
+    """Return a readable message; for an unknown error, the first line of the driver's message."""
     if not isinstance(error, DBAPIError) or error.orig is None:
         return _first_line(error)
     cause = error.orig
     if isinstance(cause, sqlite3.Error):
-        code = getattr(cause, "sqlite_errorcode", 0) & 0xFF  # the higher bits say which variety
-        return SQLITE_SENTENCES.get(code, _first_line(cause))
+        code = getattr(cause, "sqlite_errorcode", 0) & 0xFF  # the higher bits hold the extended code
+        return SQLITE_MESSAGES.get(code, _first_line(cause))
     if error.connection_invalidated:
-        # A connection can break while COMMIT is under way; then only the database knows.
+        # If the connection breaks during COMMIT, only the database knows whether it succeeded.
         return (
-            "the connection to the database was lost: the batch was written whole or not at all; "
+            "the connection to the database was lost: the batch was written completely or not at all; "
             "the next call connects again"
         )
     if getattr(cause, "sqlstate", None) is None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Column, Double, Index, Integer, MetaData, Table, Text
 
 VERSION = 1
-"""Raise it with every change of the tables; a journal of another version is refused, never guessed at."""
+"""Version of the tables, to be raised with every change of them; a journal of another version is refused."""
 
 TABLES = MetaData()
 
-_BIG = BigInteger().with_variant(Integer, "sqlite")  # SQLite only counts up in a column of type INTEGER
+_BIG = BigInteger().with_variant(Integer, "sqlite")  # SQLite autoincrements only a column of type INTEGER
 
 schema_version = Table("schema_version", TABLES, Column("version", Integer, primary_key=True, autoincrement=False))
 
@@ -18,12 +18,12 @@ record = Table(
     TABLES,
     Column("number", _BIG, primary_key=True, autoincrement=True),
     Column("job", Text, nullable=False),
-    Column("token", _BIG, nullable=False),  # of the lease it was written with
+    Column("token", _BIG, nullable=False),  # of the writer's lease
     Column("step", _BIG, nullable=False),
     Column("kind", Text, nullable=False),
     Column("at_s", Double),
     Column("body", Text, nullable=False),
-    sqlite_autoincrement=True,  # a number is never given out twice, whatever somebody deletes by hand
+    sqlite_autoincrement=True,  # a number is never used twice, even if records are deleted by hand
 )
 Index("record_job_number", record.c.job, record.c.number)
 Index("record_job_kind_number", record.c.job, record.c.kind, record.c.number)
@@ -35,5 +35,5 @@ lease = Table(
     Column("holder", Text, nullable=False),
     Column("token", _BIG, nullable=False),
     Column("ttl_s", Double, nullable=False),
-    Column("expires_s", Double),  # empty = given back
+    Column("expires_s", Double),  # NULL: released
 )

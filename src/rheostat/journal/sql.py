@@ -1,8 +1,9 @@
 """A journal in a SQL database: a SQLite file by default, PostgreSQL by URL.
 
-A batch is one transaction, which first extends the writer's lease. That one UPDATE is the fence: it finds no row once
-the lease was taken over, and it locks the row, so two writers of one job exclude each other until they commit. So a
-job's numbers become visible in their order, and a reader that goes on after the last number it saw misses nothing.
+A batch is one transaction, which first extends the writer's lease. That UPDATE is the fence: it matches no row once
+another controller has taken the lease, and it locks the row, so two writers of one job exclude each other until they
+commit. So a job's numbers become visible in order, and a reader that continues after the last number it read misses no
+record.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ from rheostat.errors import InvalidValue, JournalError
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.record import KINDS, Record, check_kinds, kind_of
 from rheostat.journal import schema
-from rheostat.journal.database import reach
-from rheostat.journal.failure import explained
-from rheostat.journal.lease import Tenure
+from rheostat.journal.database import prepare_database
+from rheostat.journal.failure import translate_errors
+from rheostat.journal.lease import LeaseState
 from rheostat.ports import Entry, Lease
 
 PAGE = 256
 """Records that `read` fetches at a time. Between pages it holds neither a transaction nor a connection."""
 
 SLICE = 2_000
-"""Records that `prune` deletes in one transaction, so that the writers of other jobs are not locked out for long."""
+"""Records that `prune` deletes per transaction, so that it locks out the writers of other jobs only briefly."""
 
 _record, _lease = schema.record.c, schema.lease.c
-_JOB: BindParameter[str] = bindparam("job_")  # SQLAlchemy keeps the bare names of columns for itself
+_JOB: BindParameter[str] = bindparam("job_")  # SQLAlchemy reserves the bare names of columns
 
-# Built once: SQLAlchemy finds the compiled text of a statement by its shape.
-_TENURE = select(_lease.holder, _lease.token, _lease.ttl_s, _lease.expires_s).where(_lease.job == _JOB)
+# Built once, so that SQLAlchemy finds their compiled text in its cache.
+_LEASE = select(_lease.holder, _lease.token, _lease.ttl_s, _lease.expires_s).where(_lease.job == _JOB)
 _VACANT = text("INSERT INTO lease (job, holder, token, ttl_s) VALUES (:job_, '', 0, 0) ON CONFLICT DO NOTHING")
 _OWN = (_lease.job == _JOB) & (_lease.holder == bindparam("holder_")) & (_lease.token == bindparam("token_"))
 _OWN_HELD = _OWN & _lease.expires_s.is_not(None)
@@ -50,48 +51,48 @@ _OLD_SNAPSHOT = _LAST.where(_record.kind == "snapshot", _record.at_s <= bindpara
 _OLD = _record.job == _JOB, _record.number < bindparam("snapshot"), _record.kind != "run"
 _OLDEST = select(_record.number).where(*_OLD).order_by(_record.number).limit(SLICE)
 _PRUNE = delete(schema.record).where(_record.number.in_(_OLDEST))
-# Every record was written with a lease, so the few leases are asked, not the many records.
+# Every record has a lease, so this scans the few leases, not the many records.
 _JOBS = select(_lease.job).where(exists().where(_record.job == _lease.job))
 
-# Two that open a new PostgreSQL journal at once would both create the tables. The number is Rheostat's own.
+# Two processes that open a new PostgreSQL journal at once would both create the tables. The lock's number is arbitrary.
 _ONE_AT_A_TIME = select(func.pg_advisory_xact_lock(0x5EED_0A11))
 
 
 class SqlJournal:
-    """The `Journal` port on SQLAlchemy Core. May be shared between threads; processes open their own."""
+    """The `Journal` port on SQLAlchemy Core. Threads may share it; every process opens its own."""
 
     def __init__(self, url_or_path: str | Path, *, wall: Callable[[], float] = time.time) -> None:
         self._wall = wall
-        self._database = reach(url_or_path)
+        self._database = prepare_database(url_or_path)
         self._writer = self._database.writer
         self._prepare()
 
     def acquire(self, job: str, holder: str, ttl_s: float) -> Lease:
         """Take the job's lease; see `Journal`."""
-        with self._writing() as connection:
-            # A row is there before it is locked, so that of two first-comers the second waits and then sees the first.
+        with self._transaction() as connection:
+            # Insert the row before locking it, so that of two first controllers the second waits for the first.
             connection.execute(_VACANT, {"job_": job})
-            before = Tenure(*connection.execute(_TENURE.with_for_update(), {"job_": job}).one())
-            after = before.succeeded_by(job, holder, ttl_s, self._wall())
+            before = LeaseState(*connection.execute(_LEASE.with_for_update(), {"job_": job}).one())
+            after = before.grant(job, holder, ttl_s, self._wall())
             connection.execute(
                 _TAKE.values(holder=holder, token=after.token, ttl_s=ttl_s, expires_s=after.expires_s), {"job_": job}
             )
         return Lease(job, holder, after.token)
 
     def append(self, lease: Lease, step: int, records: Sequence[Record]) -> int:
-        """Write all records or none; see `Journal`. No records at all only extend the lease."""
-        # Encoded before the transaction: a record that cannot be leaves nothing, and no lock is held meanwhile.
+        """Write all records or none; see `Journal`. An empty batch only extends the lease."""
+        # Encode before the transaction: an invalid record then writes nothing, and encoding holds no lock.
         rows = [_row(lease, step, record) for record in records]
-        with self._writing() as connection:
+        with self._transaction() as connection:
             self._extend(connection, lease)
             if rows:
                 connection.execute(_INSERT, rows)
             return connection.scalar(_LAST, {"job_": lease.job}) or 0
 
     def release(self, lease: Lease) -> None:
-        """Give the lease back; see `Journal`."""
-        with self._writing() as connection:
-            connection.execute(_RELEASE, _names(lease))
+        """Release the lease; see `Journal`."""
+        with self._transaction() as connection:
+            connection.execute(_RELEASE, _parameters(lease))
 
     def read(self, job: str, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Entry]:
         """Return records in order; see `Journal`."""
@@ -101,58 +102,58 @@ class SqlJournal:
     def latest(self, job: str, kind: str) -> Entry | None:
         """Return the newest record of a kind."""
         check_kinds([kind])
-        with self._reading() as connection:
+        with self._connection() as connection:
             row = connection.execute(_LATEST, {"job_": job, "kind_": kind}).first()
         return None if row is None else self._entry(row)
 
     def prune(self, lease: Lease, before_s: float) -> int:
-        """Delete what lies behind the newest snapshot that is older than a moment; see `Journal`."""
-        gone = 0
-        while True:  # oldest first: whatever is left after a crash is still whole from some record on
-            with self._writing() as connection:
+        """Delete the records before the newest snapshot that is older than a moment; see `Journal`."""
+        deleted = 0
+        while True:  # oldest first: after a crash the rest is still complete from its first record on
+            with self._transaction() as connection:
                 self._extend(connection, lease)
                 snapshot = connection.scalar(_OLD_SNAPSHOT, {"job_": lease.job, "before_s": before_s})
                 if snapshot is None:
-                    return gone
+                    return deleted
                 count = connection.execute(_PRUNE, {"job_": lease.job, "snapshot": snapshot}).rowcount
-            gone += count
+            deleted += count
             if count < SLICE:
-                return gone
+                return deleted
 
     def jobs(self) -> tuple[str, ...]:
         """Return the names of all jobs with records."""
-        with self._reading() as connection:
-            return tuple(sorted(connection.scalars(_JOBS)))  # sorted here: databases disagree about letters
+        with self._connection() as connection:
+            return tuple(sorted(connection.scalars(_JOBS)))  # sorted here: databases have different collations
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
         self._database.engine.dispose()
 
     def _prepare(self) -> None:
-        """Create the tables where there are none, and refuse those of another version."""
-        with self._writing() as connection:
+        """Create missing tables, and refuse tables of another version."""
+        with self._transaction() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(_ONE_AT_A_TIME)
             schema.TABLES.create_all(connection)
-            found = connection.scalar(select(schema.schema_version.c.version))
-            if found is None:
+            version = connection.scalar(select(schema.schema_version.c.version))
+            if version is None:
                 connection.execute(insert(schema.schema_version), {"version": schema.VERSION})
-            elif found != schema.VERSION:
+            elif version != schema.VERSION:
                 raise JournalError(
-                    f"journal {self._database.place} has schema version {found}, this Rheostat writes version "
-                    f"{schema.VERSION}: use the Rheostat that wrote it, or start a journal in another place"
+                    f"journal {self._database.place} has schema version {version}, this Rheostat writes version "
+                    f"{schema.VERSION}: use the Rheostat that wrote it, or start another journal"
                 )
 
     def _extend(self, connection: Connection, lease: Lease) -> None:
-        """Make the lease last from now on, or refuse: it is no longer the current one."""
-        if connection.execute(_EXTEND, {**_names(lease), "now_s": self._wall()}).rowcount == 0:
-            row = connection.execute(_TENURE, {"job_": lease.job}).first()
-            raise (Tenure() if row is None else Tenure(*row)).refusal(lease)
+        """Extend the lease from now on; refuse if it is no longer the current one."""
+        if connection.execute(_EXTEND, {**_parameters(lease), "now_s": self._wall()}).rowcount == 0:
+            row = connection.execute(_LEASE, {"job_": lease.job}).first()
+            raise (LeaseState() if row is None else LeaseState(*row)).refusal(lease)
 
     def _pages(self, job: str, after: int, kinds: Sequence[str]) -> Iterator[Entry]:
         page = _NEXT.where(_record.kind.in_(kinds)) if kinds else _NEXT
         while True:
-            with self._reading() as connection:
+            with self._connection() as connection:
                 rows = connection.execute(page, {"job_": job, "after": after}).all()
             yield from map(self._entry, rows)
             if len(rows) < PAGE:
@@ -170,17 +171,17 @@ class SqlJournal:
             ) from error
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        with explained(self._database.place), self._writer.begin() as connection:
+    def _transaction(self) -> Iterator[Connection]:
+        with translate_errors(self._database.place), self._writer.begin() as connection:
             yield connection
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        with explained(self._database.place), self._database.engine.connect() as connection:
+    def _connection(self) -> Iterator[Connection]:
+        with translate_errors(self._database.place), self._database.engine.connect() as connection:
             yield connection
 
 
-def _names(lease: Lease) -> dict[str, Any]:
+def _parameters(lease: Lease) -> dict[str, Any]:
     return {"job_": lease.job, "holder_": lease.holder, "token_": lease.token}
 
 

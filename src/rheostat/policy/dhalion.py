@@ -49,7 +49,7 @@ class Dhalion(Policy[None]):
     idle_pending_s: float = 0.05
     """Pending records, in seconds of the operator's input, up to which its queue counts as empty."""
     idle_below: float | None = 0.7
-    """Useful share below which an operator is idle; with null only pending records count, as in the paper."""
+    """Useful share below which an operator is idle; none: only pending records count, as in the paper."""
 
     def __post_init__(self) -> None:
         check_number("scale_up of policy 'dhalion'", self.scale_up, least=1.0)

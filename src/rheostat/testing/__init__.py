@@ -1,7 +1,7 @@
-"""Conformance tests: one class per port. An implementation subclasses it, says how it is made, and is tested.
+"""Conformance tests: one class per port. Subclass it, implement its `make_` method, and run pytest.
 
 | file | what |
 |---|---|
-| `engine.py`, `policy.py`, `testbed.py`, `journal.py`, `forecaster.py` | what every implementation of a port keeps to |
+| `engine.py`, `policy.py`, `testbed.py`, `journal.py`, `forecaster.py` | the rules for every implementation of a port |
 | `records.py`, `situations.py` | examples of every record; small situations for policies |
 """

@@ -1,4 +1,4 @@
-"""What every engine must do, and engines that do not: late, partial, failing and lying ones."""
+"""The rules for every engine, and engines that break them: late, partial, failing and lying ones."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from rheostat.ports import Clock, Engine, Note
 
 
 def silent(step: str) -> None:
-    """Note nothing."""
+    """Ignore the step."""
 
 
 def intent_to(target: Allocation, name: str = "1", at_s: float = 0.0) -> Intent:
-    """Return an intent to have this allocation."""
+    """Return an intent with this target."""
     return Intent(name, 0, at_s, target, None)
 
 
 class EngineConformance(ABC):
-    """Subclass it, say how an engine is made, and run it with pytest."""
+    """Subclass it, implement `make_engine`, and run pytest."""
 
     settle_s: float = 300.0
-    """Time after which a change must have shown."""
+    """Seconds after which a change must be complete."""
 
     @abstractmethod
     def make_engine(self) -> tuple[Engine, Clock]:
-        """Return an engine whose job runs under load, and the clock it lives by."""
+        """Return an engine whose job runs under load, and its clock."""
 
     def settle(self, engine: Engine, clock: Clock) -> None:
-        """Wait until a change must have shown; where time is real, a subclass may stop waiting once it has."""
+        """Wait until a change must be complete; with a wall clock, a subclass may return as soon as it is."""
         clock.sleep_until(clock.now() + self.settle_s)
 
     @pytest.fixture
     def world(self) -> tuple[Engine, Clock]:
-        """Return a warm engine: it has run long enough to show a whole window."""
+        """Return an engine that has run for longer than a window."""
         engine, clock = self.make_engine()
         self.settle(engine, clock)
         return engine, clock
@@ -60,14 +60,14 @@ class EngineConformance(ABC):
         return running.with_tasks({first.operator: more if fits else count - first.quantum})
 
     def test_describes_the_same_job_every_time(self, world: tuple[Engine, Clock]) -> None:
-        """A description is data: equal every time, and it survives JSON."""
+        """The description is equal every time, and it survives JSON."""
         engine, _ = world
         spec = engine.describe()
         assert spec == engine.describe()
         assert from_json(JobSpec, to_json(spec)) == spec
 
     def test_shows_a_complete_usable_window(self, world: tuple[Engine, Clock]) -> None:
-        """A warm, undisturbed job has a window that decisions can rest on."""
+        """A warm, undisturbed job has a usable window."""
         engine, clock = world
         window = engine.observe()
         assert mark_problem(window, engine.describe()).problem is None
@@ -76,7 +76,7 @@ class EngineConformance(ABC):
         assert window.running == window.wanted
 
     def test_observing_changes_nothing(self, world: tuple[Engine, Clock]) -> None:
-        """Looking twice is the same as looking once, and takes no time of the job's."""
+        """Two observations equal one, and take no time of the job."""
         engine, clock = world
         before = clock.now()
         first, second = engine.observe(), engine.observe()
@@ -84,12 +84,12 @@ class EngineConformance(ABC):
         assert clock.now() - before < 5.0
 
     def test_observation_survives_json(self, world: tuple[Engine, Clock]) -> None:
-        """What is journaled is what was seen."""
+        """The journaled observation equals the original."""
         window = world[0].observe()
         assert from_json(Observation, to_json(window)) == window
 
-    def test_reaches_what_is_wanted(self, world: tuple[Engine, Clock]) -> None:
-        """After a while the wanted allocation runs, and the window after that is clean again."""
+    def test_reaches_the_target(self, world: tuple[Engine, Clock]) -> None:
+        """The target runs after `settle_s`, and the window is usable again."""
         engine, clock = world
         target = self.another(engine)
         engine.apply(intent_to(target, at_s=clock.now()), silent)
@@ -100,14 +100,14 @@ class EngineConformance(ABC):
         assert window.problem is None
 
     def test_the_window_of_a_change_is_not_usable(self, world: tuple[Engine, Clock]) -> None:
-        """Right after a change there is nothing to learn from."""
+        """A window right after a change must not be learned from."""
         engine, clock = world
         engine.apply(intent_to(self.another(engine), at_s=clock.now()), silent)
         window = engine.observe()
         assert window.problem is not None or window.change is Change.UNDER_WAY
 
-    def test_the_same_intent_again_changes_nothing(self, world: tuple[Engine, Clock]) -> None:
-        """Crash recovery applies an intent again: that must not restart the job."""
+    def test_a_repeated_intent_has_no_effect(self, world: tuple[Engine, Clock]) -> None:
+        """Crash recovery applies an intent again, which must not restart the job."""
         engine, clock = world
         intent = intent_to(self.another(engine), at_s=clock.now())
         engine.apply(intent, silent)
@@ -118,8 +118,8 @@ class EngineConformance(ABC):
         assert (after.change, after.running) == (Change.NONE, before.running)
         assert after.uptime_s >= before.uptime_s
 
-    def test_notes_every_step_before_it_is_done(self, world: tuple[Engine, Clock]) -> None:
-        """When the first note cannot be written, nothing has happened yet."""
+    def test_journals_every_step_before_it_happens(self, world: tuple[Engine, Clock]) -> None:
+        """If the first step cannot be journaled, the job does not change."""
         engine, clock = world
 
         def refuse(step: str) -> None:
@@ -131,8 +131,8 @@ class EngineConformance(ABC):
         after = engine.observe()
         assert (after.running, after.wanted, after.change) == (before.running, before.wanted, Change.NONE)
 
-    def test_refuses_operators_it_does_not_have(self, world: tuple[Engine, Clock]) -> None:
-        """A wrong name is an error, and the job stays as it is."""
+    def test_refuses_unknown_operators(self, world: tuple[Engine, Clock]) -> None:
+        """An unknown name is an error, and the job does not change."""
         engine, clock = world
         before = engine.observe()
         with pytest.raises(EngineError):
@@ -141,74 +141,74 @@ class EngineConformance(ABC):
 
 
 class Wrapped:
-    """An engine that behaves, for others to spoil."""
+    """An engine that delegates to another one; subclasses break a rule."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
 
     def describe(self) -> JobSpec:
-        """Pass on."""
+        """Delegate."""
         return self.engine.describe()
 
     def observe(self) -> Observation:
-        """Pass on."""
+        """Delegate."""
         return self.engine.observe()
 
     def apply(self, intent: Intent, note: Note) -> None:
-        """Pass on."""
+        """Delegate."""
         self.engine.apply(intent, note)
 
 
 class Late(Wrapped):
-    """Hangs in `observe` or `apply` until it is let go."""
+    """Hangs in `observe` or `apply` until `let_go` is set."""
 
     def __init__(self, engine: Engine, hang: str) -> None:
         super().__init__(engine)
         self.hang, self.let_go = hang, threading.Event()
 
     def observe(self) -> Observation:
-        """Hang, then pass on."""
+        """Hang, then delegate."""
         if self.hang == "observe":
             self.let_go.wait()
         return super().observe()
 
     def apply(self, intent: Intent, note: Note) -> None:
-        """Hang, then pass on."""
+        """Hang, then delegate."""
         if self.hang == "apply":
             self.let_go.wait()
         super().apply(intent, note)
 
 
 class Failing(Wrapped):
-    """Raises in the named calls, as often as told."""
+    """Raises in the named calls, a given number of times each."""
 
     def __init__(self, engine: Engine, times: dict[str, int], error: Callable[[], Exception] | None = None) -> None:
         super().__init__(engine)
         self.times, self.error = dict(times), error or (lambda: RuntimeError("connection refused"))
 
-    def _maybe(self, call: str) -> None:
+    def _raise_if_due(self, call: str) -> None:
         if self.times.get(call, 0) > 0:
             self.times[call] -= 1
             raise self.error()
 
     def describe(self) -> JobSpec:
-        """Raise, or pass on."""
-        self._maybe("describe")
+        """Raise, or delegate."""
+        self._raise_if_due("describe")
         return super().describe()
 
     def observe(self) -> Observation:
-        """Raise, or pass on."""
-        self._maybe("observe")
+        """Raise, or delegate."""
+        self._raise_if_due("observe")
         return super().observe()
 
     def apply(self, intent: Intent, note: Note) -> None:
-        """Raise, or pass on."""
-        self._maybe("apply")
+        """Raise, or delegate."""
+        self._raise_if_due("apply")
         super().apply(intent, note)
 
 
 class Partial(Wrapped):
-    """Grants only some of what is asked for, and says so."""
+    """Grants at most `most` tasks per operator, and reports a partial change."""
 
     def __init__(self, engine: Engine, most: int) -> None:
         super().__init__(engine)
@@ -217,13 +217,13 @@ class Partial(Wrapped):
     asked: Allocation | None
 
     def apply(self, intent: Intent, note: Note) -> None:
-        """Cut the target down to what there is."""
+        """Apply the target, cut to `most` tasks."""
         self.asked = intent.target
         granted = intent.target.with_tasks({name: min(c, self.most) for name, c in intent.target.tasks.items()})
         super().apply(replace(intent, target=granted), note)
 
     def observe(self) -> Observation:
-        """Say that the change stays partial."""
+        """Report that the change stays partial."""
         window = super().observe()
         if self.asked is None or window.change is not Change.NONE or window.running == self.asked:
             return window
@@ -231,31 +231,31 @@ class Partial(Wrapped):
 
 
 class Ignoring(Wrapped):
-    """Accepts every change and never makes it; or, with `fail`, says that it failed."""
+    """Accepts every change and never applies it; with `fail`, it reports a failure."""
 
     def __init__(self, engine: Engine, fail: bool = False) -> None:
         super().__init__(engine)
         self.fail, self.applied = fail, list[Intent]()
 
     def apply(self, intent: Intent, note: Note) -> None:
-        """Remember it, do nothing."""
+        """Store the intent and do nothing."""
         note("pretend")
         self.applied.append(intent)
 
     def observe(self) -> Observation:
-        """Show that nothing came of it."""
+        """Show the unchanged job."""
         window = super().observe()
         return replace(window, change=Change.FAILED) if self.fail and self.applied else window
 
 
 class Lying(Wrapped):
-    """Shows what a function makes of the true window: NaN, negative rates, nothing at all."""
+    """Falsifies the true window with a function: NaN, negative rates, no window."""
 
     def __init__(self, engine: Engine, lie: Callable[[Observation], Any]) -> None:
         super().__init__(engine)
         self.lie = lie
 
     def observe(self) -> Observation:
-        """Lie."""
-        lied: Observation = self.lie(super().observe())
-        return lied
+        """Return the falsified window."""
+        false: Observation = self.lie(super().observe())
+        return false

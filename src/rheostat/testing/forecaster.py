@@ -1,4 +1,4 @@
-"""What every forecaster keeps to, whatever it believes about the future."""
+"""The rules for every forecaster."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def daily(length: int, seed: int = 0) -> list[float]:
 
 
 class ForecasterConformance(ABC):
-    """Subclass it and say how the forecaster is made; its tests are then collected and run."""
+    """Subclass it and implement `make_forecaster`; pytest then collects its tests."""
 
     @abstractmethod
     def make_forecaster(self) -> Forecaster:
-        """Return a fresh forecaster."""
+        """Return a new forecaster."""
 
     def series(self) -> dict[str, list[float]]:
-        """Return the histories that a forecaster must cope with, by name."""
+        """Return the histories that a forecaster must handle, by name."""
         gaps = daily(200)
         gaps[50:60] = [math.nan] * 10
         gaps[-1] = math.nan
@@ -44,8 +44,8 @@ class ForecasterConformance(ABC):
             "tiny": [value * 1e-9 for value in daily(200)],
         }
 
-    def test_predictions_are_steps_by_quantiles_known_and_never_negative(self) -> None:
-        """Whatever the history, the answer can be used."""
+    def test_predictions_are_finite_ordered_and_not_negative(self) -> None:
+        """Every history gives a usable prediction of steps x quantiles."""
         for name, values in self.series().items():
             for steps in (1, 12):
                 forecaster = self.make_forecaster()
@@ -57,7 +57,7 @@ class ForecasterConformance(ABC):
                 assert (np.diff(predicted, axis=1) >= 0).all(), name
 
     def test_short_histories_are_predicted_or_refused(self) -> None:
-        """A few values give an answer in order, or an error that says what is missing; never nonsense."""
+        """A few values give a usable prediction, or an error with what is missing."""
         for length in range(1, 12):
             forecaster = self.make_forecaster()
             try:
@@ -70,54 +70,54 @@ class ForecasterConformance(ABC):
             assert (np.diff(predicted, axis=1) >= 0).all(), length
 
     def test_a_horizon_beyond_the_history_is_predicted(self) -> None:
-        """Asking for more steps than were seen is allowed."""
+        """A forecast may have more steps than the history."""
         forecaster = self.make_forecaster()
         forecaster.fit(daily(100))
         predicted = forecaster.predict(300, QUANTILES)
         assert predicted.shape == (300, len(QUANTILES))
         assert np.isfinite(predicted).all()
 
-    def test_nothing_known_is_refused(self) -> None:
-        """Nothing can be said from nothing."""
+    def test_an_empty_history_is_refused(self) -> None:
+        """A history without values has no forecast."""
         for values in ([], [math.nan] * 20):
-            self._refuses(lambda values=values: self._fitted(values).predict(1, QUANTILES))  # type: ignore[misc]
+            self._refuses(lambda values=values: self._fit(values).predict(1, QUANTILES))  # type: ignore[misc]
 
     def test_negative_and_infinite_rates_are_refused(self) -> None:
-        """A rate that cannot be is the caller's mistake, and the message shows it."""
-        for wrong in (-3.0, math.inf):
-            message = self._refuses(lambda wrong=wrong: self._fitted([*daily(50), wrong]))  # type: ignore[misc]
-            assert f"{wrong:g}" in message
+        """The message shows the invalid rate."""
+        for invalid in (-3.0, math.inf):
+            message = self._refuses(lambda invalid=invalid: self._fit([*daily(50), invalid]))  # type: ignore[misc]
+            assert f"{invalid:g}" in message
 
-    def test_impossible_questions_are_refused(self) -> None:
-        """No steps, and quantiles outside (0, 1)."""
-        forecaster = self._fitted(daily(100))
+    def test_invalid_steps_and_quantiles_are_refused(self) -> None:
+        """Zero steps and quantiles outside (0, 1) are errors."""
+        forecaster = self._fit(daily(100))
         self._refuses(lambda: forecaster.predict(0, QUANTILES))
         for quantile in (0.0, 1.0, -0.1, 1.5, math.nan):
             self._refuses(lambda quantile=quantile: forecaster.predict(1, [quantile]))  # type: ignore[misc]
 
     def test_the_same_history_gives_the_same_forecast(self) -> None:
-        """Bit for bit, asked twice and made twice."""
-        first, second = self._fitted(daily(150)), self._fitted(daily(150))
+        """Repeated predictions, and predictions of two forecasters, are equal to the last bit."""
+        first, second = self._fit(daily(150)), self._fit(daily(150))
         expected = first.predict(10, QUANTILES)
         assert (first.predict(10, QUANTILES) == expected).all()
         assert (second.predict(10, QUANTILES) == expected).all()
 
-    def test_fitting_again_forgets_the_first_history(self) -> None:
-        """What was learned first leaves no trace."""
-        again = self._fitted([value * 1000 for value in daily(150, seed=1)])
+    def test_a_second_fit_replaces_the_first(self) -> None:
+        """The first history has no effect after the second fit."""
+        again = self._fit([value * 1000 for value in daily(150, seed=1)])
         again.fit(daily(150))
-        assert (again.predict(10, QUANTILES) == self._fitted(daily(150)).predict(10, QUANTILES)).all()
+        assert (again.predict(10, QUANTILES) == self._fit(daily(150)).predict(10, QUANTILES)).all()
 
-    def test_the_history_is_left_alone(self) -> None:
-        """Fitting does not write to what it was given, nor keep it."""
+    def test_the_history_is_not_modified(self) -> None:
+        """`fit` neither changes its argument nor depends on later changes of it."""
         values = daily(150)
-        forecaster = self._fitted(values)
+        forecaster = self._fit(values)
         assert values == daily(150)
         expected = forecaster.predict(3, QUANTILES)
         values[-1] = 1e9
         assert (forecaster.predict(3, QUANTILES) == expected).all()
 
-    def _fitted(self, values: list[float]) -> Forecaster:
+    def _fit(self, values: list[float]) -> Forecaster:
         forecaster = self.make_forecaster()
         forecaster.fit(values)
         return forecaster
@@ -128,4 +128,4 @@ class ForecasterConformance(ABC):
             attempt()
         except InvalidValue as error:
             return str(error)
-        raise AssertionError("it should have been refused with InvalidValue")
+        raise AssertionError("expected InvalidValue")

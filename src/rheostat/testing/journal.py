@@ -1,4 +1,4 @@
-"""What every journal must keep: subclass `JournalConformance`, say how a journal is made, and run it with pytest."""
+"""The rules for every journal: subclass `JournalConformance`, implement `make_journal`, and run pytest."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from typing import Any, cast
 import pytest
 
 from rheostat.errors import InvalidValue, LeaseRefused
-from rheostat.job.decision import (
-    Decision,
-)
+from rheostat.job.decision import Decision
 from rheostat.job.record import KIND_OF, KINDS, IntentStep, Record, Run, Snapshot
 from rheostat.ports import Journal, Lease
 from rheostat.testing.records import EXAMPLES, JOB
@@ -26,7 +24,7 @@ TTL_S = 30.0
 
 @dataclass
 class Wall:
-    """A wall clock that only moves when it is told to."""
+    """A wall clock that moves only when a test sets `now_s`."""
 
     now_s: float = 1_700_000_000.0
 
@@ -41,12 +39,12 @@ def snapshot(at_s: float) -> Snapshot:
 
 
 def intent_step(name: str) -> IntentStep:
-    """Return a small record that is no snapshot and no run."""
+    """Return a small record that is neither a snapshot nor a run."""
     return IntentStep("a-1", name, 0.0)
 
 
 class JournalConformance:
-    """The objectives of the `Journal` port, one test each."""
+    """The rules of the `Journal` port, one test each."""
 
     def make_journal(self, tmp_path: Path, wall: Callable[[], float]) -> Journal:
         """Return a new, empty journal that takes the time from `wall`."""
@@ -54,7 +52,7 @@ class JournalConformance:
 
     @pytest.fixture
     def wall(self) -> Wall:
-        """The clock that the journal uses."""
+        """The clock of the journal."""
         return Wall()
 
     @pytest.fixture
@@ -72,17 +70,17 @@ class JournalConformance:
     # Records
 
     def test_examples_cover_every_kind(self) -> None:
-        """The examples below are worth something."""
+        """The tests below cover every kind of record."""
         assert {KIND_OF[type(record)] for record in EXAMPLES} == set(KINDS)
 
     @pytest.mark.parametrize("record", EXAMPLES, ids=lambda record: KIND_OF[type(record)])
-    def test_gives_back_exactly_what_was_written(self, journal: Journal, lease: Lease, record: Record) -> None:
-        """A record comes back equal, of the same type, with every float the same to the last bit."""
+    def test_a_record_is_read_exactly_as_written(self, journal: Journal, lease: Lease, record: Record) -> None:
+        """It is equal, of the same type, and every float is the same to the last bit."""
         number = journal.append(lease, 12, [record])
         [entry] = journal.read(JOB)
         assert entry.record == record
         assert type(entry.record) is type(record)
-        assert repr(entry.record) == repr(record)  # tells 1 from 1.0, -0.0 from 0.0, a list from a tuple
+        assert repr(entry.record) == repr(record)  # distinguishes 1 from 1.0, -0.0 from 0.0, a list from a tuple
         assert (entry.number, entry.step) == (number, 12)
         assert journal.latest(JOB, KIND_OF[type(record)]) == entry
 
@@ -95,28 +93,28 @@ class JournalConformance:
         assert all(a.number < b.number for a, b in pairwise(entries))
         assert last == [e.number for e in entries[2::3]]
 
-    def test_reads_long_journals_whole(self, journal: Journal, lease: Lease) -> None:
-        """Whatever a journal reads at a time, nothing is lost or repeated at the seams."""
+    def test_reads_long_journals_completely(self, journal: Journal, lease: Lease) -> None:
+        """No record is lost or repeated between two pages of a journal."""
         for step in range(4):
             journal.append(lease, step, [intent_step(str(i)) for i in range(256)])
         numbers = [e.number for e in journal.read(JOB)]
         assert len(numbers) == len(set(numbers)) == 1024
         assert numbers == sorted(numbers)
 
-    def test_reads_from_a_number_on(self, journal: Journal, lease: Lease) -> None:
-        """`after` is the last number already seen."""
+    def test_reads_after_a_number(self, journal: Journal, lease: Lease) -> None:
+        """`after` is the last number already read."""
         first, second, third = (journal.append(lease, step, [intent_step("x")]) for step in range(3))
         assert [e.number for e in journal.read(JOB, after=first)] == [second, third]
         assert list(journal.read(JOB, after=third)) == []
 
-    def test_reads_only_the_kinds_that_were_asked_for(self, journal: Journal, lease: Lease) -> None:
-        """Several kinds come in the order of writing."""
+    def test_reads_only_the_selected_kinds(self, journal: Journal, lease: Lease) -> None:
+        """Several kinds are read in the order of writing."""
         journal.append(lease, 0, EXAMPLES)
-        wanted = [record for record in EXAMPLES if isinstance(record, Decision | Snapshot)]
-        assert [e.record for e in journal.read(JOB, kinds=("snapshot", "decision"))] == wanted
+        selected = [record for record in EXAMPLES if isinstance(record, Decision | Snapshot)]
+        assert [e.record for e in journal.read(JOB, kinds=("snapshot", "decision"))] == selected
 
     def test_writing_while_reading_is_possible(self, journal: Journal, lease: Lease) -> None:
-        """A reader that stops half way does not hold up the writer."""
+        """An unfinished read does not block the writer."""
         journal.append(lease, 0, [intent_step(str(i)) for i in range(600)])
         reader = journal.read(JOB)
         first = next(reader)
@@ -125,14 +123,14 @@ class JournalConformance:
         assert len(list(reader)) >= 599
 
     def test_refuses_unknown_kinds(self, journal: Journal) -> None:
-        """A misspelt kind is an error at once, not an empty answer."""
+        """A misspelt kind is an error, not an empty result."""
         with pytest.raises(InvalidValue, match="did you mean 'snapshot'"):
             journal.read(JOB, kinds=("snapshoot",))
         with pytest.raises(InvalidValue, match="did you mean 'decision'"):
             journal.latest(JOB, "decisions")
 
     def test_latest_is_the_newest_of_its_kind(self, journal: Journal, lease: Lease) -> None:
-        """Records of other kinds do not matter; none is None."""
+        """Records of other kinds do not matter; without a record it is None."""
         assert journal.latest(JOB, "snapshot") is None
         journal.append(lease, 0, [snapshot(1.0), snapshot(2.0)])
         journal.append(lease, 1, [intent_step("x")])
@@ -142,18 +140,18 @@ class JournalConformance:
 
     @pytest.mark.parametrize("place", [0, 1, 2])
     def test_writes_nothing_of_a_batch_with_a_bad_record(self, journal: Journal, lease: Lease, place: int) -> None:
-        """All or none, wherever in the batch the thing stands that is no record."""
+        """All or none, wherever the invalid record is in the batch."""
         journal.append(lease, 0, [intent_step("before")])
         batch: list[Any] = [intent_step("good"), intent_step("good")]
         batch.insert(place, object())
-        with pytest.raises(InvalidValue, match="object is no record"):
+        with pytest.raises(InvalidValue, match="object is not a journal record"):
             journal.append(lease, 1, batch)
         assert [e.step for e in journal.read(JOB)] == [0]
         journal.append(lease, 2, [intent_step("after")])
         assert [e.step for e in journal.read(JOB)] == [0, 2]
 
     def test_an_empty_batch_only_extends_the_lease(self, journal: Journal, lease: Lease, wall: Wall) -> None:
-        """It is the heartbeat of a controller with nothing to say; it returns the job's last number."""
+        """It is the heartbeat of a controller without records, and returns the job's last number."""
         assert journal.append(lease, 0, []) == 0
         last = journal.append(lease, 0, [intent_step("x")])
         wall.now_s += TTL_S - 1
@@ -162,8 +160,8 @@ class JournalConformance:
         with pytest.raises(LeaseRefused):
             journal.acquire(JOB, "second", TTL_S)
 
-    def test_jobs_do_not_see_each_other(self, journal: Journal, lease: Lease) -> None:
-        """Records, the newest one, and leases are of one job."""
+    def test_jobs_are_separate(self, journal: Journal, lease: Lease) -> None:
+        """Records, latest records and leases belong to one job."""
         other = journal.acquire("other", "first", TTL_S)
         journal.append(lease, 1, [intent_step("mine")])
         journal.append(other, 2, [snapshot(9.0), intent_step("theirs")])
@@ -174,7 +172,7 @@ class JournalConformance:
         assert list(journal.read("unknown")) == []
 
     def test_jobs_are_those_with_records(self, journal: Journal, lease: Lease) -> None:
-        """In alphabetical order; a lease alone is not a job yet."""
+        """They are in alphabetical order; a job with only a lease is not listed."""
         assert journal.jobs() == ()
         for name in ("b", "ä", "B", "a"):
             journal.append(journal.acquire(name, "first", TTL_S), 0, [intent_step("x")])
@@ -184,7 +182,7 @@ class JournalConformance:
 
     @pytest.mark.parametrize("holder", ["second", "first"])
     def test_refuses_a_lease_that_is_held(self, journal: Journal, lease: Lease, wall: Wall, holder: str) -> None:
-        """Also to a second controller of the same name; the message says who has it and for how long."""
+        """Even to a second controller of the same name; the message names the holder and the remaining time."""
         wall.now_s += 10.0
         with pytest.raises(LeaseRefused, match=r"held by 'first' for another 20\.0 s"):
             journal.acquire(JOB, holder, TTL_S)
@@ -193,7 +191,7 @@ class JournalConformance:
     def test_an_expired_lease_is_taken_over_and_the_old_one_fenced(
         self, journal: Journal, lease: Lease, wall: Wall
     ) -> None:
-        """The token rises; the overtaken holder can neither write nor prune nor release."""
+        """The token rises; the old holder can neither write nor prune nor release."""
         journal.append(lease, 0, [intent_step("old"), snapshot(1.0)])
         wall.now_s += TTL_S
         second = journal.acquire(JOB, "second", TTL_S)
@@ -212,31 +210,31 @@ class JournalConformance:
         assert [e.step for e in journal.read(JOB)] == [0, 0, 2]
 
     def test_a_new_lease_of_the_same_name_fences_the_old_one(self, journal: Journal, lease: Lease, wall: Wall) -> None:
-        """A restarted controller has its predecessor's name; the token tells them apart."""
+        """A restarted controller has the same name as before; only the token differs."""
         wall.now_s += TTL_S + 1
         again = journal.acquire(JOB, "first", TTL_S)
         with pytest.raises(LeaseRefused, match="taken over"):
             journal.append(lease, 0, [intent_step("ghost")])
         journal.append(again, 0, [intent_step("alive")])
 
-    def test_an_expired_lease_that_nobody_took_is_still_good(self, journal: Journal, lease: Lease, wall: Wall) -> None:
-        """A controller that slept goes on, and its lease lasts again from then."""
+    def test_an_expired_lease_is_valid_until_it_is_taken_over(self, journal: Journal, lease: Lease, wall: Wall) -> None:
+        """A controller that was suspended continues, and its write extends the lease."""
         wall.now_s += 10 * TTL_S
-        journal.append(lease, 0, [intent_step("late, but nobody came")])
+        journal.append(lease, 0, [intent_step("late, but not taken over")])
         wall.now_s += TTL_S - 1
         with pytest.raises(LeaseRefused, match=r"another 1\.0 s"):
             journal.acquire(JOB, "second", TTL_S)
 
     def test_a_released_lease_is_free_at_once(self, journal: Journal, lease: Lease) -> None:
-        """Its token is not given out again, and it cannot write any more."""
+        """Its token is not granted again, and it cannot write any more."""
         journal.release(lease)
         journal.release(lease)
-        with pytest.raises(LeaseRefused, match="has given job"):
+        with pytest.raises(LeaseRefused, match="has released job"):
             journal.append(lease, 0, [intent_step("x")])
         assert journal.acquire(JOB, "second", TTL_S).token > lease.token
 
-    def test_refuses_a_lease_that_was_never_given(self, journal: Journal, lease: Lease) -> None:
-        """Neither for an unknown job, nor with a made-up token or name."""
+    def test_refuses_a_lease_that_was_never_granted(self, journal: Journal, lease: Lease) -> None:
+        """A lease with an unknown job, token or holder is refused."""
         for fake in (Lease("unknown", "x", 1), Lease(JOB, "first", lease.token + 1), Lease(JOB, "x", lease.token)):
             journal.release(fake)
             with pytest.raises(LeaseRefused):
@@ -247,14 +245,13 @@ class JournalConformance:
     @pytest.mark.parametrize(
         ("job", "holder", "ttl_s"), [("", "x", 1.0), ("x", "", 1.0), ("x", "x", 0.0), ("x", "x", math.nan)]
     )
-    def test_refuses_a_lease_without_sense(self, journal: Journal, job: str, holder: str, ttl_s: float) -> None:
-        """Without names, or without time."""
+    def test_refuses_an_invalid_lease(self, journal: Journal, job: str, holder: str, ttl_s: float) -> None:
+        """A lease needs names and a positive time to live."""
         with pytest.raises(InvalidValue, match="lease"):
             journal.acquire(job, holder, ttl_s)
 
-    def test_of_many_at_once_exactly_one_gets_the_lease(self, journal: Journal, wall: Wall) -> None:
-        """Controllers that start together do not both believe that they are alone: first when the job is new, then
-        every time its lease has expired."""
+    def test_exactly_one_of_several_controllers_gets_the_lease(self, journal: Journal, wall: Wall) -> None:
+        """Of controllers that start together, one gets the lease: of a new job, and of every expired lease."""
         together = Barrier(4)
 
         def attempt(number: int) -> Lease | None:
@@ -272,7 +269,7 @@ class JournalConformance:
                 wall.now_s += TTL_S
 
     def test_batches_written_at_once_do_not_mix(self, journal: Journal) -> None:
-        """Controllers of several jobs share a journal; every job's batches stay whole and in order."""
+        """Controllers of several jobs share a journal; the batches of each job stay complete and in order."""
         together = Barrier(4)
 
         def write(name: str) -> None:
@@ -289,8 +286,8 @@ class JournalConformance:
 
     # Retention
 
-    def test_prunes_behind_the_newest_old_snapshot(self, journal: Journal, lease: Lease) -> None:
-        """What lies before it goes, except runs; it and all that follows stays."""
+    def test_prunes_before_the_newest_old_snapshot(self, journal: Journal, lease: Lease) -> None:
+        """It deletes the records before that snapshot, except runs, and retains the snapshot and all later records."""
         run = EXAMPLES[0]
         assert isinstance(run, Run)
         journal.append(lease, 0, [run, intent_step("a"), snapshot(10.0), intent_step("b")])
@@ -305,22 +302,22 @@ class JournalConformance:
         assert list(journal.read(JOB)) == [before[0], before[5], *before[7:]]
 
     def test_prunes_no_other_job(self, journal: Journal, lease: Lease) -> None:
-        """Retention is a job's own."""
+        """Pruning one job deletes no record of another."""
         other = journal.acquire("other", "first", TTL_S)
         journal.append(other, 0, [intent_step("theirs"), snapshot(1.0)])
         journal.append(lease, 0, [intent_step("mine"), snapshot(1.0)])
         assert journal.prune(lease, 1.0) == 1
         assert len(list(journal.read("other"))) == 2
 
-    def test_prunes_long_journals_whole(self, journal: Journal, lease: Lease) -> None:
-        """However a journal goes about it, the count is the whole count."""
+    def test_prunes_long_journals_completely(self, journal: Journal, lease: Lease) -> None:
+        """The result counts all deleted records, also over several transactions."""
         journal.append(lease, 0, [intent_step("x")] * 4_500)
         journal.append(lease, 1, [snapshot(1.0)])
         assert journal.prune(lease, 1.0) == 4_500
         assert [e.step for e in journal.read(JOB)] == [1]
 
     def test_pruned_records_are_no_longer_the_newest(self, journal: Journal, lease: Lease) -> None:
-        """And numbers go on rising afterwards."""
+        """And numbers keep rising afterwards."""
         journal.append(lease, 0, [intent_step("x")])
         last = journal.append(lease, 1, [snapshot(1.0)])
         journal.prune(lease, 1.0)

@@ -1,7 +1,7 @@
-"""Small, consistent situations for tests of policies: a graph, a load, and what a window of it would show.
+"""Small, consistent situations for tests of policies: a graph, a load, and the window of it.
 
-`window` is a job in equilibrium: the sources are slowed down until the scarcest operator keeps up, that operator is
-the root of the back pressure, and everything else follows from the rates.
+`window` is a job in equilibrium: back pressure slows the sources down to the pace of the bottleneck, and all other
+readings follow from the rates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ K = TypeVar("K")
 WINDOW_S = 60.0
 HUNDRED = Bounds(1, 100)
 ANY = Bounds()
-NO_CONFIDENCE = SLO()
+DEFAULT_SLO = SLO()
 
 
 def word_count(bounds: Bounds = HUNDRED, quantum: int = 1) -> JobSpec:
@@ -32,7 +32,7 @@ def word_count(bounds: Bounds = HUNDRED, quantum: int = 1) -> JobSpec:
 
 
 def diamond(bounds: Bounds = HUNDRED, quantum: int = 1) -> JobSpec:
-    """Return two tunable sources, a fork and a join: everything a graph can do in six operators."""
+    """Return six operators with two tunable sources, a fork and a join."""
     names = ("clicks", "views", "clean", "count", "enrich", "join")
     edges = (
         Edge("clicks", "clean"),
@@ -47,7 +47,7 @@ def diamond(bounds: Bounds = HUNDRED, quantum: int = 1) -> JobSpec:
 
 
 def limits_of(spec: JobSpec, slots: Bounds = ANY) -> Limits:
-    """Return the limits that the engine alone sets."""
+    """Return the limits of the engine, without those of an SLO."""
     return Limits({t.operator: t.bounds for t in spec.tunable}, slots, {t.operator: t.quantum for t in spec.tunable})
 
 
@@ -58,7 +58,7 @@ def window(
     true_rate_per_s: float | Mapping[str, float],
     at_s: float = WINDOW_S,
 ) -> Observation:
-    """Return the window of a job in equilibrium; a single number counts for every source or operator."""
+    """Return the window of a job in equilibrium; a single number applies to every source or operator."""
     graph = spec.graph
     loads = dict(load_per_s) if isinstance(load_per_s, Mapping) else dict.fromkeys(graph.sources, load_per_s)
     counts = dict(tasks) if isinstance(tasks, Mapping) else dict.fromkeys(spec.tunable_names, tasks)
@@ -70,14 +70,14 @@ def window(
     running = Allocation({name: counts[name] for name in spec.tunable_names})
     all_tasks = {**running.tasks, **{p.operator: p.tasks for p in spec.pinned}}
     demand = graph.demand_per_s(loads)
-    cover = {name: all_tasks[name] * rates[name] / demand[name] for name in running.tasks if demand[name] > 0}
-    root = min(cover, key=lambda name: cover[name], default="")
-    share = min(1.0, cover.get(root, 1.0))
+    coverage = {name: all_tasks[name] * rates[name] / demand[name] for name in running.tasks if demand[name] > 0}
+    bottleneck = min(coverage, key=lambda name: coverage[name], default="")
+    share = min(1.0, coverage.get(bottleneck, 1.0))
     operators = []
     for name in graph.order:
         served = demand[name] * share
         useful = min(1.0, served / (all_tasks[name] * rates[name])) if name in running.tasks else None
-        held_up = 1 - share if name == root else 0.0
+        blocking = 1 - share if name == bottleneck else 0.0
         reading = OperatorReading(
             name,
             all_tasks[name],
@@ -85,8 +85,8 @@ def window(
             useful_share=useful,
             true_rate_per_s=rates[name] if served > 0 and name in running.tasks else None,
             cpu_share=useful,
-            blocking_share=held_up,
-            pending=served * 2.0 if held_up else 0.0,
+            blocking_share=blocking,
+            pending=served * 2.0 if blocking else 0.0,
         )
         operators.append(reading)
     return Observation(
@@ -100,13 +100,13 @@ def window(
         edges=tuple(
             EdgeReading(e.upstream, e.downstream, demand[e.upstream] * share * e.selectivity) for e in graph.edges
         ),
-        overloaded=(root,) if share < 1 else (),
+        overloaded=(bottleneck,) if share < 1 else (),
         uptime_s=at_s,
     )
 
 
 def read(observation: Observation, operator: str, **values: Any) -> Observation:
-    """Return the window with other readings of one operator, None for what was not measured."""
+    """Return the window with other readings of one operator; None marks a missing one."""
     assert any(reading.name == operator for reading in observation.operators)
     operators = tuple(replace(r, **values) if r.name == operator else r for r in observation.operators)
     return replace(observation, operators=operators)
@@ -117,13 +117,13 @@ def situation(
     observation: Observation,
     knowledge: K,
     *,
-    slo: SLO = NO_CONFIDENCE,
+    slo: SLO = DEFAULT_SLO,
     limits: Limits | None = None,
     memo: Mapping[str, Any] | None = None,
     step: int = 1,
     changed_at_s: float | None = None,
 ) -> Situation[K]:
-    """Return the situation in which a policy sees this window."""
+    """Return the situation of a policy with this window."""
     return Situation(
         spec,
         slo,

@@ -1,4 +1,4 @@
-"""What every testbed must do."""
+"""The rules for every testbed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rheostat.ports import Testbed
 
 
 class TestbedConformance(ABC):
-    """Subclass it, say how a testbed is made and what it can do, and run it with pytest."""
+    """Subclass it, implement `make_testbed`, `easy` and `too_much`, and run pytest."""
 
-    __test__ = False  # pytest must collect the subclasses only
+    __test__ = False  # pytest collects only the subclasses
 
     def __init_subclass__(cls, **rest: object) -> None:
         super().__init_subclass__(**rest)
@@ -25,33 +25,33 @@ class TestbedConformance(ABC):
 
     @abstractmethod
     def make_testbed(self) -> tuple[Testbed, JobSpec]:
-        """Return a testbed and the job it can run."""
+        """Return a testbed and its job."""
 
     @abstractmethod
     def easy(self) -> tuple[Allocation, dict[str, float]]:
-        """Return an allocation with rates that it sustains with ease."""
+        """Return an allocation with rates that it easily sustains."""
 
     @abstractmethod
     def too_much(self) -> tuple[Allocation, dict[str, float]]:
-        """Return an allocation with rates that are far beyond it."""
+        """Return an allocation with rates far above its capacity."""
 
     def trial(self, allocation: Allocation, rates: dict[str, float]) -> Trial:
-        """Return a trial that warms up and then looks."""
+        """Return a trial with a warm-up phase and an observed phase."""
         return Trial("test", allocation, (Phase(30, rates), Phase(30, rates, observed=True)))
 
     def test_an_easy_rate_is_sustained(self) -> None:
-        """Throughput is the offered rate, and nothing is overloaded."""
+        """The throughput equals the input rate, and no operator is overloaded."""
         testbed, _ = self.make_testbed()
         allocation, rates = self.easy()
-        measured = testbed.measure(self.trial(allocation, rates))
-        assert measured.problem is None
-        assert measured.observation is not None
-        assert measured.observation.running == allocation
-        assert measured.observation.throughput_per_s == pytest.approx(sum(rates.values()), rel=0.05)
-        assert measured.observation.overloaded == ()
+        measurement = testbed.measure(self.trial(allocation, rates))
+        assert measurement.problem is None
+        assert measurement.observation is not None
+        assert measurement.observation.running == allocation
+        assert measurement.observation.throughput_per_s == pytest.approx(sum(rates.values()), rel=0.05)
+        assert measurement.observation.overloaded == ()
 
     def test_too_much_shows_as_overload(self) -> None:
-        """Throughput stays below the offered rate, and an operator is named."""
+        """The throughput stays below the input rate, and an operator is overloaded."""
         testbed, _ = self.make_testbed()
         allocation, rates = self.too_much()
         observation = testbed.measure(self.trial(allocation, rates)).observation
@@ -60,29 +60,29 @@ class TestbedConformance(ABC):
         assert observation.throughput_per_s < 0.9 * sum(rates.values())
         assert observation.overloaded
 
-    def test_says_what_it_cost(self) -> None:
-        """Seconds and slot-seconds cover the whole trial, warm-up included."""
+    def test_a_measurement_has_its_cost(self) -> None:
+        """Its seconds and slot-seconds cover the whole trial, with the warm-up."""
         testbed, _ = self.make_testbed()
         allocation, rates = self.easy()
-        measured = testbed.measure(self.trial(allocation, rates))
-        assert measured.seconds >= 60
-        assert measured.slot_seconds >= 60 * allocation.slots
+        measurement = testbed.measure(self.trial(allocation, rates))
+        assert measurement.seconds >= 60
+        assert measurement.slot_seconds >= 60 * allocation.slots
 
-    def test_a_trial_that_cannot_be_run_is_an_answer(self) -> None:
-        """Wrong operators or sources give a measurement with a problem, at no cost."""
+    def test_an_invalid_trial_gives_a_problem(self) -> None:
+        """Unknown operators or sources give a measurement with a problem and no cost."""
         testbed, _ = self.make_testbed()
         allocation, rates = self.easy()
-        for wrong in (
+        for invalid in (
             self.trial(Allocation({"no such operator": 1}), rates),
             replace(self.trial(allocation, rates), phases=(Phase(30, {"no such source": 1.0}, observed=True),)),
         ):
-            measured = testbed.measure(wrong)
-            assert measured.observation is None
-            assert measured.problem
-            assert measured.slot_seconds == 0
+            measurement = testbed.measure(invalid)
+            assert measurement.observation is None
+            assert measurement.problem
+            assert measurement.slot_seconds == 0
 
     def test_measurement_survives_json(self) -> None:
-        """What is journaled is what was measured."""
+        """The journaled measurement equals the original."""
         testbed, _ = self.make_testbed()
-        measured = testbed.measure(self.trial(*self.easy()))
-        assert from_json(Measurement, to_json(measured)) == measured
+        measurement = testbed.measure(self.trial(*self.easy()))
+        assert from_json(Measurement, to_json(measurement)) == measurement

@@ -96,11 +96,11 @@ def lost(story: Story, event: str) -> Observation:
 
 def test_a_late_refusal_leaves_nothing_behind(story: Story) -> None:
     refused = story["refused"]
-    assert "did you mean 'ds2'" in refused["told"]["policy"]
-    assert "cannot live in mysql" in refused["told"]["journal"]
-    assert "does not exist" in refused["told"]["folder"]
-    assert "both slo.headroom" in refused["told"]["factor"]
-    assert "max_latency_s is 0.5 s" in refused["told"]["latency"]
+    assert "did you mean 'ds2'" in refused["messages"]["policy"]
+    assert "mysql://... cannot hold a journal" in refused["messages"]["journal"]
+    assert "does not exist" in refused["messages"]["folder"]
+    assert "both slo.headroom" in refused["messages"]["factor"]
+    assert "max_latency_s is 0.5 s" in refused["messages"]["latency"]
     assert (refused["listeners"], refused["jobs"], refused["fresh"]) == (0, [], False)
 
 
@@ -119,7 +119,7 @@ def test_an_application_has_one_scaler_that_resizes(story: Story) -> None:
 def test_a_policy_that_raises_holds_until_it_stops_raising(story: Story) -> None:
     before = [entry.record for entry in story.entries if entry.number <= story["policy raised"]["after"]]
     held = [r for r in before if isinstance(r, Decision) and r.reason is Reason.NO_POLICY]
-    assert {r.sentence for r in held} == {"told failed: ZeroDivisionError: a bug in the policy"}
+    assert {r.sentence for r in held} == {"scripted failed: ZeroDivisionError: a bug in the policy"}
     assert all(r.target is None for r in held)
     assert not any(isinstance(r, Intent) for r in before)
     assert story["policy raised"]["status"].startswith("running, but the policy failed ")

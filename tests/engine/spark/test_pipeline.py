@@ -75,8 +75,8 @@ def test_every_papers_pipeline_is_a_chain_of_stages(name: str) -> None:
     staged = realtime_pipeline(name, servers="s", source="a", sink="b", checkpoint="/c")
     assert staged.names[0] == RECIPES[name].source
     assert len(staged.names) >= 2
-    with pytest.raises(InvalidValue, match="has no stage 'nobody'"):
-        realtime_pipeline(name, servers="s", source="a", sink="b", checkpoint="/c", paces={"nobody": None})  # type: ignore[dict-item]
+    with pytest.raises(InvalidValue, match="has no stage 'missing'"):
+        realtime_pipeline(name, servers="s", source="a", sink="b", checkpoint="/c", paces={"missing": None})  # type: ignore[dict-item]
 
 
 def test_a_pipeline_starts_with_the_last_allocation_and_the_partitions_of_its_state() -> None:

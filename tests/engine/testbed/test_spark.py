@@ -1,7 +1,7 @@
 """Trials on Spark: phases become whole records, and an invalid trial is refused before Spark starts."""
 
 import pytest
-from spark_trials import measured
+from spark_trials import measure_all
 
 from rheostat.engine.testbed.spark import SparkTestbed
 from rheostat.errors import InvalidValue
@@ -46,7 +46,7 @@ def test_an_invalid_trial_is_refused_and_starts_nothing() -> None:
 
 
 def test_trials_of_several_sizes_share_one_cluster() -> None:
-    measurements = in_own_process(measured, [trial(1, 100.0), trial(2, 200.0)])
+    measurements = in_own_process(measure_all, [trial(1, 100.0), trial(2, 200.0)])
     for slots, measurement in zip((1, 2), measurements, strict=True):
         assert measurement.problem is None
         window = measurement.observation

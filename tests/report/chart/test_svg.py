@@ -204,3 +204,14 @@ def test_the_script_is_small_and_reads_the_ticks_by_the_same_rules() -> None:
     steps = [int(step) for step in below_a_day.group(1).split(",")]
     steps += [int(day) * DAY_S for day in days.group(1).split(",")]
     assert tuple(steps) == TIME_STEPS_S
+
+
+def test_long_categories_are_tilted_and_stay_inside() -> None:
+    labels = tuple(f"{k}M (1000 ms, 10 min)" for k in range(24))
+    bars = Bars("ds2", np.arange(24.0), np.ones(24), np.full(24, np.nan), np.full(24, np.nan), 0.8, BLUE)
+    drawn = chart(bars, x=Axis(labels=labels))
+    tilted = [node for node in drawn.root.iter("text") if "tilted" in node.get("class", "")]
+    assert [node.text for node in tilted] == list(labels)
+    assert float(tilted[0].get("x", "")) > 0.7 * 0.6 * 11 * len(labels[0])
+    few = chart(bars, x=Axis(labels=labels[:4]))
+    assert not [node for node in few.root.iter("text") if "tilted" in node.get("class", "")]

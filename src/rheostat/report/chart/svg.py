@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -100,8 +101,14 @@ def _has_heat(figure: Figure) -> bool:
 
 
 def _left(figure: Figure) -> float:
+    """Return the room for the labels of the y axis, and for the first label of the x axis where that is tilted."""
     names = [label for panel in figure.panels for label in panel.y.labels]
-    return max(LEFT, *(text_width(name) + 14 for name in names)) if names else LEFT
+    left = max([LEFT, *(text_width(name) + 14 for name in names)])
+    labels, width = figure.x.labels, figure.width - LEFT - EDGE
+    if not labels or figure.columns or not _is_tilted(labels, width):
+        return left
+    sideways = text_width(labels[0]) * math.cos(math.radians(TILT_DEGREES))
+    return max(left, sideways - width / len(labels) / 2 + 8)
 
 
 def _right(figure: Figure) -> float:
@@ -166,19 +173,23 @@ def _x_ticks(place: Place) -> list[Tick]:
 
 def _tick_lines(place: Place) -> list[tuple[Tick, list[str]]]:
     """Return the ticks of an x axis with the lines of their labels; categories are wrapped to their width."""
-    ticks = _x_ticks(place)
-    if not place.x.axis.labels:
+    ticks, labels = _x_ticks(place), place.x.axis.labels
+    if not labels:
         return [(tick, [tick.label, tick.under] if tick.under else [tick.label]) for tick in ticks]
-    most = max(int(place.width / max(len(ticks), 1) / text_width("m")), 4)
-    return [(tick, textwrap.wrap(tick.label, most) or [""]) for tick in ticks]
+    return list(zip(ticks, _wrap(labels, place.width), strict=True))
 
 
-def _is_tilted(place: Place) -> bool:
-    return any(len(lines) > MAX_LABEL_LINES for _, lines in _tick_lines(place))
+def _wrap(labels: Sequence[str], width: float) -> list[list[str]]:
+    most = max(int(width / len(labels) / text_width("m")), 4)
+    return [textwrap.wrap(label, most) or [""] for label in labels]
+
+
+def _is_tilted(labels: Sequence[str], width: float) -> bool:
+    return any(len(lines) > MAX_LABEL_LINES for lines in _wrap(labels, width)) if labels else False
 
 
 def _labels_height(place: Place) -> float:
-    if _is_tilted(place):
+    if _is_tilted(place.x.axis.labels, place.width):
         longest = max(map(text_width, place.x.axis.labels))
         return TICKS + longest * math.sin(math.radians(TILT_DEGREES))
     return TICKS + LINE * (max((len(lines) for _, lines in _tick_lines(place)), default=1) - 1)
@@ -187,7 +198,7 @@ def _labels_height(place: Place) -> float:
 def _x_axis(place: Place, height: float) -> str:
     level = place.top + place.height + 13
     axis = place.x.axis
-    if _is_tilted(place):
+    if _is_tilted(axis.labels, place.width):
         written = []
         for tick in _x_ticks(place):
             x = place.x.at(tick.value) + 4

@@ -85,7 +85,7 @@ def test_json_has_a_row_for_each_setting(rheostat: Command) -> None:
         (("--master", "local[*]"), "has no executors to add or remove: use local-cluster"),
         (("--master", "mesos://here"), "master 'mesos://here' is unknown"),
         (("--min-executors", "5", "--max-executors", "2"), "min_executors is 5 and max_executors is 2"),
-        (("--max-executors", "many"), "--max-executors 'many' is not a number"),
+        (("--max-executors", "many"), "--max-executors must be a number, not 'many'"),
         (("--cores", "0"), "--cores must be a finite number, at least 1; it is 0"),
     ],
 )

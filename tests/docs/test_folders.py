@@ -12,7 +12,7 @@ FOLDERS = sorted(path.parent for path in SOURCE.rglob("__init__.py"))
 MOST_FILES = 20
 
 
-def listed(folder: Path) -> set[str]:
+def files_in_docstring(folder: Path) -> set[str]:
     """What the folder's docstring says that it holds."""
     text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
     return set(re.findall(r"`([a-z_0-9]+(?:\.py|/))`", text))
@@ -22,7 +22,7 @@ def listed(folder: Path) -> set[str]:
 def test_a_folder_lists_its_files_in_its_docstring(folder: Path) -> None:
     files = {path.name for path in folder.glob("*.py")} - {"__init__.py"}
     folders = {f"{path.parent.name}/" for path in folder.glob("*/__init__.py")}
-    assert listed(folder) == files | folders
+    assert files_in_docstring(folder) == files | folders
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: str(path.relative_to(SOURCE)))

@@ -6,8 +6,24 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from page_blocks import blocks, run_all
 from project import ROOT
+
+MATHEMATICS = (
+    "tutorial",
+    "simulator",
+    "planning",
+    "forecasting",
+    "conttune",
+    "dragster",
+    "autrascale",
+    "phoebe",
+    "journal",
+)
+"""Pages about the mathematics and the tools around it."""
+TO_BE_WRITTEN = ("src/rheostat/policy/steady.py", "tests/policy/test_steady.py")
+"""Files that the tutorial's reader makes."""
 
 
 def run_code(code: str, folder: Path) -> str:
@@ -39,8 +55,17 @@ def test_planning(tmp_path: Path) -> None:
 
 
 def test_simulator(tmp_path: Path) -> None:
+    (config,) = blocks("docs/simulator.md", "yaml")
+    (tmp_path / "clicks.yaml").write_text(config)
+    assert "clicks, load sine" in run_all("docs/simulator.md", tmp_path)
+    assert (tmp_path / "clicks.html").exists()
     (code,) = blocks("docs/simulator.md", "python")
     assert "1200.0" in run_code(code, tmp_path)
+
+
+@pytest.mark.parametrize("policy", ["conttune", "dragster", "autrascale", "phoebe"])
+def test_a_policys_page(policy: str, tmp_path: Path) -> None:
+    assert policy in run_all(f"docs/{policy}.md", tmp_path)
 
 
 def test_forecasting(tmp_path: Path) -> None:
@@ -53,3 +78,17 @@ def test_every_link_between_pages_leads_somewhere() -> None:
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} -> {target}"
+
+
+def test_the_pages_cite_nothing_that_is_not_in_the_project() -> None:
+    for page in MATHEMATICS:
+        text = (ROOT / "docs" / f"{page}.md").read_text()
+        missing = [name for name in ("CALIBRATION.md", "SPARK.md", "DESIGN.md", "SEEDS.md", "STYLE.md") if name in text]
+        assert missing == [], page
+
+
+def test_the_files_that_the_pages_name_exist() -> None:
+    for page in MATHEMATICS:
+        for name in re.findall(r"`((?:[a-z_]+/)+[a-z_0-9]+\.py)`", (ROOT / "docs" / f"{page}.md").read_text()):
+            where = ROOT / name if name.startswith(("src/", "tests/")) else ROOT / "src" / "rheostat" / name
+            assert where.exists() or name in TO_BE_WRITTEN, f"{page}.md -> {name}"

@@ -87,7 +87,7 @@ class TestStrategies:
         assert max(sizes) == 40
 
     def test_an_impossible_space_is_refused(self) -> None:
-        with pytest.raises(InvalidValue, match="no budget lies"):
+        with pytest.raises(InvalidValue, match="largest budget is 4 slots"):
             Space(9, 4)
 
 

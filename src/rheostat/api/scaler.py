@@ -45,6 +45,7 @@ class Scaler:
                 controller.start()
             except LeaseRefused as refusal:
                 # Mostly of a driver that was killed and is back: its lease lasts a little longer, and the query runs.
+                log.warning("%s: waiting for the lease: %s", job.name, refusal)
                 self._refusal = refusal
         self._thread = threading.Thread(target=self._work, name="rheostat-scaler", daemon=True)
         self._thread.start()

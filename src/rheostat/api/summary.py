@@ -23,7 +23,8 @@ def rows(status: str, policy: str, steps: Sequence[Step]) -> Iterator[tuple[str,
         return
     window, last = steps[-1].observation, steps[-1].decision
     if window.running is not None:
-        yield "size", f"{window.running.slots} slots ({window.running})"
+        slots = window.running.slots
+        yield "size", f"{slots} slot{'s' if slots != 1 else ''} ({window.running})"
     if window.load_per_s is not None:
         yield "load", f"{rate(window.load_per_s)} arrive"
     if window.backlog is not None:

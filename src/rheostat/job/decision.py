@@ -15,21 +15,21 @@ from rheostat.job.observation import Observation
 
 
 class Reason(StrEnum):
-    """Why a decision is what it is; the decision's sentence says it in words, with numbers."""
+    """The kind of a decision; its sentence gives the explanation with numbers."""
 
     STEADY = "steady"
     UNDER_PROVISIONED = "under-provisioned"
     OVER_PROVISIONED = "over-provisioned"
     MIXED = "mixed"
-    """Some operators are too small, others too big."""
+    """Some operators are too small, others too large."""
     WAITING = "waiting"
-    """The policy wants to see more windows first."""
+    """The policy needs more windows first."""
     EXPLORE = "explore"
-    """A move on the live job that is made to learn."""
+    """A change of the live job that is made only to learn."""
     TRIAL = "trial"
     """A measurement on a testbed is needed first."""
     UNDO = "undo"
-    """A change made things worse and is taken back."""
+    """A change made things worse and is undone."""
     UNUSABLE = "unusable window"
     CHANGING = "change under way"
     DOWN = "job is down"
@@ -38,7 +38,7 @@ class Reason(StrEnum):
 
 
 def direction(running: Allocation, target: Allocation) -> Reason:
-    """Return which way a change goes."""
+    """Return the reason that describes the direction of a change."""
     grows = any(target.tasks[name] > count for name, count in running.tasks.items())
     shrinks = any(target.tasks[name] < count for name, count in running.tasks.items())
     if grows and shrinks:
@@ -59,7 +59,7 @@ def changes(running: Allocation, target: Allocation) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A value with the range in which it is expected; `high` may be infinite."""
+    """A value and its expected range; `high` may be infinite."""
 
     low: float
     middle: float
@@ -77,12 +77,12 @@ class Interval:
 
     @staticmethod
     def at_least(value: float) -> Interval:
-        """Everything from the value upwards."""
+        """Return the interval from the value upwards."""
         return Interval(value, value, math.inf)
 
     @staticmethod
     def at_most(value: float) -> Interval:
-        """Everything from zero up to the value."""
+        """Return the interval from zero up to the value."""
         return Interval(0.0, value, value)
 
 

@@ -1,4 +1,4 @@
-"""Frozen mappings, and the checks and JSON that every word of the vocabulary shares.
+"""Frozen mappings, and the checks and JSON that all types of the vocabulary share.
 
 JSON round trips are exact. Infinity has one encoding, the string "Infinity"; NaN is never a value.
 """
@@ -18,10 +18,10 @@ T = TypeVar("T")
 
 
 class FrozenMap(dict[K, V]):
-    """A dictionary that cannot change, so that a frozen dataclass that holds one really is frozen."""
+    """An immutable dictionary, so that a frozen dataclass that holds one is really frozen."""
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError("this mapping is frozen: make a new one")
+        raise TypeError("this mapping is frozen: create a new one")
 
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
@@ -34,7 +34,7 @@ class FrozenMap(dict[K, V]):
 
 
 def freeze(value: Any) -> Any:
-    """Turn dictionaries and lists, however deep, into frozen maps and tuples (JSON gives back lists)."""
+    """Convert dictionaries and lists at any depth into frozen maps and tuples (JSON decodes to lists)."""
     if isinstance(value, Mapping):
         return FrozenMap({key: freeze(item) for key, item in value.items()})
     if isinstance(value, list | tuple):
@@ -43,7 +43,7 @@ def freeze(value: Any) -> Any:
 
 
 def check_json(what: str, value: Any) -> None:
-    """Refuse what JSON would give back as something else: infinity, NaN, keys that are not text, odd types."""
+    """Refuse values that JSON does not preserve: infinity, NaN, keys that are not text, other types."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str):
@@ -67,7 +67,7 @@ def put(instance: object, **values: object) -> None:
 def check_number(
     what: str, value: float | None, *, least: float = 0.0, most: float = math.inf, infinite: bool = False
 ) -> None:
-    """Refuse NaN, values outside [least, most] and, unless allowed, infinity; None means not given."""
+    """Refuse NaN, values outside [least, most] and, unless allowed, infinity; None is accepted."""
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -85,14 +85,14 @@ def _adapter(kind: Any) -> Any:
 
 
 def to_json(value: object) -> str:
-    """Encode any word of the vocabulary as strict JSON."""
+    """Encode any type of the vocabulary as strict JSON."""
     from pydantic_core import to_json as encode
 
     return encode(value, inf_nan_mode="strings").decode()
 
 
 def from_json(kind: type[T], text: str | bytes) -> T:
-    """Decode what `to_json` wrote; the result equals the original."""
+    """Decode the output of `to_json`; the result equals the original."""
     from pydantic import ValidationError
 
     try:
@@ -105,6 +105,6 @@ def from_json(kind: type[T], text: str | bytes) -> T:
 
 
 def check_whole(what: str, value: int, least: int) -> None:
-    """Refuse what is not a whole number of at least `least`."""
+    """Refuse a value that is not a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise InvalidValue(f"{what} must be a whole number of at least {least}, not {value!r}")

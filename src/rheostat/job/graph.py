@@ -68,7 +68,7 @@ class Graph:
         """Operators from the sources to the sinks; operators on a cycle are missing from it."""
         waiting = {name: len(self.inputs[name]) for name in self.operators}
         ready = [name for name in self.operators if waiting[name] == 0]
-        for name in ready:  # grows while it is walked
+        for name in ready:  # grows during the iteration
             for edge in self.outputs[name]:
                 waiting[edge.downstream] -= 1
                 if waiting[edge.downstream] == 0:
@@ -97,7 +97,7 @@ class Graph:
     ) -> dict[str, float]:
         """Return the rate that every operator must serve, given the rates at the sources.
 
-        `selectivity` replaces the graph's own values on the edges that it names (measured ones, say).
+        `selectivity` replaces the graph's own values on the edges that it names, for example by measured ones.
         """
         measured = selectivity or {}
         demand: dict[str, float] = {}
@@ -136,7 +136,7 @@ class Pinned:
 
 @dataclass(frozen=True)
 class JobSpec:
-    """What an engine says about its job: the graph, what can be tuned, what is pinned and why."""
+    """An engine's description of its job: the graph, the tunable operators, and the pinned ones with the reason."""
 
     name: str
     graph: Graph
@@ -164,5 +164,5 @@ class JobSpec:
 
     @cached_property
     def tunable_names(self) -> tuple[str, ...]:
-        """Names of the operators that an allocation of this job must have."""
+        """Names of the operators in every allocation of this job."""
         return tuple(t.operator for t in self.tunable)

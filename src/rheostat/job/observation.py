@@ -1,4 +1,4 @@
-"""What an engine saw during one window. None means not measured; it is never replaced by a guess."""
+"""An engine's measurements of one window. None means not measured; it is never replaced by a guess."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rheostat.job.graph import JobSpec
 
 
 class Change(StrEnum):
-    """How far the last wanted allocation has come."""
+    """Progress of the last requested change."""
 
     NONE = "none"
     UNDER_WAY = "under way"
@@ -145,7 +145,7 @@ class Observation:
 
     @property
     def throughput_per_s(self) -> float | None:
-        """Records per second taken from all sources."""
+        """Records per second read from all sources."""
         return total(self.operator(s.name).records_in_per_s for s in self.sources)
 
     @property
@@ -202,9 +202,9 @@ def mark_problem(observation: Observation, spec: JobSpec) -> Observation:
 
 
 def absurdity(observation: Observation) -> str | None:
-    """Say what cannot be true of this window: NaN, negative, more useful time than there is."""
+    """Return what is impossible in this window: NaN, negative values, more useful time than there is."""
     if not observation.start_s <= observation.end_s <= observation.at_s + 1e-6:
-        return f"window from {observation.start_s:g} to {observation.end_s:g} s, seen at {observation.at_s:g} s"
+        return f"window from {observation.start_s:g} to {observation.end_s:g} s, observed at {observation.at_s:g} s"
     for name in ("overdue_s", "uptime_s", "downtime_s"):
         value = getattr(observation, name)
         if value is not None and not 0 <= value < math.inf:
@@ -219,7 +219,7 @@ def absurdity(observation: Observation) -> str | None:
             if value is not None and not (isinstance(value, float | int) and 0 <= value < math.inf):
                 return f"{name} of {getattr(part, 'name', 'the job')} is {value}"
     for reading in observation.operators:
-        # 5 % above one is rounding between two clocks; more is a lie.
+        # Up to 5 % above one is rounding between two clocks; more is impossible.
         if reading.useful_share is not None and reading.useful_share > 1.05:
             return f"useful_share of {reading.name} is {reading.useful_share:g}, above 1"
         if reading.true_rate_per_s == 0:
@@ -228,7 +228,7 @@ def absurdity(observation: Observation) -> str | None:
 
 
 def incompleteness(observation: Observation, spec: JobSpec) -> str | None:
-    """Say what a decision needs and this window lacks."""
+    """Return what a decision needs and this window lacks."""
     if observation.running is None:
         return "the running allocation is not known"
     if missing := set(spec.tunable_names) ^ set(observation.running.tasks):

@@ -1,4 +1,4 @@
-"""What the journal holds: one record per thing that happened, in the order in which it happened."""
+"""The records of the journal: one per event, in the order of the events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rheostat.job.slo import SLO
 
 @dataclass(frozen=True)
 class Run:
-    """A controller started, or its job's description changed: everything that decisions depend on."""
+    """The start of a controller, or a change of its job's description: everything that decisions depend on."""
 
     job: str
     at_s: float
@@ -33,9 +33,9 @@ class Run:
     policy: str
     options: Mapping[str, Any] = field(default_factory=FrozenMap)
     settings: Mapping[str, Any] = field(default_factory=FrozenMap)
-    """Where the job came from (engine, load, interval): for people, for reports, for the oracle."""
+    """Origin of the job (engine, load, interval), for users, reports and the oracle."""
     foresight: Foresight | None = None
-    """How the load is forecast; None where nothing needs that."""
+    """Settings of the forecast; None if nothing needs one."""
 
     def __post_init__(self) -> None:
         put(self, options=freeze(self.options), settings=freeze(self.settings))
@@ -43,7 +43,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A change that is about to be made. Written before anything is done."""
+    """A change that is about to be applied. It is written before its first effect."""
 
     id: str
     step: int
@@ -55,7 +55,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class IntentStep:
-    """The next sub-step of a change. Written before it is done."""
+    """The next sub-step of a change. It is written before the sub-step."""
 
     intent: str
     name: str
@@ -73,7 +73,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IntentEnd:
-    """A change ended: what runs now, and why it is not what was wanted."""
+    """The end of a change: the running allocation, and why it differs from the wanted one."""
 
     intent: str
     at_s: float
@@ -85,7 +85,7 @@ class IntentEnd:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The loop's state and the policy's knowledge after all records before it, as JSON."""
+    """The control loop's state and the policy's knowledge after all earlier records, as JSON."""
 
     at_s: float
     step: int
@@ -129,15 +129,15 @@ KIND_OF: Mapping[type[Record], str] = {kind: name for name, kind in KINDS.items(
 
 
 def kind_of(record: Record) -> str:
-    """Return the kind's name; an error for a thing that is no record."""
+    """Return the name of a record's kind; InvalidValue for any other object."""
     kind = KIND_OF.get(type(record))
     if kind is None:
-        raise InvalidValue(f"a {type(record).__name__} is no record of a journal; records are: {', '.join(KINDS)}")
+        raise InvalidValue(f"a {type(record).__name__} is not a journal record; the kinds are: {', '.join(KINDS)}")
     return kind
 
 
 def check_kinds(kinds: Sequence[str]) -> None:
-    """Refuse names that no record has: a misspelt one would otherwise find nothing."""
+    """Refuse unknown kinds: a misspelt one would otherwise match no record."""
     for kind in kinds:
         if kind not in KINDS:
             raise InvalidValue(f"unknown kind of record {kind!r}, {nearest(kind, KINDS)}")

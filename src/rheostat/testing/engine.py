@@ -84,7 +84,7 @@ class EngineConformance(ABC):
         assert clock.now() - before < 5.0
 
     def test_observation_survives_json(self, world: tuple[Engine, Clock]) -> None:
-        """What is journaled is what was seen."""
+        """The journaled observation equals the original."""
         window = world[0].observe()
         assert from_json(Observation, to_json(window)) == window
 

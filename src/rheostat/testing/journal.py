@@ -144,7 +144,7 @@ class JournalConformance:
         journal.append(lease, 0, [intent_step("before")])
         batch: list[Any] = [intent_step("good"), intent_step("good")]
         batch.insert(place, object())
-        with pytest.raises(InvalidValue, match="object is no record"):
+        with pytest.raises(InvalidValue, match="object is not a journal record"):
             journal.append(lease, 1, batch)
         assert [e.step for e in journal.read(JOB)] == [0]
         journal.append(lease, 2, [intent_step("after")])

@@ -104,7 +104,7 @@ EXAMPLES: tuple[Record, ...] = (
     Decision.hold(Reason.STEADY, ""),
     Intent("a-1", 7, 1_700_000_061.0, _LARGE, _SMALL, undoes="a-0"),
     IntentStep("a-1", "stop", 1_700_000_061.5),
-    IntentEnd("a-1", 1_700_000_070.0, Ending.PARTIAL, _SMALL, "2 of 8 executors came", downtime_s=4.5),
+    IntentEnd("a-1", 1_700_000_070.0, Ending.PARTIAL, _SMALL, "2 of 8 executors registered", downtime_s=4.5),
     Outcome(7, Verdict.MISSED, "recovery never ended", {"recovery_s": math.inf}, downtime_s=4.5),
     Measurement(_TRIAL, _OBSERVATION, 90.0, 900.0),
     Measurement(_TRIAL, None, 0.0, 0.0, problem="the testbed is gone"),

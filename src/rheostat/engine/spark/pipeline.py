@@ -61,7 +61,7 @@ class StagePart:
     slow: Slow | None = None
     """For experiments: a transform that takes time in the stage's tasks, after the state of a keyed stage."""
 
-    def timed(self, tasks: int) -> Transform:
+    def timed_part(self, tasks: int) -> Transform:
         """Return the part between the probes: all of a stateless stage, the part after the state of a keyed one."""
         slow = _identity if self.slow is None else self.slow(tasks)
         return slow if self.keyed else lambda rows: self.apply(slow(rows))
@@ -115,7 +115,7 @@ class Staged:
         rows = rows.observe(self.source.name, sql.count(sql.lit(1)).alias(RECORDS))
         for stage in self.stages:
             rows = stage.apply(rows) if stage.keyed else rows.repartition(tasks[stage.name])
-            work = stage.timed(tasks[stage.name])
+            work = stage.timed_part(tasks[stage.name])
             if self.event_time is not None and stage is self.stages[-1]:
                 aged = _add_age(work, self.event_time, max(1, self.sample // AGES_PER_TIMED))
                 rows = add_probes(stage.name, aged, self.sample, _quantiles)(rows).drop(AGE)

@@ -165,7 +165,7 @@ class RealTimeEngine:
         """Start the query for the first time in this process."""
         self._check_state()
         self.check_slots(allocation, self.slots.most)
-        self.slots.request(self.needed(allocation), lambda _: None)
+        self.slots.request(self.slots_needed(allocation), lambda _: None)
         self._await_slots(allocation)
         self.pipeline.begin(allocation)
         self._watcher.start()
@@ -222,7 +222,7 @@ class RealTimeEngine:
         self.pipeline.failure = self.pipeline.downtime_s = None
         if target == self.pipeline.allocation:
             return
-        needed = self.needed(target)
+        needed = self.slots_needed(target)
         if needed > self.slots.available():
             self.slots.request(needed, note)
         before, keys = self.pipeline.allocation, self._keys()
@@ -284,13 +284,13 @@ class RealTimeEngine:
 
     # -- slots -----------------------------------------------------------------------------------------------------
 
-    def needed(self, allocation: Allocation) -> int:
+    def slots_needed(self, allocation: Allocation) -> int:
         """Return the slots of an allocation, with those of the source."""
         return self.partitions + allocation.slots
 
     def check_slots(self, allocation: Allocation, available: int) -> None:
         """Refuse an allocation that would fail on Spark: in real-time mode every task needs its own slot."""
-        if (needed := self.needed(allocation)) > available:
+        if (needed := self.slots_needed(allocation)) > available:
             raise EngineError(
                 f"{allocation} and {self.partitions} tasks of the source need {needed} slots at the same time, and "
                 f"there are {available}: use more executors or fewer tasks"
@@ -298,7 +298,7 @@ class RealTimeEngine:
 
     def _await_slots(self, allocation: Allocation) -> None:
         deadline_s = self.clock.now() + self.patience_s
-        while (available := self.slots.available()) < self.needed(allocation):
+        while (available := self.slots.available()) < self.slots_needed(allocation):
             if self.clock.now() > deadline_s or self._watcher.closed.is_set():
                 self.check_slots(allocation, available)
             self.clock.sleep_until(self.clock.now() + POLL_S)
@@ -349,7 +349,7 @@ class RealTimeEngine:
             if batch is not None and batch.run_id == run:
                 self._batches.append(batch)
                 self._watcher.failures.clear()
-        self._work.extend(stage for stage in self._stages.finished() if stage.run_id == run)
+        self._work.extend(stage for stage in self._stages.read_finished() if stage.run_id == run)
 
     def _count_arrivals(self, now_s: float) -> str | None:
         """Read the topic's end offsets from the broker; return why that failed, if it did."""

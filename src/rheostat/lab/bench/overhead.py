@@ -112,7 +112,7 @@ def run_pairs(pipeline: str, rows: int, batches: int) -> Pairs:
                 options=Options(interval_s=INTERVAL_S, window_s=10.0),
             ) as scaler:
                 while min(map(len, spent.values())) < batches + WARM_UP and bare.isActive and ours.isActive:
-                    for stage in stages.finished():
+                    for stage in stages.read_finished():
                         done = spent[stage.run_id]
                         done[stage.batch] = done.get(stage.batch, 0.0) + stage.cpu_s
                     clock.sleep_until(clock.now() + 1.0)

@@ -163,7 +163,7 @@ def _cpu_s(queries: Sequence[StreamingQuery], stages: Stages, records: int, cloc
     deadline_s = clock.now() + PATIENCE_S
     while True:
         done = [_read(query) for query in queries]
-        for stage in stages.finished():
+        for stage in stages.read_finished():
             if stage.run_id in spent:  # not one of the micro-batch that made the checkpoint
                 spent[stage.run_id] += stage.cpu_s
         if min(done) >= records:

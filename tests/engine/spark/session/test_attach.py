@@ -9,6 +9,7 @@ import pytest
 from pyspark.find_spark_home import _find_spark_home
 
 from rheostat.engine.spark.session.embedded import link_home
+from rheostat.engine.spark.session.session import QUICK_START
 
 pytestmark = pytest.mark.cluster
 
@@ -38,7 +39,8 @@ def submit(folder: Path, name: str, lines: str) -> str:
     link_home(Path(_find_spark_home()), home)  # workers write into it
     command = [
         f"{home}/bin/spark-submit --master 'local-cluster[2,1,512]'",
-        "--conf spark.executor.memory=512m --conf spark.driver.host=127.0.0.1",
+        "--conf spark.executor.memory=512m --conf spark.driver.host=127.0.0.1 --conf spark.ui.enabled=false",
+        f"--conf 'spark.driver.extraJavaOptions={QUICK_START}' --conf 'spark.executor.extraJavaOptions={QUICK_START}'",
         lines,
         f"{folder}/job.py {folder}/{name}-checkpoint",
     ]
@@ -47,7 +49,7 @@ def submit(folder: Path, name: str, lines: str) -> str:
         env={**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -121,8 +121,8 @@ class _Counter:
         moment = round(self._trigger_s + seconds)
         if moment < 0:
             # Extrapolate the source's rate to before the first second.
-            return self._arrived(self._fleet.now) / max(self._fleet.now, 1) * moment
-        return self._arrived(moment)
+            return self._arrivals_by(self._fleet.now) / max(self._fleet.now, 1) * moment
+        return self._arrivals_by(moment)
 
-    def _arrived(self, moment: int) -> float:
+    def _arrivals_by(self, moment: int) -> float:
         return float(self._fleet.at(moment, self._replica)[self._fleet.rows["arrived"]][0])

@@ -77,7 +77,7 @@ class SimulatedRealTime(SimulatedEngine):
             [stage for number, batch in enumerate(shown) for stage in self._stages(number, batch, errors)],
             shown[0].start_s,
             end_s,
-            [self._arrived(max(0.0, end_s - metrics.window_s)), self._arrived(end_s)],
+            [self._count_arrivals(max(0.0, end_s - metrics.window_s)), self._count_arrivals(end_s)],
             batches[-1].before + batches[-1].stages[0].records,
             None
             if now is None
@@ -97,7 +97,7 @@ class SimulatedRealTime(SimulatedEngine):
         tasks = {stage.name: stage.pinned_tasks or running.tasks[stage.name] for stage in self.stages}
         return Chain(self.names, tasks, self.job.discipline.batch_s)
 
-    def _arrived(self, moment: float) -> ArrivalCount:
+    def _count_arrivals(self, moment: float) -> ArrivalCount:
         return ArrivalCount(moment, float(self.fleet.at(moment, self.replica)[self.fleet.rows["arrived"]][0]))
 
     def _report(self, number: int, batch: Batch, errors: Sequence[float]) -> progress.Batch:

@@ -200,7 +200,7 @@ class Checkpoint:
                     # Spark's local file systems delete the checksum file, too.
                     self._files.delete(self._at(log, str(number)), False)
 
-    def unfinished(self, change: Repartition) -> bool:
+    def is_interrupted(self, change: Repartition) -> bool:
         """Whether this repartition was interrupted; Spark itself repeats any other batch without a commit."""
         begun = self.begun
         interrupted = begun == change.batch + 1 and self.done == change.batch
@@ -208,7 +208,7 @@ class Checkpoint:
 
     def repair(self, change: Repartition, *, exactly_once: bool = True) -> str:
         """Finish an interrupted repartition, or else undo it; return the action, "" for none."""
-        if not self.unfinished(change):
+        if not self.is_interrupted(change):
             return ""
         try:
             # Spark accepts only the same number.

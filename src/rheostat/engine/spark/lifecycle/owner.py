@@ -39,7 +39,7 @@ class Driver:
     token: str
     at_s: float
 
-    def gone(self, now_s: float) -> bool:
+    def has_ended(self, now_s: float) -> bool:
         """Whether it has ended: by its process on the same machine, by a stale heartbeat elsewhere."""
         if not abs(now_s - self.at_s) < FRESH_S:
             return True
@@ -61,7 +61,7 @@ class Owner:
     def claim(self) -> None:
         """Write this driver's name after the present owner has ended; refuse if it keeps running."""
         deadline_s, logged = self._clock.now() + FRESH_S + RENEW_S, False
-        while (other := self._other_for_certain()) is not None and not other.gone(self._clock.now()):
+        while (other := self._other_for_certain()) is not None and not other.has_ended(self._clock.now()):
             if self._clock.now() > deadline_s:
                 raise EngineError(
                     f"another driver (process {other.pid} on {other.host}) runs on {self.location}: two drivers on "

@@ -80,7 +80,7 @@ class QueryTelemetry:
             batch = parse_progress(text)
             if batch is not None and batch.run_id in self._batches:
                 self._batches[batch.run_id].append(self._complete(batch))
-        stages, broken = [*self._work, *self._stages.finished()], self._stages.broken
+        stages, broken = [*self._work, *self._stages.read_finished()], self._stages.broken
         self._work.clear()
         self._work.extend(s for s in stages if s.run_id in self._batches and (s.run_id, s.batch) not in broken)
         # Queries run concurrently, and so do some stages of a query. A running batch is left out: it may lack stages.

@@ -57,7 +57,7 @@ class Stages:
         """(run id, batch) of batches that lost a stage."""
         return frozenset(self._book.broken)
 
-    def finished(self) -> list[Stage]:
+    def read_finished(self) -> list[Stage]:
         """Return the stages that finished since the last call."""
         listed = self._store.stageList(None, False, False, self._no_quantiles, self._no_states)
         # The store lists the newest first, and ids only rise. The row count of the last call is usually enough.

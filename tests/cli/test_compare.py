@@ -120,6 +120,7 @@ def test_a_policy_that_raises_is_a_failed_row_and_the_others_finish(
     assert rows[0]["slot_seconds_over_oracle"] >= 1
     assert ended.err.splitlines()[-1] == f"error: 1 of 3 rows failed: {failing}: {text}"
     assert "Traceback" not in ended.err
+    assert "WARNING" not in ended.err
     assert "failing failed: ZeroDivisionError: no busy time" in page.read_text(encoding="utf-8")
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rheostat.control.controller import Step
+from rheostat.control.controller import Controller, Step
 from rheostat.errors import PolicyError, RheostatError
 
 if TYPE_CHECKING:
@@ -27,6 +28,23 @@ def policy_errors(policy: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise PolicyError(f"{policy} failed: {type(error).__name__}: {error}") from error
+
+
+def _is_about_something_else(record: logging.LogRecord) -> bool:
+    arguments = record.args if isinstance(record.args, tuple) else ()
+    about_policy = any(isinstance(argument, PolicyError) for argument in arguments)
+    return not about_policy and not (record.levelno == logging.DEBUG and record.exc_info)
+
+
+@contextmanager
+def unlogged_failures() -> Iterator[None]:
+    """Keep failures of policies out of the log: here each becomes a failed row, or the exception that ends the run."""
+    logger = logging.getLogger(Controller.__module__)
+    logger.addFilter(_is_about_something_else)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_is_about_something_else)
 
 
 def raise_failure(steps: Iterable[Step]) -> None:

@@ -16,7 +16,7 @@ from rheostat.errors import PolicyError
 from rheostat.journal.memory import MemoryJournal
 from rheostat.lab.experiment.comparison import ORACLE, Comparison, find_yardstick
 from rheostat.lab.experiment.descriptions import policy_maker
-from rheostat.lab.experiment.failures import located, policy_errors, raise_failure
+from rheostat.lab.experiment.failures import located, policy_errors, raise_failure, unlogged_failures
 from rheostat.lab.experiment.run import Run, Series
 from rheostat.lab.experiment.score import Column, Score, failure_text, score_simulated, slot_seconds
 from rheostat.lab.experiment.trial import PolicyMaker, Progress, Trial
@@ -98,7 +98,8 @@ class Simulated:
         moment = first.interval_s
         while moment <= first.duration_s:
             clock.sleep_until(moment)
-            latest = {replica: controller.step() for replica, controller in controllers.items()}
+            with unlogged_failures():
+                latest = {replica: controller.step() for replica, controller in controllers.items()}
             for replica, step in latest.items():
                 steps[replica].append(step)
             if self.stop_at_failure:

@@ -34,8 +34,8 @@ kafka: $(READY)  ## fetch the jars of a Kafka broker and of Spark's connector, o
 	$(BIN)/rheostat kafka fetch
 
 check: $(READY)  ## linter, type checker and import contracts
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests examples
+	$(BIN)/ruff format --check src tests examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo --no-cache
 

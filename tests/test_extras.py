@@ -18,7 +18,7 @@ class Block:
 
 sys.meta_path.insert(0, Block())
 """
-OPTIONAL = ("click", "jinja2", "markupsafe", "plotly", "rich", "typer")
+OPTIONAL = ("click", "jinja2", "markupsafe", "plotly", "rich", "structlog", "typer")
 
 
 def run_without(blocked: tuple[str, ...], code: str) -> CompletedProcess[str]:

@@ -80,7 +80,7 @@ def test_the_oracle_meets_the_target_with_as_few_as_possible(folder: Path) -> No
             size = int(sizes[at])
             assert oracle.true_recovery_s(chosen, size, at, away) <= paper.TARGET_S + 1.0
             assert oracle.true_recovery_s(chosen, size - 1, at, away) > paper.TARGET_S - 2.0
-    # CALIBRATION.md: 12.0 and 10.5 on the mean, with the mean downtime.
+    # 12.0 and 10.5 on the mean, with the mean downtime.
     assert oracle.needed_workers(paper.TSW, folder, 0.5).mean() == pytest.approx(12.0, abs=0.5)
     assert oracle.needed_workers(paper.YSB, folder, 0.5).mean() == pytest.approx(10.5, abs=0.5)
 

@@ -83,7 +83,8 @@ def latency_figure(comparison: Comparison[Any]) -> Figure:
     shares = np.unique(np.concatenate([np.linspace(0, 1, 401), np.linspace(0.99, 1, 51)]))
     traces: list[Trace] = []
     # The oracle lies under the others.
-    looks = sorted(policy_pens(comparison).items(), key=lambda item: item[0] != comparison.yardstick)
+    shown = [(policy, pen) for policy, pen in policy_pens(comparison).items() if policy not in comparison.failures]
+    looks = sorted(shown, key=lambda item: item[0] != comparison.yardstick)
     longest_s = max(float(run.trace["latency_s"].max()) for run in comparison.runs)
     for policy, pen in looks:
         latency_s = np.concatenate([run.trace["latency_s"] for run in comparison.runs if run.policy == policy])

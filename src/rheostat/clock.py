@@ -1,4 +1,4 @@
-"""The wall clock."""
+"""The wall clock for moments, the monotonic one for waits."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ class WallClock:
         """Return the present moment."""
         return time.time()
 
-    def sleep_until(self, moment_s: float) -> None:
-        """Wait until the moment, or until `wake` is set."""
-        self.wake.wait(max(0.0, moment_s - time.time()))
+    def monotonic(self) -> float:
+        """Return seconds that never go back, whatever is done to the wall clock."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for this long, or until `wake` is set."""
+        self.wake.wait(max(0.0, seconds))

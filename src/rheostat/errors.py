@@ -34,6 +34,14 @@ class JournalError(RheostatError):
     """The journal cannot be used: another version, a full disk, a lost connection."""
 
 
+class UnreadableRecord(JournalError):  # noqa: N818
+    """A journaled record cannot be read: another version wrote it, or it is damaged."""
+
+    def __init__(self, message: str, number: int) -> None:
+        super().__init__(message)
+        self.number = number
+
+
 class LeaseRefused(JournalError):  # noqa: N818
     """Another controller holds this job, or this one's lease was taken over."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
+from rheostat.errors import UnreadableRecord
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Measurement, Phase, Reason, Trial, changes, direction
 from rheostat.job.fit import fit_suggestions
@@ -26,13 +27,16 @@ Note = Callable[[str], None]
 
 
 class Clock(Protocol):
-    """Time, passed in: seconds since some fixed moment."""
+    """Time, passed in. Records and windows have moments of `now`; deadlines and waits go by `monotonic`."""
 
     def now(self) -> float:
-        """Return the present moment."""
+        """Return the present moment: seconds since some fixed one. It may be set back."""
 
-    def sleep_until(self, moment_s: float) -> None:
-        """Return at that moment, at once if it has passed."""
+    def monotonic(self) -> float:
+        """Return seconds that never go back."""
+
+    def sleep(self, seconds: float) -> None:
+        """Return after this long, at once if it is negative."""
 
 
 class Engine(Protocol):
@@ -215,6 +219,10 @@ class Lease:
     token: int
 
 
+Skip = Callable[[UnreadableRecord], object]
+"""Takes the error of a record that is left out."""
+
+
 class Journal(Protocol):
     """Append-only memory of every job. Only the holder of a job's lease may write about it."""
 
@@ -227,11 +235,14 @@ class Journal(Protocol):
     def release(self, lease: Lease) -> None:
         """Give the lease back; doing it again, or after it was taken over, changes nothing."""
 
-    def read(self, job: str, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Entry]:
-        """Return records in order, from a number on, of some kinds or all."""
+    def read(self, job: str, after: int = 0, kinds: Sequence[str] = (), skip: Skip | None = None) -> Iterator[Entry]:
+        """Return records in order, from a number on, of some kinds or all.
 
-    def latest(self, job: str, kind: str) -> Entry | None:
-        """Return the newest record of a kind."""
+        A record that cannot be read raises UnreadableRecord; with `skip` it is given to that instead, and left out.
+        """
+
+    def latest(self, job: str, kind: str, before: int | None = None) -> Entry | None:
+        """Return the newest record of a kind, or the newest one before a number; UnreadableRecord as in `read`."""
 
     def prune(self, lease: Lease, before_s: float) -> int:
         """Delete what lies behind the newest snapshot that is older than a moment; runs stay. Return how many."""

@@ -135,7 +135,10 @@ class Hand:
     def now(self) -> float:
         return self.now_s
 
-    def sleep_until(self, moment_s: float) -> None:
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
         raise NotImplementedError
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -163,3 +164,22 @@ def test_before_the_first_step_there_is_little_to_show() -> None:
 
     assert text("clicks", "running", "ds2", ()) == ("<Scaler of clicks>\n  status        running\n  policy        ds2")
     assert "<svg" not in html("clicks", "running", "ds2", ())
+
+
+def test_stopping_returns_although_the_engine_hangs(caplog: pytest.LogCaptureFixture) -> None:
+    release = threading.Event()
+
+    class Hanging(Job):
+        def close(self) -> None:
+            release.wait(60.0)
+
+    clock, job = WallClock(), Hanging()
+    scaler = Scaler(Controller(job, DS2(), MemoryJournal(), clock), job, clock, 0.02)
+    wait(lambda: bool(scaler.steps))
+    with caplog.at_level(logging.WARNING, logger="rheostat"):
+        scaler.stop(timeout_s=0.2)
+    assert scaler.status.startswith("stopping: ")
+    assert "has not ended within 0.2 s" in caplog.text
+    release.set()
+    scaler.stop()
+    assert scaler.status == "stopped"

@@ -96,8 +96,11 @@ class StepClock:
     def now(self) -> float:
         return self._now_s
 
-    def sleep_until(self, moment_s: float) -> None:
-        self._now_s = max(self._now_s, moment_s)
+    def monotonic(self) -> float:
+        return self._now_s
+
+    def sleep(self, seconds: float) -> None:
+        self._now_s += max(0.0, seconds)
 
 
 @dataclass(frozen=True)

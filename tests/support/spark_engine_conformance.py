@@ -70,7 +70,7 @@ class TestMicroBatchEngine(EngineConformance):
         """Wait for a usable window, at most for `settle_s`; the tests check its content."""
         deadline_s = clock.now() + self.settle_s
         while clock.now() < deadline_s:
-            clock.sleep_until(clock.now() + 0.2)
+            clock.sleep(0.2)
             window = engine.observe()
             if window.usable and window.change is Change.NONE:
                 return

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+STOP_S = 180.0
+"""Longest wait for the end of a scaler, in seconds: a change that is under way may take its deadline of 120 s."""
 RETAINED_STEPS = 1000
 """Steps that a scaler shows; the journal has all of them."""
 
@@ -60,6 +62,8 @@ class Scaler:
             return f"failed: {failure}"
         if not self._thread.is_alive():
             return "stopped"
+        if self._clock.wake.is_set():
+            return "stopping: the step or the change that is under way has not ended; no further one begins"
         if self._refusal is not None:
             return f"waiting: {self._refusal}"
         if self._controller.paused:
@@ -126,12 +130,14 @@ class Scaler:
         """Go on after a pause."""
         self._controller.paused = False
 
-    def stop(self) -> None:
-        """End the scaler; doing it again changes nothing."""
+    def stop(self, timeout_s: float = STOP_S) -> None:
+        """End the scaler; doing it again changes nothing. It returns after `timeout_s`; `status` says what is left."""
         self._controller.halt()
         self._clock.wake.set()
         if threading.current_thread() is not self._thread:
-            self._thread.join()
+            self._thread.join(timeout_s)
+            if self._thread.is_alive():
+                log.warning("%s: the scaler has not ended within %g s: %s", self.job, timeout_s, self.status)
 
     def __enter__(self) -> Scaler:
         return self

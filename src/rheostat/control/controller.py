@@ -14,6 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -27,6 +28,7 @@ from rheostat.forecast.loads import backtest_is_due, forecast_load, run_backtest
 from rheostat.forecast.registry import check_candidates
 from rheostat.job.decision import Decision, Measurement, Outcome, Reason, Trial
 from rheostat.job.forecast import Forecast, Foresight
+from rheostat.job.frozen import from_json, to_json
 from rheostat.job.graph import JobSpec
 from rheostat.job.guards import UNGUARDED, Guards
 from rheostat.job.observation import Observation
@@ -38,6 +40,8 @@ K = TypeVar("K")
 
 log = logging.getLogger(__name__)
 
+CLOCK_TOLERANCE_S = 60.0
+"""Seconds between a window's moment and the controller's clock: an engine may have taken that long to answer."""
 QUANTILES = (0.1, 0.5, 0.9)
 """Of every forecast, besides the one that an objective needs."""
 
@@ -126,8 +130,16 @@ class Controller(Generic[K]):
         """Take the job's lease, remember what the journal knows, and note that this controller runs."""
         holder = f"{socket.gethostname()}:{os.getpid()}:{id(self):x}"
         self._lease = self.journal.acquire(self.mind.spec.name, holder, self.pace.lease_s)
-        self.state, self.knowledge = remember(self.journal, self.mind)
-        self._write(self._run_record(self.mind))
+        try:
+            self.state, self.knowledge = remember(self.journal, self.mind)
+            self._unsure = False
+            self._write(self._run_record(self.mind))
+        except BaseException:
+            # Otherwise the next start would wait until a lease without a holder has expired.
+            lease, self._lease = self._lease, None
+            with suppress(JournalError):
+                self.journal.release(lease)
+            raise
 
     def start_when_free(
         self,
@@ -139,17 +151,17 @@ class Controller(Generic[K]):
         The lease of a killed controller expires. One that is still held after that belongs to a living one, and the
         refusal is raised.
         """
-        deadline_s = self.clock.now() + self.pace.lease_s + 1.0
+        deadline_s = self.clock.monotonic() + self.pace.lease_s + 1.0
         while not given_up():
             try:
                 self.start()
             except LeaseRefused as refusal:
-                if self.clock.now() > deadline_s:
+                if self.clock.monotonic() > deadline_s:
                     raise
                 refused(refusal)
             else:
                 return
-            self.clock.sleep_until(self.clock.now() + 1.0)
+            self.clock.sleep(1.0)
 
     @property
     def started(self) -> bool:
@@ -157,11 +169,13 @@ class Controller(Generic[K]):
         return self._lease is not None
 
     def stop(self) -> None:
-        """Keep a snapshot and give the lease back."""
+        """Write a snapshot and release the lease."""
         if self._lease is None:
             return
         try:
-            self._write(snapshot(self.state, self.knowledge, self.clock.now()))
+            with self._folding:
+                self._look_again()
+                self._write(snapshot(self.state, self.knowledge, self.clock.now()))
         except (JournalError, PolicyError) as error:
             log.warning("%s: the last snapshot could not be written: %s", self.mind.spec.name, error)
         self.journal.release(self._lease)
@@ -178,9 +192,11 @@ class Controller(Generic[K]):
         self, interval_s: float, until_s: float | None = None, each: Callable[[Step], object] | None = None
     ) -> None:
         """Step every `interval_s` on the clock until a moment, or until `halt` is called; `each` gets every step."""
-        next_s = self.clock.now()
-        while not self._stopping and (until_s is None or next_s <= until_s):
-            self.clock.sleep_until(next_s)
+        next_s = begun_s = self.clock.monotonic()
+        # The end is a moment of the clock; from here on only the time that passes counts.
+        left_s = math.inf if until_s is None else until_s - self.clock.now()
+        while not self._stopping and next_s - begun_s <= left_s:
+            self.clock.sleep(next_s - self.clock.monotonic())
             if self._stopping:
                 break
             if not self.paused:
@@ -188,7 +204,7 @@ class Controller(Generic[K]):
                 if each:
                     each(step)
             # After a step that took long, the missed turns are skipped, not made up for.
-            next_s += interval_s * max(1, int((self.clock.now() - next_s) // interval_s) + 1)
+            next_s += interval_s * max(1, int((self.clock.monotonic() - next_s) // interval_s) + 1)
 
     def halt(self) -> None:
         """Make `run` return after the present step; safe to call from a signal handler."""
@@ -203,9 +219,7 @@ class Controller(Generic[K]):
         started = time.perf_counter()
         try:
             with self._folding:
-                if self._unsure:
-                    self.state, self.knowledge = remember(self.journal, self.mind)
-                    self._unsure = False
+                self._look_again()
                 number = self.state.step
                 thought = think(self.mind, self.state, self.knowledge, window, self._foresee(window))
                 decision_ms = (time.perf_counter() - started) * 1e3
@@ -273,9 +287,20 @@ class Controller(Generic[K]):
         except Exception as error:  # noqa: BLE001 - an engine may raise anything; the job goes on without us
             log.warning("%s: the job could not be observed: %s", self.mind.spec.name, error)
             return Observation.blind(self.clock.now(), f"{type(error).__name__}: {error}")
-        if not isinstance(window, Observation) or not math.isfinite(window.at_s):
-            return Observation.blind(self.clock.now(), f"the engine returned {str(window)[:80]}")
-        return window
+        return self._typed(window)
+
+    def _typed(self, window: Any) -> Observation:
+        """Return the window as the journal will hold it; a blind one where it is no window of the present."""
+        now_s = self.clock.now()
+        if not isinstance(window, Observation):
+            return Observation.blind(now_s, f"the engine returned {str(window)[:80]}")
+        try:
+            readable = from_json(Observation, to_json(window))
+        except Exception as error:  # noqa: BLE001 - a window may hold anything
+            return Observation.blind(now_s, f"the window cannot be written: {type(error).__name__}: {str(error)[:200]}")
+        if not abs(readable.at_s - now_s) <= CLOCK_TOLERANCE_S:
+            return Observation.blind(now_s, f"the window is of {readable.at_s:.0f} s, and the clock says {now_s:.0f} s")
+        return readable
 
     def _foresee(self, window: Observation) -> Forecast | None:
         """Forecast the load, where something needs that; a forecaster that breaks costs the forecast, not the step."""
@@ -357,9 +382,16 @@ class Controller(Generic[K]):
     def _write(self, record: Record) -> None:
         """Append a single record outside the batch of a step, and fold it."""
         with self._folding:
+            self._look_again()
             self._append(self.state.step, [record])
             self.state = advance(self.state, record)
             self.knowledge = learn(self.mind.policy, self.knowledge, record)
+
+    def _look_again(self) -> None:
+        """Fold the journal again after a write whose outcome is unknown: memory is always the fold of the records."""
+        if self._unsure:
+            self.state, self.knowledge = remember(self.journal, self.mind)
+            self._unsure = False
 
     def _run_record(self, mind: Mind[K]) -> Run:
         return Run(

@@ -22,7 +22,7 @@ from rheostat.forecast.loads import Loads
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Interval, Outcome, Reason, Verdict
 from rheostat.job.forecast import Forecast, ForecastChoice
-from rheostat.job.frozen import FrozenMap, to_json
+from rheostat.job.frozen import FrozenMap, from_json, to_json
 from rheostat.job.graph import JobSpec
 from rheostat.job.guards import Guards
 from rheostat.job.observation import Change, Observation, Status, mark_problem
@@ -55,8 +55,10 @@ class State:
     asked: Allocation | None = None
     applied: Allocation | None = None
     changed_at_s: float | None = None
+    last_at_s: float = -math.inf
     last_end_s: float = -math.inf
-    """End of the last window that was not blind: an older one is stale."""
+    """Moment and end of the last window that was not blind: a window that ends earlier is stale, unless the clock was
+    set back in between."""
     open: Intent | None = None
     decided: Decision | None = None
     """The decision behind the open intent."""
@@ -95,7 +97,12 @@ def advance(state: State, record: Record) -> State:
             return replace(state, forecast=record)
         case Observation() if record.running is not None:
             loads = state.loads.with_window(record) if state.loads is not None else None
-            return replace(state, last_end_s=max(state.last_end_s, record.end_s), loads=loads)
+            # After the clock was set back, windows are counted from there.
+            set_back = record.at_s < state.last_at_s
+            end_s = (
+                min(record.end_s, record.at_s) if set_back else max(state.last_end_s, min(record.end_s, record.at_s))
+            )
+            return replace(state, last_at_s=record.at_s, last_end_s=end_s, loads=loads)
         case Decision():
             asked = record.asked or record.target or state.asked
             decided = record if record.target is not None else state.decided
@@ -153,7 +160,8 @@ class Mind(Generic[K]):
 def inspect(state: State, spec: JobSpec, window: Observation) -> Observation:
     """Return the window with `problem` set where it is stale, incomplete or absurd."""
     try:
-        if window.running is not None and window.problem is None and window.end_s <= state.last_end_s:
+        seen = state.last_at_s <= window.at_s and window.end_s <= state.last_end_s
+        if window.running is not None and window.problem is None and seen:
             return replace(window, problem=f"stale: this window ended at {window.end_s:g} s and was seen before")
         return mark_problem(window, spec)
     except Exception as error:  # noqa: BLE001 - a window may hold anything
@@ -169,8 +177,11 @@ class Settlement:
     undo: Intent | None = None
 
 
-def settle(state: State, window: Observation, patience_s: float) -> Settlement:
-    """Compare what is wanted with what runs. This is also how a change is finished after a crash."""
+def settle(state: State, window: Observation, patience_s: float, dry_run: bool = False) -> Settlement:
+    """Compare what is wanted with what runs. This is also how a change is finished after a crash.
+
+    A dry run finishes no change of the controller before it: it gives the change up.
+    """
     intent = state.open
     if intent is None or window.running is None or window.change is Change.UNDER_WAY:
         return Settlement()
@@ -183,6 +194,8 @@ def settle(state: State, window: Observation, patience_s: float) -> Settlement:
         return Settlement(end(Ending.UNDONE if intent.undoes else Ending.DONE))
     if window.change is Change.PARTIAL:
         return Settlement(end(Ending.PARTIAL, f"wanted {intent.target}, got {window.running}"))
+    if dry_run:
+        return Settlement(end(Ending.FAILED, f"wanted {intent.target}, runs {window.running}; given up by a dry run"))
     if window.change is Change.NONE and window.at_s - intent.at_s < patience_s:
         return Settlement(again=intent)
     failed = end(Ending.FAILED, f"wanted {intent.target}, runs {window.running}")
@@ -244,6 +257,7 @@ def decide(mind: Mind[K], state: State, knowledge: K, window: Observation) -> De
         decision = mind.policy.decide(situation)
         if not isinstance(decision, Decision):
             raise TypeError(f"decide returned {type(decision).__name__}, not a Decision")
+        decision = from_json(Decision, to_json(decision))  # what the journal cannot hold is not decided
         if decision.target is not None and set(decision.target.tasks) != set(mind.spec.tunable_names):
             raise ValueError(f"the target names {sorted(decision.target.tasks)}, not the job's tunable operators")
     except Exception as error:
@@ -325,7 +339,7 @@ def think(
         fold(forecast)
     window = inspect(state, mind.spec, window)
     fold(window)
-    settled = settle(state, window, mind.guards.change_patience_s)
+    settled = settle(state, window, mind.guards.change_patience_s, mind.guards.dry_run)
     if settled.end:
         fold(settled.end)
     outcome = judge(state.awaiting, window) if state.awaiting else None

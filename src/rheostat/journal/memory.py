@@ -11,7 +11,7 @@ from threading import Lock
 
 from rheostat.job.record import KIND_OF, Record, Run, Snapshot, check_kinds, kind_of
 from rheostat.journal.lease import LeaseState
-from rheostat.ports import Entry, Lease
+from rheostat.ports import Entry, Lease, Skip
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class MemoryJournal:
             if records is not None and records.lease.covers(lease):
                 records.lease = replace(records.lease, expires_s=None)
 
-    def read(self, job: str, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Entry]:
+    def read(self, job: str, after: int = 0, kinds: Sequence[str] = (), skip: Skip | None = None) -> Iterator[Entry]:
         """Return records in order; see `Journal`."""
         check_kinds(kinds)
         with self._lock:
@@ -67,11 +67,15 @@ class MemoryJournal:
             rest = entries[bisect_right(entries, after, key=attrgetter("number")) :]
         return (entry for entry in rest if not kinds or KIND_OF[type(entry.record)] in kinds)
 
-    def latest(self, job: str, kind: str) -> Entry | None:
-        """Return the newest record of a kind."""
+    def latest(self, job: str, kind: str, before: int | None = None) -> Entry | None:
+        """Return the newest record of a kind; see `Journal`."""
         check_kinds([kind])
         with self._lock:
-            return self._jobs.get(job, _JobRecords()).newest.get(kind)
+            records = self._jobs.get(job, _JobRecords())
+            if before is None:
+                return records.newest.get(kind)
+            earlier = (e for e in reversed(records.entries) if e.number < before and KIND_OF[type(e.record)] == kind)
+            return next(earlier, None)
 
     def prune(self, lease: Lease, before_s: float) -> int:
         """Delete the records before the newest snapshot that is older than a moment; see `Journal`."""

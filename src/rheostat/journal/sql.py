@@ -16,14 +16,14 @@ from typing import Any
 
 from sqlalchemy import BindParameter, Connection, Row, bindparam, delete, exists, func, insert, select, text, update
 
-from rheostat.errors import InvalidValue, JournalError
+from rheostat.errors import InvalidValue, JournalError, UnreadableRecord
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.record import KINDS, Record, check_kinds, kind_of
 from rheostat.journal import schema
 from rheostat.journal.database import prepare_database
 from rheostat.journal.failure import translate_errors
 from rheostat.journal.lease import LeaseState
-from rheostat.ports import Entry, Lease
+from rheostat.ports import Entry, Lease, Skip
 
 PAGE = 256
 """Records that `read` fetches at a time. Between pages it holds neither a transaction nor a connection."""
@@ -94,16 +94,17 @@ class SqlJournal:
         with self._transaction() as connection:
             connection.execute(_RELEASE, _parameters(lease))
 
-    def read(self, job: str, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Entry]:
+    def read(self, job: str, after: int = 0, kinds: Sequence[str] = (), skip: Skip | None = None) -> Iterator[Entry]:
         """Return records in order; see `Journal`."""
         check_kinds(kinds)
-        return self._pages(job, after, kinds)
+        return self._pages(job, after, kinds, skip)
 
-    def latest(self, job: str, kind: str) -> Entry | None:
-        """Return the newest record of a kind."""
+    def latest(self, job: str, kind: str, before: int | None = None) -> Entry | None:
+        """Return the newest record of a kind; see `Journal`."""
         check_kinds([kind])
+        query = _LATEST if before is None else _LATEST.where(_record.number < before)
         with self._connection() as connection:
-            row = connection.execute(_LATEST, {"job_": job, "kind_": kind}).first()
+            row = connection.execute(query, {"job_": job, "kind_": kind}).first()
         return None if row is None else self._entry(row)
 
     def prune(self, lease: Lease, before_s: float) -> int:
@@ -150,12 +151,20 @@ class SqlJournal:
             row = connection.execute(_LEASE, {"job_": lease.job}).first()
             raise (LeaseState() if row is None else LeaseState(*row)).refusal(lease)
 
-    def _pages(self, job: str, after: int, kinds: Sequence[str]) -> Iterator[Entry]:
+    def _pages(self, job: str, after: int, kinds: Sequence[str], skip: Skip | None) -> Iterator[Entry]:
         page = _NEXT.where(_record.kind.in_(kinds)) if kinds else _NEXT
         while True:
             with self._connection() as connection:
                 rows = connection.execute(page, {"job_": job, "after": after}).all()
-            yield from map(self._entry, rows)
+            for row in rows:
+                try:
+                    entry = self._entry(row)
+                except UnreadableRecord as error:
+                    if skip is None:
+                        raise
+                    skip(error)
+                else:
+                    yield entry
             if len(rows) < PAGE:
                 return
             after = rows[-1].number
@@ -165,9 +174,10 @@ class SqlJournal:
         try:
             return Entry(number, step, from_json(KINDS[kind], body))
         except (KeyError, InvalidValue) as error:
-            raise JournalError(
+            raise UnreadableRecord(
                 f"journal {self._database.place}: record {number} of kind {kind!r} cannot be read ({error}): "
-                "it was written by another version of Rheostat"
+                "it was written by another version of Rheostat",
+                number,
             ) from error
 
     @contextmanager

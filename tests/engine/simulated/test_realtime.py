@@ -471,5 +471,5 @@ def test_a_configuration_file_describes_a_real_time_job() -> None:
     assert read.discipline == RealTime(batch_s=10, gap_s=(0.1, 0.2), keys=1000)
     with pytest.raises(InvalidValue, match=r"job\.realtime\.batch.*'batch_s'"):
         make_config({"job": {**values, "realtime": {"batch": 2}}, "load": "constant"}).trial()
-    with pytest.raises(InvalidValue, match="job has microbatch and realtime: keep one of them"):
+    with pytest.raises(InvalidValue, match="job has both microbatch and realtime: remove one of them"):
         make_config({"job": {**values, "microbatch": {}}, "load": "constant"}).trial()

@@ -19,7 +19,7 @@ OVERLOADED_SHARE = 0.1
 
 
 class FleetClock:
-    """The fleet's own time: `sleep_until` advances all replicas."""
+    """The fleet's own time: a sleep advances all replicas."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
@@ -28,8 +28,16 @@ class FleetClock:
         """Return simulated seconds since the start."""
         return float(self.fleet.now)
 
+    def monotonic(self) -> float:
+        """Return the same: simulated time never goes back."""
+        return float(self.fleet.now)
+
+    def sleep(self, seconds: float) -> None:
+        """Advance the fleet by this long."""
+        self.sleep_until(self.fleet.now + seconds)
+
     def sleep_until(self, moment_s: float) -> None:
-        """Advance the fleet."""
+        """Advance the fleet to a moment."""
         self.fleet.advance(max(0, math.ceil(moment_s - self.fleet.now)))
 
 

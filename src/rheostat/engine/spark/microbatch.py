@@ -216,7 +216,7 @@ class MicroBatchEngine:
             if not under_way:
                 slots = count * self.executors.cores_per_executor
                 return Allocation({JOB: slots}) if slots > usable else None
-            self.clock.sleep_until(now_s + POLL_S)
+            self.clock.sleep(POLL_S)
         return None
 
     def _slots(self, count: int, now_s: float) -> int:

@@ -218,13 +218,16 @@ class RealTimeEngine:
         self.check_slots(target, self.slots.most)
         if self.pipeline.activity:
             raise EngineError(f"the pipeline is restarting: {self.pipeline.activity}")
-        self._applied, self._target = intent.id, target
+        self._target = target
         self.pipeline.failure = self.pipeline.downtime_s = None
         if target == self.pipeline.allocation:
+            self._applied = intent.id
             return
         needed = self.slots_needed(target)
         if needed > self.slots.available():
             self.slots.request(needed, note)
+        # Only now: a request that the cluster manager refused is made again with the same intent.
+        self._applied = intent.id
         before, keys = self.pipeline.allocation, self._keys()
 
         def prepare() -> Allocation:
@@ -297,11 +300,11 @@ class RealTimeEngine:
             )
 
     def _await_slots(self, allocation: Allocation) -> None:
-        deadline_s = self.clock.now() + self.patience_s
+        deadline_s = self.clock.monotonic() + self.patience_s
         while (available := self.slots.available()) < self.slots_needed(allocation):
-            if self.clock.now() > deadline_s or self._watcher.closed.is_set():
+            if self.clock.monotonic() > deadline_s or self._watcher.closed.is_set():
                 self.check_slots(allocation, available)
-            self.clock.sleep_until(self.clock.now() + POLL_S)
+            self.clock.sleep(POLL_S)
 
     def _await_own_slots(self) -> None:
         if self.pipeline.allocation is not None:

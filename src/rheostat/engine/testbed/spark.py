@@ -114,9 +114,9 @@ class SparkTestbed:
             bounds = (1, self.largest)
             engine = MicroBatchEngine(spark, [query], bounds, self._clock, window_s=observed_s, counters=counters)
             try:
-                until_s = self._clock.now() + trial.seconds
-                while self._clock.now() < until_s and query.isActive:
-                    self._clock.sleep_until(min(until_s, self._clock.now() + POLL_S))
+                until_s = self._clock.monotonic() + trial.seconds
+                while (left_s := until_s - self._clock.monotonic()) > 0 and query.isActive:
+                    self._clock.sleep(min(left_s, POLL_S))
                     observation = engine.observe()
                 return observation
             finally:

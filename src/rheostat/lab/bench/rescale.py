@@ -158,11 +158,11 @@ def downtimes(keys: int, changes: int) -> Downtimes:
             _await_filled(engine, keys, clock)
             changed: list[tuple[float, bool]] = []
             with start_load(broker.bootstrap, SOURCE, Schedule(Constant(1.0), LOAD_PER_S, 3600)) as load:
-                clock.sleep_until(clock.now() + 2 * REST_S)
+                clock.sleep(2 * REST_S)
                 for number in range(changes):
                     for stateful in (False, True) if keys == KEYS[0] else (True,):
                         changed.append((_change(engine, stateful, number, clock), stateful))
-                        clock.sleep_until(clock.now() + REST_S)
+                        clock.sleep(REST_S)
                 end_s = clock.now()
                 sent = load.stop()
             wanted = due(keys, {"filled": keys, "load": sent.delivered})
@@ -202,7 +202,7 @@ def _await_filled(engine: Any, keys: int, clock: WallClock) -> None:
             return
         if clock.now() > deadline_s:
             raise EngineError(f"the state of {keys:,} keys was not filled within {FILL_S:g} s: {window.problem}")
-        clock.sleep_until(clock.now() + 1.0)
+        clock.sleep(1.0)
 
 
 def _change(engine: Any, stateful: bool, number: int, clock: WallClock) -> float:
@@ -265,7 +265,7 @@ def run_storm(changes: int, kills: int, seed: int = 0) -> Storm:
                     raise EngineError(f"the driver of the storm ended with exit code {driver.exitcode}")
                 if due_at and done >= due_at[0]:
                     due_at.pop(0)
-                    clock.sleep_until(clock.now() + float(rng.uniform(0.0, 8.0)))
+                    clock.sleep(float(rng.uniform(0.0, 8.0)))
                     driver.kill()
                     tried += 1
                     before = _finished_changes(folder)

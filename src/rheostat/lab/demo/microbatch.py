@@ -92,7 +92,7 @@ def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None]) -
                     if killed_s is None and gone_s > 0.6 * seconds:
                         killed_s = gone_s if kill_an_executor() else None
                     show(scaler, gone_s)
-                    clock.sleep_until(clock.now() + 1.0)
+                    clock.sleep(1.0)
                 steps = scaler.steps
             if (failed := query.exception()) is not None:
                 raise RheostatError(f"the query failed: {str(failed).splitlines()[0]}")

@@ -103,7 +103,7 @@ def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None], n
                             # Repeated, because between two batches there is no job.
                             spark.sparkContext.cancelAllJobs()
                         show(scaler, gone_s)
-                        clock.sleep_until(clock.now() + 1.0)
+                        clock.sleep(1.0)
                     sent = load.stop()
                 due = expected_counts(spark, staged)
                 outputs = await_output(broker.bootstrap, due, clock, DRAIN_S)

@@ -177,7 +177,7 @@ class _Running:
     def _source_start_s(self, query: StreamingQuery) -> float:
         """Wait for the source's first second; return its epoch time."""
         while (start_s := self.checkpoint.start_s()) is None and query.isActive:
-            self.clock.sleep_until(self.clock.now() + 0.05)
+            self.clock.sleep(0.05)
         if start_s is None:
             raise RheostatError(f"the query ended before its first batch: {query.exception()}")
         return start_s
@@ -229,7 +229,7 @@ class _Running:
                 self._resize(script.pop(0)[1])
             if failures and now_s - start_s >= failures[0] and kill_an_executor():
                 failures.pop(0)
-            self.clock.sleep_until(min(until_s, self.clock.now() + 0.1))
+            self.clock.sleep(min(until_s - self.clock.now(), 0.1))
 
     def _resize(self, executors: int) -> None:
         begun_s = self.clock.now()
@@ -243,7 +243,7 @@ class _Running:
         while self.job.checked and self.checkpoint.read_until(self.checkpoint.committed()) <= 0 and query.isActive:
             if self.clock.now() > end_s + FIRST_BATCH_S:
                 return
-            self.clock.sleep_until(self.clock.now() + 0.1)
+            self.clock.sleep(0.1)
 
     def _compare(self) -> tuple[int, int, int]:
         """Compare the output with a batch computation: return the rows checked, lost, and repeated or wrong."""

@@ -125,7 +125,7 @@ def await_first_batch(scaler: Scaler, clock: WallClock) -> None:
     """Pause the scaler and wait for a first batch, so that no decision answers a cold JVM."""
     scaler.pause()
     while not any(query.lastProgress is not None for query in scaler.queries):
-        clock.sleep_until(clock.now() + 0.2)
+        clock.sleep(0.2)
 
 
 def local_session(slots: int, conf: Mapping[str, str]) -> SparkSession:
@@ -179,7 +179,7 @@ def await_output(
     """Return the output as soon as every key has its last count, at the latest after `patience_s`."""
     deadline_s = clock.now() + patience_s
     while keys_wrong(outputs := kafka_output.read(servers, SINK, parse_count), due) and clock.now() < deadline_s:
-        clock.sleep_until(clock.now() + 1.0)
+        clock.sleep(1.0)
     return outputs
 
 

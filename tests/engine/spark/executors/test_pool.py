@@ -21,7 +21,7 @@ SCRIPT = SUPPORT / "spark_resizes.py"
 
 
 class StepClock:
-    """A clock that moves only with `sleep_until`."""
+    """A clock that moves only with `sleep`."""
 
     def __init__(self) -> None:
         self.now_s = 1000.0
@@ -29,8 +29,11 @@ class StepClock:
     def now(self) -> float:
         return self.now_s
 
-    def sleep_until(self, moment_s: float) -> None:
-        self.now_s = max(self.now_s, moment_s)
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += max(0.0, seconds)
 
 
 class MemoryScheduler:

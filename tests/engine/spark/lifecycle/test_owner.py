@@ -34,8 +34,8 @@ class Living(StepClock):
 
     other: Owner | None = None
 
-    def sleep_until(self, moment_s: float) -> None:
-        super().sleep_until(moment_s)
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
         if self.other is not None:
             self.other.renew()
 
@@ -61,13 +61,13 @@ def test_the_heartbeat_of_an_ended_driver_expires_or_is_stale_by_its_process(mon
     begun_s = clock.now()
     Owner(folder, clock).claim()
     assert FRESH_S <= clock.now() - begun_s <= FRESH_S + 1.0
-    clock.sleep_until(clock.now() + RENEW_S)
+    clock.sleep(RENEW_S)
     other = first.renew()  # it was suspended, and learns that another driver took over
     assert other is not None
     assert other.pid == os.getpid()
     monkeypatch.setattr(os, "getpid", lambda: 2**22 + 1)  # no such process
     dead = Owner(folder, clock)
-    clock.sleep_until(clock.now() + FRESH_S)
+    clock.sleep(FRESH_S)
     dead.claim()
     begun_s = clock.now()
     Owner(folder, clock).claim()

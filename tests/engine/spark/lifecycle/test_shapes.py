@@ -83,13 +83,13 @@ def test_a_controller_waits_for_a_dead_lease_but_not_for_a_renewed_one(tmp_path:
     first = Controller(engine, Seven(), journal, clock, pace=pace)
     first.start()
     if alive:
-        look = clock.sleep_until
+        look = clock.sleep
 
-        def sleep_until(moment_s: float) -> None:
-            look(moment_s)
+        def sleep(seconds: float) -> None:
+            look(seconds)
             first.step()
 
-        clock.sleep_until = sleep_until  # type: ignore[method-assign]
+        clock.sleep = sleep  # type: ignore[method-assign]
     second = Controller(engine, Seven(), journal, clock, pace=pace)
     if alive:
         with pytest.raises(LeaseRefused):

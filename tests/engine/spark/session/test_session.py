@@ -110,8 +110,11 @@ class Arriving:
     def now(self) -> float:
         return self.now_s
 
-    def sleep_until(self, moment_s: float) -> None:
-        self.now_s = moment_s
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
         if self.coming:
             self.there.append(self.coming.pop(0))
 

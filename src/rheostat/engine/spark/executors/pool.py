@@ -170,9 +170,9 @@ class Executors:
             return Resize(executors)
         # The selection comes before the wait: a boundary lasts milliseconds.
         selected = choose(running, self._scheduler.running_tasks())[: len(running) - executors]
-        started_s = self._clock.now()
+        started_s = self._clock.monotonic()
         reached = self._wait_for(at_boundary or self._scheduler.no_job_runs, started_s + self._boundary_s)
-        waited_s = self._clock.now() - started_s
+        waited_s = self._clock.monotonic() - started_s
         if not reached:
             # The executors and their tasks may have changed during the wait.
             running = self.running()
@@ -195,7 +195,7 @@ class Executors:
         """Request a total until exactly this many run, or for `patience_s`; return the state of the request."""
         self.request(executors)
         while (state := self.state(patience_s, clock.now())) is Change.UNDER_WAY:
-            clock.sleep_until(clock.now() + WAIT_POLL_S)
+            clock.sleep(WAIT_POLL_S)
             self.request(executors)
         return state
 
@@ -247,10 +247,10 @@ class Executors:
 
     def _wait_for(self, moment: Callable[[], bool], deadline_s: float) -> bool:
         while not moment():
-            now_s = self._clock.now()
-            if now_s >= deadline_s:
+            left_s = deadline_s - self._clock.monotonic()
+            if left_s <= 0:
                 return False
-            self._clock.sleep_until(min(now_s + POLL_S, deadline_s))
+            self._clock.sleep(min(POLL_S, left_s))
         return True
 
     def _refresh(self) -> tuple[str, ...]:

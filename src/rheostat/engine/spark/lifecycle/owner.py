@@ -60,9 +60,9 @@ class Owner:
 
     def claim(self) -> None:
         """Write this driver's name after the present owner has ended; refuse if it keeps running."""
-        deadline_s, logged = self._clock.now() + FRESH_S + RENEW_S, False
+        deadline_s, logged = self._clock.monotonic() + FRESH_S + RENEW_S, False
         while (other := self._other_for_certain()) is not None and not other.has_ended(self._clock.now()):
-            if self._clock.now() > deadline_s:
+            if self._clock.monotonic() > deadline_s:
                 raise EngineError(
                     f"another driver (process {other.pid} on {other.host}) runs on {self.location}: two drivers on "
                     "one checkpoint corrupt it, stop the other one first"
@@ -75,7 +75,7 @@ class Owner:
                     self.location,
                 )
                 logged = True
-            self._clock.sleep_until(self._clock.now() + 1.0)
+            self._clock.sleep(1.0)
         self._write()
 
     def renew(self) -> Driver | None:
@@ -97,7 +97,7 @@ class Owner:
 
     def _other_for_certain(self) -> Driver | None:
         if (other := self._other()) is None:
-            self._clock.sleep_until(self._clock.now() + REPLACED_S)
+            self._clock.sleep(REPLACED_S)
             other = self._other()
         return other
 

@@ -320,7 +320,7 @@ class Pipeline:
                 error = query.exception()
                 reason = _first_line(error) if error else "stopped"
                 raise EngineError(f"the query ended before its first batch: {reason}")
-            self._clock.sleep_until(self._clock.now() + FIRST_POLL_S)
+            self._clock.sleep(FIRST_POLL_S)
         self.ready_s, self.status = self._clock.now(), Status.RUNNING
 
     def _started_allocation(self) -> Allocation:
@@ -371,15 +371,15 @@ def await_gap(
     Between back-to-back batches this is the moment when one has ended and the next has not begun. The poll can miss
     it, so a caller that depends on it checks the checkpoint afterwards.
     """
-    deadline_s = None if wait_s is None else clock.now() + wait_s
+    deadline_s = None if wait_s is None else clock.monotonic() + wait_s
     ran = False
-    while query.isActive and not cancelled() and (deadline_s is None or clock.now() < deadline_s):
+    while query.isActive and not cancelled() and (deadline_s is None or clock.monotonic() < deadline_s):
         message = str(query.status["message"])
         runs = message.startswith(BATCH_RUNS)
         if message.startswith("Waiting") or (ran and not runs):
             return
         ran = runs
-        clock.sleep_until(clock.now() + POLL_S)
+        clock.sleep(POLL_S)
 
 
 def _first_line(error: BaseException) -> str:

@@ -199,15 +199,15 @@ def shrink_to_minimum(context: SparkContext, min_executors: int, max_executors: 
         registered = scheduler.registered()
         staying = len(set(registered) - set(executors.leaving()))
         executors.withdraw(unregistered_executors(registered, max_executors)[max(min_executors - staying, 0) :])
-    deadline_s = clock.now() + START_S
+    deadline_s = clock.monotonic() + START_S
     while len(executors.running()) != min_executors or executors.leaving():
-        if clock.now() > deadline_s:
+        if clock.monotonic() > deadline_s:
             raise EngineError(
                 f"{len(executors.running())} of {min_executors} executors registered within {START_S:g} s: the cluster "
                 "may have no free cores or memory; use fewer or smaller executors"
             )
         executors.request(min_executors)
-        clock.sleep_until(clock.now() + POLL_S)
+        clock.sleep(POLL_S)
 
 
 def unregistered_executors(registered: Collection[str], launched: int) -> list[str]:

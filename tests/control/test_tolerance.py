@@ -1,0 +1,311 @@
+"""What the live loop tolerates, a restart tolerates: poisoned windows, policies and snapshots; clocks; lost answers."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from loop_world import JOB, Scripted, World
+
+from rheostat.control.controller import Controller
+from rheostat.control.cycle import State
+from rheostat.control.memory import remember
+from rheostat.errors import JournalError
+from rheostat.job.decision import Decision, Reason
+from rheostat.job.frozen import from_json
+from rheostat.job.guards import UNGUARDED
+from rheostat.job.observation import Observation
+from rheostat.job.record import Intent, IntentEnd, Record, Snapshot
+from rheostat.journal.memory import MemoryJournal
+from rheostat.journal.sql import SqlJournal
+from rheostat.policy.ds2 import DS2
+from rheostat.ports import Engine, Lease, Note, Situation
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[SqlJournal]:
+    opened = SqlJournal(tmp_path / "journal.db")
+    yield opened
+    opened.close()
+
+
+class Spoilt:
+    """An engine that changes some of its windows."""
+
+    def __init__(self, engine: Engine, spoil: Any, at: tuple[int, ...] = (1,)) -> None:
+        self.engine, self.spoil, self.at, self.looks = engine, spoil, at, -1
+
+    def describe(self) -> Any:
+        return self.engine.describe()
+
+    def observe(self) -> Observation:
+        self.looks += 1
+        window = self.engine.observe()
+        return self.spoil(window) if self.looks in self.at else window
+
+    def apply(self, intent: Intent, note: Note) -> None:
+        self.engine.apply(intent, note)
+
+
+def many(window: Observation) -> Observation:
+    return replace(window, sources=tuple(replace(s, rate_per_s="many") for s in window.sources))  # type: ignore[arg-type]
+
+
+def restarted(world: World, policy: Any = None, **rest: Any) -> Controller[Any]:
+    """Start another controller on the same journal, after the first has ended without a word."""
+    world.controller._lease = None
+    journal, clock = world.journal, world.clock
+    with sqlite_free(journal):
+        again: Controller[Any] = Controller(
+            world.engine, policy or world.controller.mind.policy, journal, clock, pace=world.controller.pace, **rest
+        )
+        again.start()
+    return again
+
+
+@contextmanager
+def sqlite_free(journal: Any) -> Iterator[None]:
+    """Let every lease have ended."""
+    before = journal._wall
+    journal._wall = lambda: before() + 1000.0
+    try:
+        yield
+    finally:
+        journal._wall = before
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        many,
+        lambda window: replace(window, bottlenecks=(3,)),
+        lambda window: replace(window, running={"splitter": 3}),
+        lambda window: replace(window, at_s=True),
+        lambda window: replace(window, overdue_s=[1.0]),
+        lambda window: replace(window, problem=object()),
+    ],
+)
+def test_a_wrongly_typed_window_is_blind_live_and_after_a_restart(journal: SqlJournal, spoil: Any) -> None:
+    world = World(DS2(), journal=journal, spoil=lambda engine: Spoilt(engine, spoil))
+    assert world.step().observation.usable
+    poisoned = world.step()
+    assert poisoned.decision.target is None
+    assert poisoned.decision.reason is Reason.UNUSABLE
+    assert world.step().observation.usable
+    again = restarted(world)
+    world.fleet.advance(60)
+    assert again.step().observation.usable
+    assert (again.state, again.knowledge) == remember(journal, again.mind)
+
+
+@dataclass(frozen=True)
+class Delicate(Scripted):
+    """Cannot learn from the second window."""
+
+    name: ClassVar[str] = "delicate"
+
+    def learn(self, knowledge: int, record: Record) -> int:
+        if isinstance(record, Observation) and 120.0 < record.at_s < 360.0:
+            raise ValueError("cannot learn from this")
+        return knowledge + 1
+
+
+def test_a_policy_that_cannot_learn_from_one_window_restarts(journal: SqlJournal) -> None:
+    world = World(Delicate((None,) * 9), journal=journal)
+    steps = [world.step() for _ in range(4)]
+    assert [step.policy_failure is not None for step in steps] == [False, True, False, False]
+    live = world.controller.state, world.controller.knowledge
+    again = restarted(world)
+    assert (again.state.step, again.knowledge) == (live[0].step, live[1] + 1), "the run record is the only news"
+
+
+@pytest.mark.parametrize(
+    ("state", "knowledge"), [('{"shape": 2}', "0"), ("no json", "0"), (None, '{"other": "shape"}'), (None, "[")]
+)
+def test_a_snapshot_of_another_shape_is_passed_over(
+    journal: SqlJournal, state: str | None, knowledge: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(Scripted((7, None, None)), journal=journal)
+    for _ in range(3):
+        world.step()
+    good = (world.controller.state, world.controller.knowledge)
+    from rheostat.control.memory import snapshot
+
+    shot = snapshot(good[0], good[1], world.clock.now())
+    bad = replace(shot, state=shot.state if state is None else state, knowledge=knowledge)
+    assert world.controller._lease is not None
+    journal.append(world.controller._lease, 3, [bad])
+    with caplog.at_level(logging.WARNING, logger="rheostat"):
+        again = restarted(world)
+    assert again.state.step == good[0].step
+    assert "snapshot" in caplog.text
+
+
+def test_a_record_that_cannot_be_read_is_skipped_and_reported(
+    journal: SqlJournal, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(Scripted((None,) * 9), journal=journal)
+    for _ in range(3):
+        world.step()
+    numbers = [entry.number for entry in journal.read(JOB, kinds=("observation",))]
+    with sqlite3.connect(tmp_path / "journal.db") as raw:
+        raw.execute('UPDATE record SET body = \'{"at_s": "soon"}\' WHERE number = ?', (numbers[1],))
+    with caplog.at_level(logging.WARNING, logger="rheostat"):
+        again = restarted(world)
+    assert again.step().decision.reason is not Reason.UNJOURNALED
+    assert f"record {numbers[1]} " in caplog.text
+
+
+def test_a_start_that_fails_gives_the_lease_back() -> None:
+    class Broken(Scripted):
+        def initial(self) -> int:
+            return 0
+
+    journal = MemoryJournal()
+    world = World(Broken(()), journal=journal)
+    world.controller.stop()
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise JournalError("the connection is gone")
+
+    read, journal.read = journal.read, fail  # type: ignore[method-assign]
+    with pytest.raises(JournalError, match="gone"):
+        world.controller.start()
+    journal.read = read  # type: ignore[method-assign]
+    world.controller.start()
+
+
+def test_a_dry_run_does_not_finish_the_change_of_a_dead_controller() -> None:
+    class Deaf(Spoilt):
+        def apply(self, intent: Intent, note: Note) -> None:
+            note("ask")  # killed here
+
+    world = World(Scripted((7,)), spoil=lambda engine: Deaf(engine, None, ()))
+    world.step()
+    assert [r.target.tasks["splitter"] for r in world.records(Intent) if isinstance(r, Intent)] == [7]
+    asked: list[Intent] = []
+    world.engine.apply = lambda intent, note: asked.append(intent)  # type: ignore[method-assign]
+    again = restarted(world, guards=replace(UNGUARDED, dry_run=True))
+    reasons = []
+    for _ in range(4):
+        world.fleet.advance(60)
+        reasons.append(again.step().decision.reason)
+    assert asked == []
+    assert Reason.CHANGING not in reasons[1:], "a change that is given up does not hold decisions"
+    (end,) = [r for r in world.records(IntentEnd) if isinstance(r, IntentEnd)]
+    assert "dry run" in end.why
+
+
+@pytest.mark.parametrize("ahead_s", [3600.0, 86_400.0 * 365])
+@pytest.mark.parametrize("whole", [True, False])
+def test_one_window_from_the_future_costs_one_window(journal: SqlJournal, ahead_s: float, whole: bool) -> None:
+    def spoil(window: Observation) -> Observation:
+        at_s = window.at_s + ahead_s if whole else window.at_s
+        return replace(window, at_s=at_s, start_s=window.start_s + ahead_s, end_s=window.end_s + ahead_s)
+
+    world = World(DS2(), journal=journal, spoil=lambda engine: Spoilt(engine, spoil))
+    usable = [world.step().observation.usable for _ in range(5)]
+    assert usable == [True, False, True, True, True]
+    again = restarted(world)
+    world.fleet.advance(120)
+    assert again.step().observation.usable
+
+
+def test_a_clock_that_is_set_back_costs_no_windows(journal: SqlJournal) -> None:
+    def spoil(window: Observation) -> Observation:
+        return replace(window, at_s=window.at_s - 3600, start_s=window.start_s - 3600, end_s=window.end_s - 3600)
+
+    world = World(DS2(), journal=journal, spoil=lambda engine: Spoilt(engine, spoil, tuple(range(2, 99))))
+    now = world.clock.now
+    usable = []
+    for turn in range(6):
+        if turn == 2:
+            world.clock.now = lambda: now() - 3600.0  # type: ignore[method-assign]
+        usable.append(world.step().observation.usable)
+    assert usable == [True] * 6
+
+
+class Lossy(MemoryJournal):
+    """Commits, and loses the answer, where it should."""
+
+    lose = False
+
+    def append(self, lease: Lease, step: int, records: Any) -> int:
+        number = super().append(lease, step, records)
+        if self.lose:
+            self.lose = False
+            raise JournalError("the answer was lost")
+        return number
+
+
+def test_a_lost_answer_before_the_end_leaves_a_snapshot_that_is_the_fold() -> None:
+    journal = Lossy()
+    world = World(Scripted((7, None, None)), journal=journal)
+    world.step()
+    journal.lose = True
+    assert world.step().decision.reason is Reason.UNJOURNALED
+    world.controller.stop()
+    mind = world.controller.mind
+    entries = list(journal.read(JOB))
+    snapshots = [entry for entry in entries if isinstance(entry.record, Snapshot)]
+    folded = MemoryJournal()
+    lease = folded.acquire(JOB, "fold", 60.0)
+    if snapshots:
+        before = [entry.record for entry in entries if entry.number < snapshots[-1].number]
+        folded.append(lease, 0, before)
+        assert isinstance(snapshots[-1].record, Snapshot)
+        assert from_json(State, snapshots[-1].record.state) == remember(folded, mind)[0]
+    assert len(world.records(IntentEnd)) == 1
+
+
+def test_a_decision_that_json_cannot_hold_is_the_policys_failure(journal: SqlJournal) -> None:
+    @dataclass(frozen=True)
+    class Odd(Scripted):
+        def decide(self, situation: Situation[int]) -> Decision:
+            return replace(Decision.hold(Reason.STEADY, "odd"), sentence=3, evidence={"x": "many"})  # type: ignore[arg-type, dict-item]
+
+    world = World(Odd(()), journal=journal)
+    step = world.step()
+    assert step.decision.reason is Reason.NO_POLICY
+    again = restarted(world)
+    world.fleet.advance(60)
+    assert again.step().decision.reason is Reason.NO_POLICY
+
+
+class Stepped:
+    """A wall clock that is set back by an hour after the second turn; sleeping takes no real time."""
+
+    def __init__(self) -> None:
+        self.passed_s, self.offset_s = 0.0, 1e6
+
+    def now(self) -> float:
+        return self.passed_s + self.offset_s
+
+    def monotonic(self) -> float:
+        return self.passed_s
+
+    def sleep(self, seconds: float) -> None:
+        self.passed_s += max(0.0, seconds)
+
+
+@pytest.mark.parametrize("jump_s", [-3600.0, 3600.0])
+def test_a_wall_clock_that_is_set_does_not_change_the_pace(jump_s: float) -> None:
+    world, clock = World(Scripted(())), Stepped()
+    world.controller.clock = clock
+    turns: list[float] = []
+
+    def each(_: Any) -> None:
+        turns.append(clock.monotonic())
+        if len(turns) == 2:
+            clock.offset_s += jump_s
+        if len(turns) == 6:
+            world.controller.halt()
+
+    world.controller.run(10.0, each=each)
+    assert turns == [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]

@@ -7,6 +7,7 @@
 | `guards.py`, `limits.py` | guards after a decision; limits before it |
 | `stability.py` | how long smaller sizes were enough, and how often the size changed |
 | `recovery.py` | a recovery-time objective as a limit |
+| `heartbeat.py` | a lease that stays ours, and until when it surely is |
 | `memory.py` | state and knowledge as folds over the journal |
 | `replay.py` | the same thinking over a journal |
 | `deadline.py` | calls that may hang |

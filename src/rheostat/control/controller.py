@@ -21,9 +21,10 @@ from typing import Any, Generic, TypeVar
 from rheostat import __version__
 from rheostat.control.cycle import Mind, State, Thought, advance, learn, think
 from rheostat.control.deadline import Deadline
+from rheostat.control.heartbeat import Heartbeat
 from rheostat.control.memory import remember, snapshot
 from rheostat.control.recovery import doubt
-from rheostat.errors import JournalError, LeaseRefused, PolicyError, RheostatError
+from rheostat.errors import EngineError, JournalError, LeaseRefused, PolicyError, RheostatError
 from rheostat.forecast.loads import backtest_is_due, forecast_load, run_backtest
 from rheostat.forecast.registry import check_candidates
 from rheostat.job.decision import Decision, Measurement, Outcome, Reason, Trial
@@ -123,22 +124,25 @@ class Controller(Generic[K]):
         self.state = State()
         self.knowledge = policy.initial()
         self._lease: Lease | None = None
+        self._heart: Heartbeat | None = None
 
     # -- life -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Take the job's lease, remember what the journal knows, and note that this controller runs."""
         holder = f"{socket.gethostname()}:{os.getpid()}:{id(self):x}"
-        self._lease = self.journal.acquire(self.mind.spec.name, holder, self.pace.lease_s)
+        since_s, ttl_s = self.clock.monotonic(), self.pace.lease_s
+        self._lease = self.journal.acquire(self.mind.spec.name, holder, ttl_s)
+        threaded = self.pace.observe_deadline_s is not None
+        self._heart = Heartbeat(self.journal, self._lease, ttl_s, self.clock, since_s, threaded=threaded)
         try:
             self.state, self.knowledge = remember(self.journal, self.mind)
             self._unsure = False
             self._write(self._run_record(self.mind))
         except BaseException:
             # Otherwise the next start would wait until a lease without a holder has expired.
-            lease, self._lease = self._lease, None
             with suppress(JournalError):
-                self.journal.release(lease)
+                self._release(self._lease)
             raise
 
     def start_when_free(
@@ -178,8 +182,13 @@ class Controller(Generic[K]):
                 self._write(snapshot(self.state, self.knowledge, self.clock.now()))
         except (JournalError, PolicyError) as error:
             log.warning("%s: the last snapshot could not be written: %s", self.mind.spec.name, error)
-        self.journal.release(self._lease)
-        self._lease = None
+        self._release(self._lease)
+
+    def _release(self, lease: Lease) -> None:
+        if self._heart is not None:
+            self._heart.stop()
+        self._lease = self._heart = None
+        self.journal.release(lease)
 
     def __enter__(self) -> Controller[K]:
         self.start()
@@ -333,7 +342,12 @@ class Controller(Generic[K]):
         """Hand the intent to the engine. A refusal stays open: the next windows show what became of it."""
 
         def note(name: str) -> None:
-            self._write(IntentStep(intent.id, name, self.clock.now()))
+            with self._folding:
+                if self.state.open is None or self.state.open.id != intent.id:
+                    raise EngineError(f"the change {intent.id} has ended: its step {name!r} comes too late")
+                self._write(IntentStep(intent.id, name, self.clock.now()))
+                if self._heart is not None:
+                    self._heart.check()
 
         try:
             self._applying.call("apply", lambda: self.engine.apply(intent, note))
@@ -370,10 +384,12 @@ class Controller(Generic[K]):
     # -- the journal -----------------------------------------------------------------------------------------
 
     def _append(self, number: int, records: list[Record]) -> None:
-        if self._lease is None:
+        if self._lease is None or self._heart is None:
             raise RheostatError("the controller is not started: call start(), or use it in a with statement")
+        since_s = self.clock.monotonic()
         try:
             self.journal.append(self._lease, number, records)
+            self._heart.note_renewal(since_s)
         except JournalError:
             # A connection lost while committing leaves open whether the records were written: look before going on.
             self._unsure = True

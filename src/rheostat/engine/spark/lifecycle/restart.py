@@ -13,7 +13,6 @@ import logging
 import re
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from rheostat.clock import WallClock
@@ -229,8 +228,12 @@ class Pipeline:
         except Exception as error:
             if not isinstance(error, JournalError):
                 self._mark_fixed(target, error)
-            with suppress(JournalError):
+            try:
                 note(f"start with {before} as before: {_first_line(error)}")
+            except LeaseRefused:
+                raise  # as above
+            except (JournalError, EngineError) as unwritten:
+                log.warning("the query is started as before, and that cannot be journaled: %s", unwritten)
             self._start(before)
             self._await_first_batch()
             raise
@@ -261,6 +264,7 @@ class Pipeline:
             await_gap(query, self._clock, None if whole else self.shape.stop_wait_s(), lambda: self.closing)
             if self.closing:
                 raise EngineError("the restart was cancelled because the scaler was stopped")
+            note("stop now")  # the wait may have outlasted the lease or the change
             query.stop()
             self.status, self.activity = Status.DOWN, "stopped"
             if (error := query.exception()) is not None:

@@ -114,7 +114,7 @@ def test_a_hung_change_does_not_act_after_it_was_journaled_as_failed() -> None:
     assert "too late" in str(errors[0])
 
 
-@pytest.mark.parametrize("busy", ["paused", "trial", "remember"])
+@pytest.mark.parametrize("busy", ["paused", "remember"])
 def test_the_lease_is_renewed_while_the_controller_does_something_else(busy: str) -> None:
     journal, pace = MemoryJournal(), Pace(lease_s=0.4)
     world = World(Scripted((None,)), journal=journal, pace=pace)

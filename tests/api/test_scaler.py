@@ -50,6 +50,7 @@ class Job:
     query: Query = field(default_factory=Query)
     failure: Exception | None = None
     tasks: int = 4
+    restarting: bool = False
 
     @property
     def queries(self) -> tuple[Any, ...]:
@@ -57,7 +58,7 @@ class Job:
 
     @property
     def ended(self) -> bool:
-        return not self.query.isActive
+        return not self.query.isActive and not self.restarting
 
     def describe(self) -> JobSpec:
         return word_count()
@@ -183,3 +184,13 @@ def test_stopping_returns_although_the_engine_hangs(caplog: pytest.LogCaptureFix
     release.set()
     scaler.stop()
     assert scaler.status == "stopped"
+
+
+def test_a_query_that_is_started_again_has_not_failed_for_good() -> None:
+    job = Job(restarting=True)
+    with scaled(DS2(), job, interval_s=3600.0) as scaler:
+        wait(lambda: bool(scaler.steps))
+        job.query.fail()
+        assert scaler.status == "running, but query clicks failed: boom in <task> 3"
+        job.restarting, job.failure = False, RuntimeError("given up after 3 failures")
+        assert scaler.status == "failed: given up after 3 failures"

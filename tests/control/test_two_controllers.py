@@ -29,7 +29,7 @@ from rheostat.testing.situations import window, word_count
 
 STORMS = int(os.environ.get("RHEOSTAT_STORMS", "2000"))
 PARTS = 4
-TURNS = 30
+TURNS = 24
 LEASE_S = 40.0
 SPEC = word_count()
 

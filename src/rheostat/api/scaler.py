@@ -58,8 +58,9 @@ class Scaler:
         if self._error is not None:
             kind = "" if isinstance(self._error, RheostatError) else f"{type(self._error).__name__}: "
             return f"failed: {kind}{self._error}"
-        if failure := self.query_failure:
-            return f"failed: {failure}"
+        failure = self.query_failure
+        if failure and self._engine.ended:
+            return f"failed: {self._engine.failure or failure}"
         if not self._thread.is_alive():
             return "stopped"
         if self._clock.wake.is_set():
@@ -68,6 +69,8 @@ class Scaler:
             return f"waiting: {self._refusal}"
         if self._controller.paused:
             return "paused"
+        if failure:
+            return f"running, but {failure}"  # another query runs, or this one is started again
         last = self._steps[-1] if self._steps else None
         if last is not None and last.policy_failure is not None:
             times = f"{self.policy_failures} time{'s' if self.policy_failures > 1 else ''}"

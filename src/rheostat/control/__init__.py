@@ -4,8 +4,7 @@
 |---|---|
 | `controller.py` | observes, journals, applies; the only file here with effects |
 | `cycle.py` | from a window to records and an intent: inspect, settle, judge, decide |
-| `guards.py`, `limits.py` | guards after a decision; limits before it |
-| `stability.py` | how long smaller sizes were enough, and how often the size changed |
+| `guards.py`, `limits.py` | guards after a decision, and what they remember; limits before it |
 | `recovery.py` | a recovery-time objective as a limit |
 | `heartbeat.py` | a lease that stays ours, and until when it surely is |
 | `memory.py` | state and knowledge as folds over the journal |

@@ -389,7 +389,7 @@ class Controller(Generic[K]):
         since_s = self.clock.monotonic()
         try:
             self.journal.append(self._lease, number, records)
-            self._heart.note_renewal(since_s)
+            self._heart.renewed_s = max(self._heart.renewed_s, since_s)
         except JournalError:
             # A connection lost while committing leaves open whether the records were written: look before going on.
             self._unsure = True

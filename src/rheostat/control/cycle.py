@@ -13,10 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from rheostat.control import recovery, stability
-from rheostat.control.guards import Scene, apply_guards
+from rheostat.control import recovery
+from rheostat.control.guards import Scene, Stability, apply_guards, fold_stability
 from rheostat.control.limits import limits
-from rheostat.control.stability import Stability
 from rheostat.errors import InvalidValue, PolicyError
 from rheostat.forecast.loads import Loads
 from rheostat.job.allocation import Allocation
@@ -83,7 +82,7 @@ def identity(policy: str, options: Mapping[str, Any]) -> str:
 
 def advance(state: State, record: Record) -> State:
     """Fold one record into the state."""
-    state = replace(state, stability=stability.fold(state.stability, record))
+    state = replace(state, stability=fold_stability(state.stability, record))
     if state.recoveries is not None:
         state = replace(state, recoveries=recovery.fold(state.recoveries, record, state.spec))
     match record:

@@ -25,7 +25,8 @@ class Heartbeat:
         self, journal: Journal, lease: Lease, ttl_s: float, clock: Clock, since_s: float, *, threaded: bool
     ) -> None:
         self._journal, self._lease, self._ttl_s, self._clock = journal, lease, ttl_s, clock
-        self._deadline_s = since_s + ttl_s
+        self.renewed_s = since_s
+        """Monotonic moment at which the last successful renewal was sent; every write of the controller is one."""
         self._refusal: LeaseRefused | None = None
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
@@ -33,15 +34,11 @@ class Heartbeat:
             self._thread = threading.Thread(target=self._beat, name="rheostat-heartbeat", daemon=True)
             self._thread.start()
 
-    def note_renewal(self, since_s: float) -> None:
-        """Count the lease from the monotonic moment at which a successful write was sent."""
-        self._deadline_s = max(self._deadline_s, since_s + self._ttl_s)
-
     def check(self) -> None:
         """Raise LeaseRefused where another controller has taken the lease, or may have."""
         if self._refusal is not None:
             raise self._refusal
-        late_s = self._clock.monotonic() - self._deadline_s
+        late_s = self._clock.monotonic() - self.renewed_s - self._ttl_s
         if late_s > 0:
             raise LeaseRefused(
                 f"the lease of job {self._lease.job!r} could not be renewed in time and expired {late_s:.1f} s ago: "
@@ -66,4 +63,4 @@ class Heartbeat:
             except JournalError as error:
                 log.warning("%s: the lease could not be renewed: %s", self._lease.job, error)
             else:
-                self.note_renewal(since_s)
+                self.renewed_s = max(self.renewed_s, since_s)

@@ -24,7 +24,7 @@ def trial(slots: int, rate_per_s: float, *seconds: float) -> Trial:
 def test_phases_become_whole_records() -> None:
     schedule = schedule_of((Phase(10.0, {JOB: 100.0}), Phase(5.0, {JOB: 40.0}, observed=True)))
     assert [schedule.due(second) for second in (0, 5, 10, 15)] == [0, 500, 1000, 1200]
-    with pytest.raises(InvalidValue, match="a phase of 7 s"):
+    with pytest.raises(InvalidValue, match="must last a multiple of 5 s, not 7 s"):
         schedule_of((Phase(7.0, {JOB: 100.0}),))
 
 

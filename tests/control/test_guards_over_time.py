@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from loop_world import Scripted, World
 
-from rheostat.control.guards import Scene, apply_guards
+from rheostat.control.guards import Low, Scene, Stability, apply_guards
+from rheostat.control.guards import fold_stability as fold
 from rheostat.control.limits import limits
 from rheostat.control.memory import remember
-from rheostat.control.stability import Low, Stability, fold
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, GuardNote, Reason
 from rheostat.job.guards import UNGUARDED, Guards

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
+from py4j.protocol import Py4JError
 
 from rheostat.api.exposition import NO_COUNTS, Counts, families
 from rheostat.api.metrics import Collector
@@ -156,9 +157,10 @@ def test_a_window_is_made_when_it_is_asked_for_and_at_most_once_per_interval() -
     assert (rate.samples[0].labels, rate.samples[0].value) == ({"job": "clicks", "source": "job"}, 120.0)
 
 
-def test_an_engine_that_fails_is_down_and_the_scrape_goes_on() -> None:
+@pytest.mark.parametrize("error", [EngineError("the SparkContext is stopped"), Py4JError("the JVM is gone")])
+def test_an_engine_that_fails_is_down_and_the_scrape_goes_on(error: Exception) -> None:
     engine = Watched()
-    engine.error = EngineError("the SparkContext is stopped")
+    engine.error = error
     shown = {
         family.name: family.samples[0].value
         for family in Collector(engine.observe, engine.name, Counts, Hand(), 5.0).collect()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,13 +12,14 @@ from threading import Barrier
 from typing import Any, cast
 
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, text
 
 from rheostat.errors import InvalidValue, JournalError, LeaseRefused
 from rheostat.job.decision import Outcome, Verdict
 from rheostat.journal import open_journal
 from rheostat.journal.memory import MemoryJournal
 from rheostat.journal.sql import SqlJournal
+from rheostat.ports import Lease
 from rheostat.testing.journal import Wall, intent_step, snapshot
 from rheostat.testing.records import EXAMPLES
 
@@ -112,6 +114,44 @@ def test_several_processes_open_a_new_postgres_journal_at_once(postgres_url: str
     journal = SqlJournal(postgres_url)
     assert len(journal.jobs()) == 6
     journal.close()
+
+
+def test_a_journal_file_is_its_owners_only(tmp_path: Path) -> None:
+    SqlJournal(tmp_path / "journal.db").close()
+    assert (tmp_path / "journal.db").stat().st_mode & 0o777 == 0o600
+    shared = tmp_path / "shared.db"
+    shared.touch(mode=0o640)
+    SqlJournal(shared).close()
+    assert shared.stat().st_mode & 0o777 == 0o640, "an existing file keeps its mode"
+
+
+def test_a_holder_frozen_inside_a_transaction_does_not_block_a_take_over(postgres_url: str) -> None:
+    joint = "&" if "?" in postgres_url else "?"
+    settings = f"{joint}options=-c%20lock_timeout%3D10s%20-c%20idle_in_transaction_session_timeout%3D1s"
+    frozen, other = SqlJournal(postgres_url + settings), SqlJournal(postgres_url)
+    lease = frozen.acquire("clicks", "frozen", 0.5)
+
+    def freeze() -> None:
+        with frozen._transaction() as connection:
+            frozen._extend(connection, lease)
+            time.sleep(2.5)  # suspended while it holds the row's lock
+            other.acquire("clicks", "other", 10.0)
+            connection.execute(text("SELECT 1"))
+
+    with pytest.raises(JournalError):
+        freeze()
+    assert other.append(Lease("clicks", "other", lease.token + 1), 0, [intent_step("x")]) > 0
+    frozen.close()
+    other.close()
+
+
+def test_the_default_timeouts_reach_the_server(postgres_url: str) -> None:
+    journal = SqlJournal(postgres_url)
+    with journal._connection() as connection:
+        shown = [connection.scalar(text(f"SHOW {name}")) for name in ("statement_timeout", "lock_timeout")]
+        idle = connection.scalar(text("SHOW idle_in_transaction_session_timeout"))
+    journal.close()
+    assert [*shown, idle] == ["15s", "10s", "15s"]
 
 
 def make_text_file(folder: Path) -> Path:

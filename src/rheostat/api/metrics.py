@@ -16,7 +16,7 @@ from rheostat.clock import WallClock
 from rheostat.control.deadline import Deadline
 from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.engine.spark.microbatch import MicroBatchEngine
-from rheostat.errors import EngineError, InvalidValue, RheostatError
+from rheostat.errors import EngineError, InvalidValue
 from rheostat.job.frozen import check_number
 from rheostat.job.observation import Observation
 from rheostat.ports import Clock
@@ -63,8 +63,8 @@ class Collector:
     def _window(self, now_s: float) -> Observation:
         try:
             return self._deadline.call("scrape", self._observe)
-        except RheostatError as error:
-            return Observation.blind(now_s, str(error))
+        except Exception as error:  # noqa: BLE001 - of Spark's JVM anything may come, and the endpoint stays up
+            return Observation.blind(now_s, f"{type(error).__name__}: {error}")
 
 
 class Exporter:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,13 +17,17 @@ from rheostat.errors import InvalidValue, JournalError
 
 BUSY_S = 10
 """Seconds that a write waits for a write of another process."""
+STALLED_S = 15
+"""Seconds after which PostgreSQL ends a statement or an idle transaction."""
 
 # A dead connection must be detected before the lease expires, not after the kernel's 15 minutes.
 POSTGRES_DEFAULTS: dict[str, Any] = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
     "tcp_user_timeout": 20_000,
-    "options": f"-c lock_timeout={BUSY_S}s",
+    # A backend that stalls, or a holder that is frozen inside a transaction, must not block a take-over.
+    "options": f"-c lock_timeout={BUSY_S}s -c statement_timeout={STALLED_S}s "
+    f"-c idle_in_transaction_session_timeout={STALLED_S}s",
 }
 
 
@@ -70,6 +76,7 @@ def _sqlite(url: URL) -> Database:
             raise JournalError(f"journal {place}: this is a folder: give the path of a file in it")
         if not path.parent.is_dir():
             raise JournalError(f"journal {place}: the folder {path.parent} does not exist: create it first")
+        _create_private(path)
     # With isolation_level None, sqlite3 begins no transactions on its own; `begin` below does.
     settings = {"timeout": BUSY_S, "isolation_level": None}
     engine = create_engine(url, connect_args=settings, hide_parameters=True)
@@ -87,6 +94,12 @@ def _sqlite(url: URL) -> Database:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     return Database(engine, place)
+
+
+def _create_private(path: Path) -> None:
+    """Create a missing file for its owner only: a journal says what a job does, and a controller obeys it."""
+    with suppress(OSError):  # an existing file keeps its mode; one that cannot be created fails when it is opened
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

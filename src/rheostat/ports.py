@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 
 Note = Callable[[str], None]
-"""Journals the name of a sub-step; called before the sub-step is done."""
+"""Journals the name of a sub-step; called before its effect, and refuses where this controller may not act any more.
+
+An empty name journals nothing and only asks that: for after a wait."""
 
 
 class Clock(Protocol):

@@ -345,7 +345,8 @@ class Controller(Generic[K]):
             with self._folding:
                 if self.state.open is None or self.state.open.id != intent.id:
                     raise EngineError(f"the change {intent.id} has ended: its step {name!r} comes too late")
-                self._write(IntentStep(intent.id, name, self.clock.now()))
+                if name:
+                    self._write(IntentStep(intent.id, name, self.clock.now()))
                 if self._heart is not None:
                     self._heart.check()
 

@@ -264,7 +264,7 @@ class Pipeline:
             await_gap(query, self._clock, None if whole else self.shape.stop_wait_s(), lambda: self.closing)
             if self.closing:
                 raise EngineError("the restart was cancelled because the scaler was stopped")
-            note("stop now")  # the wait may have outlasted the lease or the change
+            note("")  # the wait may have outlasted the lease or the change
             query.stop()
             self.status, self.activity = Status.DOWN, "stopped"
             if (error := query.exception()) is not None:

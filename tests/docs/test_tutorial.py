@@ -100,7 +100,7 @@ def run(tree: Path, module: str, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, *how, *arguments],
         cwd=tree,
-        env={**os.environ, "PYTHONPATH": f"{tree / 'src'}:{tree}"},
+        env={**os.environ, "PYTHONPATH": f"{tree / 'src'}:{tree}", "PYTEST_ADDOPTS": ""},
         capture_output=True,
         text=True,
         check=False,

@@ -263,7 +263,9 @@ class _Player:
     def _on_delivery(self, due_us: int, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self._failure = f"Kafka refused a record of topic {self._assignment.topic!r}: {error.str()}"
-        elif replaces_time(message.timestamp()[0]):
+        elif self._delivered == 0 and replaces_time(message.timestamp()[0]):
+            # The first one decides. Kafka acknowledges a batch that is sent twice (after a broker's restart) with the
+            # time of the first copy, as if the broker had set it.
             self._failure = (
                 f"topic {self._assignment.topic!r} replaces the records' timestamps by the broker's: create it with "
                 "message.timestamp.type=CreateTime"

@@ -50,6 +50,11 @@ class RheostatWarning(UserWarning):
     """Something that works, but hardly as it was meant."""
 
 
+def first_line(error: object) -> str:
+    """Return the first line of an error's message; the name of its type where the message is empty."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return `, did you mean 'x'?` for a misspelt word, else the list of what is known."""
     names = sorted(known)

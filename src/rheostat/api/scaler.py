@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rheostat.api.summary import html, text
 from rheostat.clock import WallClock
 from rheostat.control.controller import Controller, Step
-from rheostat.errors import LeaseRefused, RheostatError
+from rheostat.errors import LeaseRefused, RheostatError, first_line
 from rheostat.job.decision import Decision
 from rheostat.ports import RunningJob
 
@@ -47,7 +47,6 @@ class Scaler:
                 controller.start()
             except LeaseRefused as refusal:
                 # Mostly of a driver that was killed and is back: its lease lasts a little longer, and the query runs.
-                log.warning("%s: waiting for the lease: %s", job.name, refusal)
                 self._refusal = refusal
         self._thread = threading.Thread(target=self._work, name="rheostat-scaler", daemon=True)
         self._thread.start()
@@ -93,9 +92,7 @@ class Scaler:
         try:
             for query in self.queries:
                 if not query.isActive and (error := query.exception()) is not None:
-                    return (
-                        f"query {query.name or query.id} failed: {(str(error).strip() or repr(error)).splitlines()[0]}"
-                    )
+                    return f"query {query.name or query.id} failed: {first_line(error)}"
         except Exception as error:  # noqa: BLE001 - Spark's JVM may be gone, and a status never raises
             log.debug("the queries could not be asked for their exceptions: %s", error)
         return ""

@@ -63,10 +63,11 @@ def start(
     if mode == "realtime" and staged is None:
         raise InvalidValue("real-time mode needs a pipeline that names its stages: see rheostat.pipeline")
     request = Request.of(slo, policy, journal, dry_run, options)
-    executors = None if max_executors is None else (min_executors, max_executors)
     if mode == "realtime" and staged is not None:
+        executors = None if max_executors is None else (min_executors, max_executors)
         return launch(request, mode, _realtime(staged, request, executors, initial))
-    return launch(request, mode, _microbatch(pipeline, staged, request, executors, initial))
+    bounds = checked_executors(min_executors, max_executors)
+    return launch(request, mode, _microbatch(pipeline, staged, request, bounds, initial))
 
 
 def _staged(pipeline: Start | Staged | PipelineFunction) -> Staged | None:
@@ -79,13 +80,11 @@ def _microbatch(
     pipeline: Any,
     staged: Staged | None,
     request: Request,
-    executors: tuple[int, int] | None,
+    bounds: tuple[int, int],
     initial: Allocation | None,
 ) -> Opening:
     """Check what starts a micro-batch query; return what makes its engine and begins it."""
-    if executors is None:
-        raise InvalidValue("max_executors is missing: the most executors that the job may have, as in max_executors=8")
-    bounds, session = checked_executors(*executors), _active()
+    session = _active()
     check_application(str(session.sparkContext.master), dict(session.sparkContext.getConf().getAll()))
     build = pipeline if staged is None else lambda allocation: staged.start(_active(), allocation, realtime=False)
     if not request.dry_run:
@@ -140,9 +139,7 @@ def slots_of(spark: SparkSession, executors: tuple[int, int] | None) -> Slots:
         if executors is not None:
             raise InvalidValue(f"master {master!r} has no executors: leave max_executors out, its slots are fixed")
         return FixedSlots(int(context.defaultParallelism))
-    if executors is None:
-        raise InvalidValue("max_executors is missing: the most executors that the job may have, as in max_executors=8")
-    least, most = checked_executors(*executors)
+    least, most = checked_executors(*(executors or (1, None)))
     check_application(master, dict(context.getConf().getAll()))
     return ExecutorSlots(Executors.of(context), least, most)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Any
 
 from rheostat.control.controller import Controller
@@ -13,7 +12,6 @@ from rheostat.engine.spark.lifecycle.restart import JOB, STARTED, Pipeline
 from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.realtime import RealTimeEngine
-from rheostat.errors import LeaseRefused
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Observation
 from rheostat.job.record import IntentStep
@@ -75,7 +73,7 @@ def take_over(pipeline: Pipeline, controller: Controller[Any]) -> Allocation | N
 
     In that order: as long as another controller has the lease, its query may use the same checkpoint.
     """
-    controller.start_when_free(_wait_warning())
+    controller.start_when_free()
     journal, job = controller.journal, controller.mind.spec.name
     entry = journal.latest(job, "intent_step")
     step = entry.record if entry is not None and isinstance(entry.record, IntentStep) else None
@@ -83,18 +81,6 @@ def take_over(pipeline: Pipeline, controller: Controller[Any]) -> Allocation | N
     entry = journal.latest(job, "observation")
     seen = entry.record.running if entry is not None and isinstance(entry.record, Observation) else None
     return last_allocation(controller.state, step, moved, seen)
-
-
-def _wait_warning() -> Callable[[LeaseRefused], None]:
-    """Return what warns once that the lease of a killed controller is waited for."""
-    refusals: list[LeaseRefused] = []
-
-    def warn(refusal: LeaseRefused) -> None:
-        if not refusals:
-            log.warning("waiting for the lease: %s", refusal)
-        refusals.append(refusal)
-
-    return warn
 
 
 def repair(pipeline: Pipeline, step: IntentStep | None) -> bool:

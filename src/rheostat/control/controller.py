@@ -155,13 +155,16 @@ class Controller(Generic[K]):
         The lease of a killed controller expires. One that is still held after that belongs to a living one, and the
         refusal is raised.
         """
-        deadline_s = self.clock.monotonic() + self.pace.lease_s + 1.0
+        deadline_s, logged = self.clock.monotonic() + self.pace.lease_s + 1.0, False
         while not given_up():
             try:
                 self.start()
             except LeaseRefused as refusal:
                 if self.clock.monotonic() > deadline_s:
                     raise
+                if not logged:
+                    log.warning("%s: waiting for the lease: %s", self.mind.spec.name, refusal)
+                    logged = True
                 refused(refusal)
             else:
                 return

@@ -346,10 +346,10 @@ def think(
         fold(outcome)
     if settled.undo and settled.end:
         decision = Decision.hold(Reason.UNDO, f"the last change failed: {settled.end.why}", memo=state.memo)
+    elif failure is not None:
+        decision = Decision.hold(Reason.NO_POLICY, str(failure), memo=state.memo)
     else:
         try:
-            if failure is not None:
-                raise failure
             decision = decide(mind, state, knowledge, window)
         except PolicyError as error:  # a policy's bug must not stop the loop that guards the job
             failure = error

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rheostat.control.cycle import Mind, State, advance, identity, learn, think
-from rheostat.errors import InvalidValue, PolicyError
+from rheostat.errors import InvalidValue, PolicyError, first_line
 from rheostat.job.decision import Decision, Outcome, Reason
 from rheostat.job.frozen import from_json
 from rheostat.job.observation import Observation
@@ -69,12 +69,12 @@ def replay(journal: Journal, job: str, make_policy: Callable[[Run], Policy[Any]]
             came = tuple(r for r in again.records if isinstance(r, THOUGHT))
             steps += 1
             recorded_failures += [
-                Failure(head.step, _first_line(record.sentence))
+                Failure(head.step, first_line(record.sentence))
                 for record in recorded
                 if isinstance(record, Decision) and record.reason is Reason.NO_POLICY
             ]
             if again.failure is not None:
-                failures[head.step] = Failure(head.step, _first_line(again.failure))
+                failures[head.step] = Failure(head.step, first_line(again.failure))
             if came != recorded:
                 differences.append(Difference(head.step, recorded, came))
         elif isinstance(head.record, Run):
@@ -92,7 +92,7 @@ def replay(journal: Journal, job: str, make_policy: Callable[[Run], Policy[Any]]
             try:
                 knowledge = learn(mind.policy, knowledge, entry.record)
             except PolicyError as error:  # the loop goes on without this record, as the live one did
-                failures.setdefault(entry.step, Failure(entry.step, _first_line(error)))
+                failures.setdefault(entry.step, Failure(entry.step, first_line(error)))
     return Replayed(job, steps, tuple(differences), tuple(recorded_failures), tuple(failures.values()))
 
 
@@ -103,10 +103,6 @@ def _learn_before(policy: Policy[Any], journal: Journal, job: str, before: int) 
             break
         knowledge = learn(policy, knowledge, entry.record)
     return knowledge
-
-
-def _first_line(text: object) -> str:
-    return next(iter(str(text).splitlines()), "")
 
 
 def _mind(run: Run, make_policy: Callable[[Run], Policy[Any]]) -> Mind[Any]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from rheostat.errors import JournalError
+from rheostat.errors import JournalError, first_line
 
 SQLITE_MESSAGES = {
     sqlite3.SQLITE_FULL: "the disk is full: make room; nothing of this batch was written",
@@ -34,11 +34,11 @@ def translate_errors(place: str) -> Iterator[None]:
 def describe_error(error: SQLAlchemyError) -> str:
     """Return a readable message; for an unknown error, the first line of the driver's message."""
     if not isinstance(error, DBAPIError) or error.orig is None:
-        return _first_line(error)
+        return first_line(error)
     cause = error.orig
     if isinstance(cause, sqlite3.Error):
         code = getattr(cause, "sqlite_errorcode", 0) & 0xFF  # the higher bits hold the extended code
-        return SQLITE_MESSAGES.get(code, _first_line(cause))
+        return SQLITE_MESSAGES.get(code, first_line(cause))
     if error.connection_invalidated:
         # If the connection breaks during COMMIT, only the database knows whether it succeeded.
         return (
@@ -46,9 +46,5 @@ def describe_error(error: SQLAlchemyError) -> str:
             "the next call connects again"
         )
     if getattr(cause, "sqlstate", None) is None:
-        return f"the database cannot be reached: {_first_line(cause)}"
-    return _first_line(cause)
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
+        return f"the database cannot be reached: {first_line(cause)}"
+    return first_line(cause)

@@ -21,7 +21,7 @@ from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.spark.session.session import session
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.engine.testbed.source import ScheduleCounter, stream
-from rheostat.errors import RheostatError
+from rheostat.errors import RheostatError, first_line
 from rheostat.lab.experiment.microbatch import MicroBatches, demo_load
 from rheostat.lab.experiment.processes import kill_an_executor
 from rheostat.lab.experiment.trial import LIVE_GUARDS
@@ -95,7 +95,7 @@ def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None]) -
                     clock.sleep(1.0)
                 steps = scaler.steps
             if (failed := query.exception()) is not None:
-                raise RheostatError(f"the query failed: {str(failed).splitlines()[0]}")
+                raise RheostatError(f"the query failed: {first_line(failed)}")
             query.stop()
             return Demo(steps, clock.now() - started_s, schedule, killed_s)
         finally:

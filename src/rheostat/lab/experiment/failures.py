@@ -8,15 +8,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rheostat.control.controller import Controller, Step
-from rheostat.errors import PolicyError, RheostatError
+from rheostat.errors import PolicyError, RheostatError, first_line
 
 if TYPE_CHECKING:
     from rheostat.api.scaler import Scaler
-
-
-def first_line(error: object) -> str:
-    """Return the first line of an error's message."""
-    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 @contextmanager

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from rheostat.clock import WallClock
 from rheostat.control.controller import Step
 from rheostat.engine.spark.session.log4j import quiet
-from rheostat.errors import PolicyError, RheostatError
+from rheostat.errors import PolicyError, RheostatError, first_line
 from rheostat.lab.experiment.by_second import BatchRun
-from rheostat.lab.experiment.failures import first_line, scaler_failure
+from rheostat.lab.experiment.failures import scaler_failure
 from rheostat.lab.experiment.microbatch_job import DYNAMIC, STATIC_MAX, STATIC_MIN, MicroBatchJob
 from rheostat.lab.experiment.processes import kill_an_executor
 from rheostat.lab.experiment.query_checkpoint import CheckpointReader

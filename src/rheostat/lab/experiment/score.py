@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from rheostat.engine.simulated.plant import Plant
+from rheostat.errors import first_line
 from rheostat.job.slo import SLO
 from rheostat.lab.experiment.by_second import BatchRun, backlog, latencies
-from rheostat.lab.experiment.failures import first_line
 from rheostat.lab.experiment.run import Floats, Run
 
 SAME_CHANGE_S = 10.0

@@ -23,7 +23,7 @@ from rheostat.engine.spark.lifecycle.checkpoint import (
     StateStore,
     temporary_settings,
 )
-from rheostat.errors import EngineError, InvalidValue, JournalError, LeaseRefused
+from rheostat.errors import EngineError, InvalidValue, JournalError, LeaseRefused, first_line
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Status
 from rheostat.ports import Clock, Note
@@ -229,7 +229,7 @@ class Pipeline:
             if not isinstance(error, JournalError):
                 self._mark_fixed(target, error)
             try:
-                note(f"start with {before} as before: {_first_line(error)}")
+                note(f"start with {before} as before: {first_line(error)}")
             except LeaseRefused:
                 raise  # as above
             except (JournalError, EngineError) as unwritten:
@@ -268,7 +268,7 @@ class Pipeline:
             query.stop()
             self.status, self.activity = Status.DOWN, "stopped"
             if (error := query.exception()) is not None:
-                raise EngineError(f"the query failed: {_first_line(error)}")
+                raise EngineError(f"the query failed: {first_line(error)}")
             if not whole or checkpoint.begun == checkpoint.done:
                 return
             note("start again: the next batch had begun, and state can be repartitioned only after a whole batch")
@@ -291,7 +291,7 @@ class Pipeline:
         return True
 
     def _mark_fixed(self, target: Allocation, error: Exception) -> None:
-        self.fixed_reason = f"the query could not start with {target}: {_first_line(error)}"
+        self.fixed_reason = f"the query could not start with {target}: {first_line(error)}"
 
     def _build(self, allocation: Allocation) -> Callable[[], StreamingQuery]:
         from pyspark.sql import SparkSession
@@ -322,7 +322,7 @@ class Pipeline:
         while not self.shape.is_processing(query) and not self.closing:
             if not query.isActive:
                 error = query.exception()
-                reason = _first_line(error) if error else "stopped"
+                reason = first_line(error) if error else "stopped"
                 raise EngineError(f"the query ended before its first batch: {reason}")
             self._clock.sleep(FIRST_POLL_S)
         self.ready_s, self.status = self._clock.now(), Status.RUNNING
@@ -346,7 +346,7 @@ class Pipeline:
                 work()
             except Exception as error:  # noqa: BLE001 - the engine reports `failure`; a thread has no caller
                 if not self.closing:
-                    log.warning("the pipeline could not restart: %s", _first_line(error))
+                    log.warning("the pipeline could not restart: %s", first_line(error))
                 self.failure = error
             finally:
                 self.activity = ""
@@ -384,8 +384,3 @@ def await_gap(
             return
         ran = runs
         clock.sleep(POLL_S)
-
-
-def _first_line(error: BaseException) -> str:
-    """Return the first line of an error's message."""
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -89,6 +89,7 @@ def repair(pipeline: Pipeline, step: IntentStep | None) -> bool:
     if change is None:
         return False
     checkpoint = Checkpoint(pipeline.spark, change.checkpoint)
+    pipeline.confirm_claim()
     if done := checkpoint.repair(change):
         log.warning("checkpoint %s repaired: %s", change.checkpoint, done)
     state = checkpoint.state()

@@ -29,11 +29,11 @@ from rheostat.forecast.loads import backtest_is_due, forecast_load, run_backtest
 from rheostat.forecast.registry import check_candidates
 from rheostat.job.decision import Decision, Measurement, Outcome, Reason, Trial
 from rheostat.job.forecast import Forecast, Foresight
-from rheostat.job.frozen import from_json, to_json
+from rheostat.job.frozen import check_number, from_json, to_json
 from rheostat.job.graph import JobSpec
 from rheostat.job.guards import UNGUARDED, Guards
 from rheostat.job.observation import Observation
-from rheostat.job.record import Intent, IntentStep, Record, Run
+from rheostat.job.record import RETENTION_S, Intent, IntentStep, Record, Run
 from rheostat.job.slo import SLO
 from rheostat.ports import Clock, Engine, Journal, Lease, Policy, Testbed
 
@@ -76,11 +76,14 @@ class Pace:
     """A controller that is silent for this long is taken for dead."""
     snapshot_every: int = 100
     """Steps between two snapshots of state and knowledge."""
-    retention_s: float | None = None
+    retention_s: float | None = RETENTION_S
     """How long records are kept behind a snapshot; None keeps them for ever."""
 
+    def __post_init__(self) -> None:
+        check_number("retention_s", self.retention_s, least=1.0)
 
-IMMEDIATE = Pace(observe_deadline_s=None, apply_deadline_s=None)
+
+IMMEDIATE = Pace(observe_deadline_s=None, apply_deadline_s=None, retention_s=None)
 """For engines that live in this process and cannot hang, such as the simulator."""
 
 
@@ -138,7 +141,11 @@ class Controller(Generic[K]):
         try:
             self.state, self.knowledge = remember(self.journal, self.mind)
             self._unsure = False
+            before = self.state.policy
             self._write(self._run_record(self.mind))
+            if before not in ("", self.state.policy):
+                # What this policy learned from others' records outlives those records.
+                self._write(snapshot(self.state, self.knowledge, self.clock.now()))
         except BaseException:
             # Otherwise the next start would wait until a lease without a holder has expired.
             with suppress(JournalError):

@@ -134,9 +134,13 @@ def test_every_effect_directly_follows_a_note(way: str) -> None:
     """Between them there is no wait, in which the lease or the change may have ended."""
     trace: list[str] = []
     scheduler = Traced(trace, "0", "1", "2")
-    clock = StepClock()
-    sleep = clock.sleep
-    clock.sleep = lambda seconds: (trace.append("wait"), sleep(seconds))[1]  # type: ignore[method-assign]
+
+    class Waiting(StepClock):
+        def sleep(self, seconds: float) -> None:
+            trace.append("wait")
+            super().sleep(seconds)
+
+    clock = Waiting()
     executors = Executors(scheduler, clock, 0.005 if way == "no boundary" else 2.0)
 
     def note(_: str) -> None:

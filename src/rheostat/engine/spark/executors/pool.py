@@ -139,8 +139,8 @@ class Executors:
     ) -> Resize:
         """Request a total number of executors from the cluster manager, and remove those above it.
 
-        `note(step)` is called before each call that changes something, after any wait. `at_boundary` returns whether this is a good
-        moment to remove executors (default: no job runs); after `boundary_s` they are removed in any case.
+        `note(step)` is called before each call that changes something, after any wait. `at_boundary` returns whether
+        this is a good moment to remove executors (default: no job runs); after `boundary_s` they are removed anyway.
         """
         self._check(executors)
         if executors == self._wanted and len(self.running()) == executors:

@@ -11,7 +11,7 @@ import pytest
 from loop_world import Scripted, World
 
 from rheostat.control.controller import Controller, Pace
-from rheostat.errors import EngineError, LeaseRefused
+from rheostat.errors import EngineError, JournalError, LeaseRefused
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Reason
 from rheostat.job.guards import UNGUARDED
@@ -186,6 +186,28 @@ def test_an_overtaken_driver_does_not_start_its_query_again(monkeypatch: pytest.
     with pytest.raises(LeaseRefused):
         pipeline._replace_query(Allocation({"job": 6}), note, None)
     assert started == []
+
+
+def test_a_change_does_not_act_after_an_end_whose_answer_was_lost() -> None:
+    """Storm 1097: the end is in the journal, the controller does not know, and a call that hung goes on."""
+    world = World(Scripted((7, None)))
+    notes: list[Note] = []
+    world.engine.apply = lambda intent, note: notes.append(note)  # type: ignore[method-assign]
+    world.step(60)
+    append = world.journal.append
+
+    def lose(*arguments: Any) -> Any:
+        append(*arguments)
+        raise JournalError("the connection broke after the write")
+
+    world.journal.append = lose  # type: ignore[method-assign]
+    world.fleet.advance(600)  # beyond the patience: this step ends the change
+    assert world.controller.step().decision.reason is Reason.UNJOURNALED
+    world.journal.append = append  # type: ignore[method-assign]
+    assert world.records(IntentEnd)
+    for name in ("remove an executor", ""):
+        with pytest.raises(EngineError, match="too late"):
+            notes[0](name)
 
 
 def test_a_change_that_stays_under_way_ends_at_its_deadline() -> None:

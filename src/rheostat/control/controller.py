@@ -24,7 +24,7 @@ from rheostat.control.deadline import Deadline
 from rheostat.control.heartbeat import Heartbeat
 from rheostat.control.memory import remember, snapshot
 from rheostat.control.recovery import doubt
-from rheostat.errors import EngineError, JournalError, LeaseRefused, PolicyError, RheostatError
+from rheostat.errors import EngineError, JournalError, LeaseRefused, PolicyError
 from rheostat.forecast.loads import backtest_is_due, forecast_load, run_backtest
 from rheostat.forecast.registry import check_candidates
 from rheostat.job.decision import Decision, Measurement, Outcome, Reason, Trial
@@ -353,6 +353,7 @@ class Controller(Generic[K]):
 
         def note(name: str) -> None:
             with self._folding:
+                self._look_again()
                 if self.state.open is None or self.state.open.id != intent.id:
                     raise EngineError(f"the change {intent.id} has ended: its step {name!r} comes too late")
                 if name:
@@ -396,7 +397,7 @@ class Controller(Generic[K]):
 
     def _append(self, number: int, records: list[Record]) -> None:
         if self._lease is None or self._heart is None:
-            raise RheostatError("the controller is not started: call start(), or use it in a with statement")
+            raise LeaseRefused("the controller holds no lease: call start(), or use it in a with statement")
         since_s = self.clock.monotonic()
         try:
             self.journal.append(self._lease, number, records)

@@ -35,6 +35,7 @@ from rheostat.job.guards import UNGUARDED, Guards
 from rheostat.job.observation import Observation
 from rheostat.job.record import Intent, IntentStep, Record, Run
 from rheostat.job.slo import SLO
+from rheostat.policy.registry import file_of
 from rheostat.ports import Clock, Engine, Journal, Lease, Policy, Testbed
 
 K = TypeVar("K")
@@ -426,6 +427,7 @@ class Controller(Generic[K]):
             mind.policy.options(),
             self._settings,
             self.foresight,
+            file_of(mind.policy),
         )
 
     def _retain(self, number: int, now_s: float) -> None:

@@ -12,6 +12,7 @@ from rheostat.engine.spark.lifecycle.restart import JOB, STARTED, Pipeline
 from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.realtime import RealTimeEngine
+from rheostat.errors import redact
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Observation
 from rheostat.job.record import IntentStep
@@ -90,7 +91,7 @@ def repair(pipeline: Pipeline, step: IntentStep | None) -> bool:
         return False
     checkpoint = Checkpoint(pipeline.spark, change.checkpoint)
     if done := checkpoint.repair(change):
-        log.warning("checkpoint %s repaired: %s", change.checkpoint, done)
+        log.warning("checkpoint %s repaired: %s", redact(change.checkpoint), done)
     state = checkpoint.state()
     return state is not None and state.partitions == change.new
 

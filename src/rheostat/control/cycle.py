@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from rheostat.control import recovery
 from rheostat.control.guards import Scene, Stability, apply_guards, fold_stability
 from rheostat.control.limits import limits
-from rheostat.errors import InvalidValue, PolicyError
+from rheostat.errors import InvalidValue, PolicyError, describe
 from rheostat.forecast.loads import Loads
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Interval, Outcome, Reason, Verdict
@@ -165,7 +165,7 @@ def inspect(state: State, spec: JobSpec, window: Observation) -> Observation:
             return replace(window, problem=f"stale: this window ended at {window.end_s:g} s and was seen before")
         return mark_problem(window, spec)
     except Exception as error:  # noqa: BLE001 - a window may hold anything
-        return Observation.blind(window.at_s, f"the window cannot be read: {type(error).__name__}: {error}")
+        return Observation.blind(window.at_s, f"the window cannot be read: {describe(error)}")
 
 
 @dataclass(frozen=True, slots=True)

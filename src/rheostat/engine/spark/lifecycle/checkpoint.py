@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from rheostat.errors import EngineError
+from rheostat.errors import EngineError, first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -271,5 +271,4 @@ def temporary_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iter
 def _first_line(error: Exception) -> str:
     """Return the first line of a Java exception's message, without Py4J's stack trace."""
     java: Any = getattr(error, "java_exception", None)
-    text = str(error) if java is None else str(java.getMessage())
-    return text.splitlines()[0] if text else type(error).__name__
+    return first_line(error if java is None else str(java.getMessage() or type(error).__name__))

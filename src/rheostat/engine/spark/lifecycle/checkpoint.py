@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from rheostat.errors import EngineError, first_line
+from rheostat.job.frozen import from_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,8 +52,8 @@ class Repartition:
 
     @staticmethod
     def read(step: str) -> Repartition | None:
-        """Read a journaled step; return None if it is not a repartition."""
-        return Repartition(**json.loads(step.removeprefix(STEP))) if step.startswith(STEP) else None
+        """Read a journaled step; return None if it is not a repartition, InvalidValue if it cannot be read."""
+        return from_json(Repartition, step.removeprefix(STEP)) if step.startswith(STEP) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,12 @@ class Checkpoint:
     def of(cls, spark: SparkSession, query: StreamingQuery) -> Checkpoint:
         """Return the checkpoint of a running or stopped query."""
         return cls(spark, str(query._jsq.streamingQuery().resolvedCheckpointRoot()))
+
+    @property
+    def resolved(self) -> tuple[str, str, str]:
+        """Scheme, authority and path of the location: the same for all ways to write it."""
+        uri = self._files.makeQualified(self._path(self.location)).toUri()
+        return str(uri.getScheme()), str(uri.getAuthority() or ""), str(uri.getPath())
 
     @property
     def begun(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 from rheostat.control.controller import Controller
 from rheostat.control.cycle import State
+from rheostat.control.memory import newest
 from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint, Repartition
 from rheostat.engine.spark.lifecycle.restart import JOB, STARTED, Pipeline
 from rheostat.engine.spark.microbatch import MicroBatchEngine
@@ -83,10 +84,10 @@ def take_over(pipeline: Pipeline, controller: Controller[Any], checkpoint: str |
     """
     controller.start_when_free()
     journal, job = controller.journal, controller.mind.spec.name
-    entry = journal.latest(job, "intent_step")
+    entry = newest(journal, job, "intent_step")
     step = entry.record if entry is not None and isinstance(entry.record, IntentStep) else None
     moved = repair(pipeline, step, checkpoint)
-    entry = journal.latest(job, "observation")
+    entry = newest(journal, job, "observation")
     seen = entry.record.running if entry is not None and isinstance(entry.record, Observation) else None
     return last_allocation(controller.state, step, moved, seen)
 
@@ -110,6 +111,7 @@ def repair(pipeline: Pipeline, step: IntentStep | None, own: str | None) -> bool
             redact(change.checkpoint),
         )
         return False
+    pipeline.confirm_claim()
     if done := checkpoint.repair(change):
         log.warning("checkpoint %s repaired: %s", redact(change.checkpoint), done)
     state = checkpoint.state()

@@ -1,9 +1,16 @@
-"""The wall clock for moments, the monotonic one for waits."""
+"""The wall clock for moments, the steady one for waits."""
 
 from __future__ import annotations
 
 import threading
 import time
+
+_BOOTTIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+
+
+def steady_s() -> float:
+    """Return seconds of a clock that is never set; on Linux it also counts while the machine is suspended."""
+    return time.monotonic() if _BOOTTIME is None else time.clock_gettime(_BOOTTIME)
 
 
 class WallClock:
@@ -18,7 +25,7 @@ class WallClock:
 
     def monotonic(self) -> float:
         """Return seconds that never go back, whatever is done to the wall clock."""
-        return time.monotonic()
+        return steady_s()
 
     def sleep(self, seconds: float) -> None:
         """Wait for this long, or until `wake` is set."""

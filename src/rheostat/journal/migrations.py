@@ -1,0 +1,169 @@
+"""From older journals to the present one: numbered steps for the tables, and for the bodies of records.
+
+Tables are migrated when a journal is opened, in one transaction, so an interrupted migration has changed nothing. Every
+step adds columns that have defaults, which neither database rewrites rows for. Bodies are upgraded when they are read,
+each from the version of its writer, so a journal of a million records opens as fast as an empty one.
+
+A Rheostat of version 1 that was running during the migration goes on: its statements name their columns, its records
+get the version 1 by default, and its lease counts. It refuses the journal when it opens it the next time.
+
+Not Alembic: it migrates tables only, and would bring its own version table, a configuration and a folder of scripts for
+three tables that change together with the bodies.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, func, insert, inspect, select, text, update
+
+from rheostat.errors import JournalError
+from rheostat.journal import schema
+
+Body = dict[str, Any]
+
+# Two processes that open a PostgreSQL journal at once would both create its tables. The lock's number is arbitrary.
+_ONE_AT_A_TIME = select(func.pg_advisory_xact_lock(0x5EED_0A11))
+
+
+# Tables
+
+
+def schema_version(connection: Connection) -> int | None:
+    """Return the version of the tables; None where there are none."""
+    if not inspect(connection).has_table(schema.schema_version.name):
+        return None
+    return connection.scalar(select(schema.schema_version.c.version))
+
+
+def prepare_tables(connection: Connection, place: str) -> None:
+    """Create missing tables, migrate older ones, and refuse newer ones."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(_ONE_AT_A_TIME)
+    version = schema_version(connection)
+    if version is None:
+        schema.TABLES.create_all(connection)
+        connection.execute(insert(schema.schema_version), {"version": schema.VERSION})
+        return
+    if version > schema.VERSION:
+        raise JournalError(
+            f"journal {place} has schema version {version}, this Rheostat writes version {schema.VERSION}: "
+            "use the Rheostat that wrote it or a newer one, or start another journal"
+        )
+    for old in range(version, schema.VERSION):
+        for statement in TABLE_STEPS[old]:
+            connection.execute(text(statement))
+    connection.execute(update(schema.schema_version), {"version": schema.VERSION})
+
+
+TABLE_STEPS: Mapping[int, tuple[str, ...]] = {
+    1: (
+        "ALTER TABLE record ADD COLUMN version INTEGER NOT NULL DEFAULT 1",
+        "ALTER TABLE lease ADD COLUMN boot TEXT",
+        "ALTER TABLE lease ADD COLUMN booted_s DOUBLE PRECISION",
+    ),
+}
+"""Statements that make the next version of each version."""
+
+
+# Bodies
+
+
+def upgrade(kind: str, body: str, version: int) -> str:
+    """Return a record's body, as JSON, in the shape of the present version."""
+    steps = [BODY_STEPS[old][kind] for old in range(version, schema.VERSION) if kind in BODY_STEPS[old]]
+    if not steps:
+        return body
+    value = json.loads(body)
+    for step in steps:
+        value = step(value)
+    return json.dumps(value)
+
+
+def _rename(body: Body, old: str, new: str) -> None:
+    if old in body:
+        body[new] = body.pop(old)
+
+
+def _observation_1(body: Body) -> Body:
+    _rename(body, "hindrances", "bottlenecks")
+    return body
+
+
+def _with_observation_1(body: Body) -> Body:
+    if body.get("observation") is not None:
+        body["observation"] = _observation_1(body["observation"])
+    return body
+
+
+def _run_1(body: Body) -> Body:
+    guards = body["guards"]
+    _rename(guards, "shadow", "dry_run")
+    # What the guards of the time did not do is switched off: the present defaults are more careful.
+    off = {"shrink_after_s": 0.0, "max_changes_per_hour": None, "shrink_over_slo": True, "recovery_floor": False}
+    body["guards"] = {**off, **guards}
+    body["policy"] = _POLICIES_1.get(body["policy"], body["policy"])
+    if body["policy"] == "anticipate":
+        for name in ("promise", "objective"):
+            _rename(body["options"], name, "confidence")
+    return body
+
+
+_POLICIES_1 = {"clairvoyant": "oracle"}
+
+_RENAMED_1 = {
+    "ability_per_s": "capacity_per_s",
+    "able_per_s": "capacity_per_s",
+    "abilities": "capacities",
+    "untested": "trial_problem",
+}
+"""Renamed keys in the capacities that the loop and the policies have learned."""
+
+_LEARNERS_1 = frozenset(
+    ("conttune", "big-ds2", "dragster", "autrascale", "max", "proportion", "exponent", "phoebe", "twres", "anticipate")
+)
+"""Policies whose knowledge has such keys; the knowledge of a user's policy stays as it is."""
+
+
+def _snapshot_1(body: Body) -> Body:
+    """State and knowledge are JSON inside the JSON. An unreadable one stays as it is: the reader passes it over."""
+    state, knowledge = json.loads(body["state"] or "null"), json.loads(body["knowledge"] or "null")
+    if not isinstance(state, dict):
+        return body
+    name, _, options = str(state.get("policy", "")).partition(" ")
+    policy = _POLICIES_1.get(name, name)
+    if name == "anticipate":
+        options = options.replace('"promise":', '"confidence":').replace('"objective":', '"confidence":')
+    state["policy"] = f"{policy} {options}" if name else ""
+    state["recoveries"] = _learned_1(state.get("recoveries"))
+    if policy in _LEARNERS_1:
+        knowledge = _learned_1(knowledge)
+    return {**body, "state": json.dumps(state), "knowledge": json.dumps(knowledge)}
+
+
+def _learned_1(value: Any) -> Any:
+    """Rename keys at any depth. `seen` was a number of windows in one place, and a list of samples in another."""
+    if isinstance(value, list):
+        return [_learned_1(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    seen = {"seen": "samples" if isinstance(value.get("seen"), list) else "windows"}
+    names = {**_RENAMED_1, **seen}
+    return {names.get(key, key): _learned_1(item) for key, item in value.items()}
+
+
+BODY_STEPS: Mapping[int, Mapping[str, Callable[[Body], Body]]] = {
+    1: {
+        "observation": _observation_1,
+        "measurement": _with_observation_1,
+        "estimate": _with_observation_1,
+        "run": _run_1,
+        "snapshot": _snapshot_1,
+    },
+}
+"""Functions that make a kind's next version of each version. Kinds without one have not changed.
+
+Journals of version 1 have several shapes: names were changed without a new version until 2. So a step accepts each.
+"""

@@ -19,7 +19,8 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, inspect, select, text, update
 
-from rheostat.errors import JournalError
+from rheostat.errors import InvalidValue, JournalError, first_line
+from rheostat.job.frozen import to_json
 from rheostat.journal import schema
 
 Body = dict[str, Any]
@@ -72,46 +73,53 @@ TABLE_STEPS: Mapping[int, tuple[str, ...]] = {
 
 
 def upgrade(kind: str, body: str, version: int) -> str:
-    """Return a record's body, as JSON, in the shape of the present version."""
+    """Return a record's body, as JSON, in the shape of the present version; InvalidValue for one of no shape."""
     steps = [BODY_STEPS[old][kind] for old in range(version, schema.VERSION) if kind in BODY_STEPS[old]]
     if not steps:
         return body
-    value = json.loads(body)
-    for step in steps:
-        value = step(value)
+    try:
+        value = json.loads(body)
+        for step in steps:
+            value = step(value)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise InvalidValue(f"no body of schema version {version}: {first_line(error)}") from error
     return json.dumps(value)
 
 
-def _rename(body: Body, old: str, new: str) -> None:
-    if old in body:
-        body[new] = body.pop(old)
+def _rename(body: Body, names: Mapping[str, str]) -> Body:
+    return {names.get(key, key): value for key, value in body.items()}
 
 
 def _observation_1(body: Body) -> Body:
-    _rename(body, "hindrances", "bottlenecks")
-    return body
+    return _rename(body, {"hindrances": "bottlenecks"})
 
 
 def _with_observation_1(body: Body) -> Body:
-    if body.get("observation") is not None:
-        body["observation"] = _observation_1(body["observation"])
-    return body
-
-
-def _run_1(body: Body) -> Body:
-    guards = body["guards"]
-    _rename(guards, "shadow", "dry_run")
-    # What the guards of the time did not do is switched off: the present defaults are more careful.
-    off = {"shrink_after_s": 0.0, "max_changes_per_hour": None, "shrink_over_slo": True, "recovery_floor": False}
-    body["guards"] = {**off, **guards}
-    body["policy"] = _POLICIES_1.get(body["policy"], body["policy"])
-    if body["policy"] == "anticipate":
-        for name in ("promise", "objective"):
-            _rename(body["options"], name, "confidence")
-    return body
+    observation = body.get("observation")
+    return body if observation is None else {**body, "observation": _observation_1(observation)}
 
 
 _POLICIES_1 = {"clairvoyant": "oracle"}
+
+_OPTIONS_1 = {"anticipate": {"promise": "confidence", "objective": "confidence"}}
+
+_GUARDS_1 = {"shrink_after_s": 0.0, "max_changes_per_hour": None, "shrink_over_slo": True, "recovery_floor": False}
+"""Guards that were added later, switched off: the present defaults would change what the run decided."""
+
+
+def _run_1(body: Body) -> Body:
+    policy = str(_POLICIES_1.get(body["policy"], body["policy"]))
+    settings = body.get("settings", {})
+    if isinstance(settings.get("policy"), dict) and settings["policy"].get("name") == body["policy"]:
+        settings = {**settings, "policy": {**settings["policy"], "name": policy}}
+    return {
+        **body,
+        "policy": policy,
+        "options": _rename(body.get("options", {}), _OPTIONS_1.get(policy, {})),
+        "guards": {**_GUARDS_1, **_rename(body["guards"], {"shadow": "dry_run"})},
+        "settings": settings,
+    }
+
 
 _RENAMED_1 = {
     "ability_per_s": "capacity_per_s",
@@ -128,18 +136,16 @@ _LEARNERS_1 = frozenset(
 
 
 def _snapshot_1(body: Body) -> Body:
-    """State and knowledge are JSON inside the JSON. An unreadable one stays as it is: the reader passes it over."""
-    state, knowledge = json.loads(body["state"] or "null"), json.loads(body["knowledge"] or "null")
-    if not isinstance(state, dict):
-        return body
-    name, _, options = str(state.get("policy", "")).partition(" ")
-    policy = _POLICIES_1.get(name, name)
-    if name == "anticipate":
-        options = options.replace('"promise":', '"confidence":').replace('"objective":', '"confidence":')
-    state["policy"] = f"{policy} {options}" if name else ""
-    state["recoveries"] = _learned_1(state.get("recoveries"))
-    if policy in _LEARNERS_1:
-        knowledge = _learned_1(knowledge)
+    """Upgrade state and knowledge, which are JSON inside the JSON. The state names the policy and its options."""
+    state, knowledge = json.loads(body["state"]), json.loads(body["knowledge"])
+    name, _, options = state.get("policy", "").partition(" ")
+    if name:
+        policy = _POLICIES_1.get(name, name)
+        renamed = _rename(json.loads(options), _OPTIONS_1.get(policy, {}))
+        state["policy"] = f"{policy} {to_json(renamed)}"
+        knowledge = _learned_1(knowledge) if policy in _LEARNERS_1 else knowledge
+    if "recoveries" in state:
+        state["recoveries"] = _learned_1(state["recoveries"])
     return {**body, "state": json.dumps(state), "knowledge": json.dumps(knowledge)}
 
 

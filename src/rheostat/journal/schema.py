@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Double, Index, Integer, MetaData, Table, Text
+from sqlalchemy import BigInteger, Column, Double, Index, Integer, MetaData, Table, Text, text
 
 VERSION = 2
 """Version of the tables and of the records in them, to be raised with every change of either, and with a step in
@@ -25,7 +25,7 @@ record = Table(
     Column("at_s", Double),
     Column("body", Text, nullable=False),
     # Schema version of the writer. The default is for a writer of version 1 that was running during the migration.
-    Column("version", Integer, nullable=False, server_default="1"),
+    Column("version", Integer, nullable=False, server_default=text("1")),
     sqlite_autoincrement=True,  # a number is never used twice, even if records are deleted by hand
 )
 Index("record_job_number", record.c.job, record.c.number)

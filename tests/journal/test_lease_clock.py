@@ -15,10 +15,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from rheostat.clock import WallClock
+from rheostat.clock import HostClock, WallClock
 from rheostat.errors import LeaseRefused
 from rheostat.journal import open_journal
-from rheostat.journal.lease import HostClock
 from rheostat.journal.sql import SqlJournal
 from rheostat.testing.journal import intent_step
 

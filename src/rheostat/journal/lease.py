@@ -10,47 +10,12 @@ since boot cannot: within one boot the latter decides, and after a restart of th
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
-from rheostat.clock import steady_s
+from rheostat.clock import Moment
 from rheostat.errors import InvalidValue, LeaseRefused
 from rheostat.job.frozen import check_number
 from rheostat.ports import Lease
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """The present by a wall clock and, where the boot is known, the seconds since then."""
-
-    wall_s: float
-    boot: str | None = None
-    up_s: float = 0.0
-
-
-def boot_id() -> str | None:
-    """Return what identifies this boot of the host and its time namespace; None where the kernel has no such id."""
-    with suppress(OSError):
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot} {os.readlink('/proc/self/ns/time')}"
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class HostClock:
-    """The clocks of this host."""
-
-    wall: Callable[[], float] = time.time
-    up: Callable[[], float] = steady_s
-    boot: str | None = field(default_factory=boot_id)
-
-    def now(self) -> Moment:
-        """Return the present moment."""
-        return Moment(self.wall(), self.boot, self.up())
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +47,7 @@ class LeaseState:
 
     def extend(self, now: Moment) -> LeaseState:
         """Return the state after a write of the holder: the lease counts from now on."""
-        booted_s = None if now.boot is None else now.wall_s - now.up_s
-        return replace(self, expires_s=now.wall_s + self.ttl_s, boot=now.boot, booted_s=booted_s)
+        return replace(self, expires_s=now.wall_s + self.ttl_s, boot=now.boot, booted_s=now.booted_s)
 
     def left_s(self, now: Moment) -> float:
         """Return the seconds until the lease expires; 0 or less once it has."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from threading import Lock
 
-from rheostat.clock import steady_s
+from rheostat.clock import Moment, steady_s
 from rheostat.job.record import KIND_OF, Record, Run, Snapshot, check_kinds, kind_of
-from rheostat.journal.lease import LeaseState, Moment
+from rheostat.journal.lease import LeaseState
 from rheostat.ports import Entry, Lease, Skip
 
 

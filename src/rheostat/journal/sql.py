@@ -1,7 +1,7 @@
 """A journal in a SQL database: a SQLite file by default, PostgreSQL by URL.
 
-A batch is one transaction, which first locks the row of the job's lease and extends the lease. That is the fence: once
-another controller has taken the lease, the write is refused, and two writers of one job exclude each other until they
+A batch is one transaction, which first extends the writer's lease. That UPDATE is the fence: it matches no row once
+another controller has taken the lease, and it locks the row, so two writers of one job exclude each other until they
 commit. So a job's numbers become visible in order, and a reader that continues after the last number it read misses no
 record.
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,19 +28,19 @@ from sqlalchemy import (
     extract,
     func,
     insert,
-    null,
     select,
     text,
     update,
 )
 
+from rheostat.clock import HostClock, Moment
 from rheostat.errors import InvalidValue, JournalError, LeaseRefused, UnreadableRecord
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.record import KINDS, Record, check_kinds, kind_of
 from rheostat.journal import schema
 from rheostat.journal.database import prepare_database
 from rheostat.journal.failure import is_lock_timeout, translate_errors
-from rheostat.journal.lease import HostClock, LeaseState, Moment
+from rheostat.journal.lease import LeaseState
 from rheostat.journal.migrations import prepare_tables, schema_version, upgrade
 from rheostat.ports import Entry, Lease, Skip
 
@@ -54,14 +54,20 @@ _record, _lease = schema.record.c, schema.lease.c
 _JOB: BindParameter[str] = bindparam("job_")  # SQLAlchemy reserves the bare names of columns
 
 # Built once, so that SQLAlchemy finds their compiled text in its cache.
-_LEASE = select(_lease.holder, _lease.token, _lease.ttl_s, _lease.expires_s, _lease.boot, _lease.booted_s)
-# The outer SELECT reads the clock for a row that the inner one has locked: after the wait for the lock.
-_LOCKED = _LEASE.where(_lease.job == _JOB).with_for_update().subquery("locked")
-_LOCKED_POSTGRES = select(_LOCKED, cast(extract("epoch", func.clock_timestamp()), Double))
-_LOCKED_SQLITE = select(_LOCKED, null())  # without row locks: the transaction has locked the file
+_LEASE = select(_lease.holder, _lease.token, _lease.ttl_s, _lease.expires_s, _lease.boot, _lease.booted_s).where(
+    _lease.job == _JOB
+)
+_LOCKED = select(_lease.job).where(_lease.job == _JOB).with_for_update().subquery()
+# The outer SELECT reads PostgreSQL's clock for a row that the inner one has locked: after the wait for the lock.
+_LOCKED_NOW = select(cast(extract("epoch", func.clock_timestamp()), Double)).select_from(_LOCKED)
 _VACANT = text("INSERT INTO lease (job, holder, token, ttl_s) VALUES (:job_, '', 0, 0) ON CONFLICT DO NOTHING")
-_SET = update(schema.lease).where(_lease.job == _JOB)
+_TAKE = update(schema.lease).where(_lease.job == _JOB)
 _OWN = (_lease.job == _JOB) & (_lease.holder == bindparam("holder_")) & (_lease.token == bindparam("token_"))
+_EXTEND = (
+    update(schema.lease)
+    .where(_OWN & _lease.expires_s.is_not(None))
+    .values(expires_s=bindparam("now_s") + _lease.ttl_s, boot=bindparam("boot_"), booted_s=bindparam("booted_s_"))
+)
 _RELEASE = update(schema.lease).where(_OWN).values(expires_s=None)
 _INSERT = insert(schema.record)
 _LAST = select(func.max(_record.number)).where(_record.job == _JOB)
@@ -101,9 +107,9 @@ class SqlJournal:
             with self._transaction() as connection:
                 # Insert the row before locking it, so that of two first controllers the second waits for the first.
                 connection.execute(_VACANT, {"job_": job})
-                before, now = self._lock(connection, job)
-                after = before.grant(job, holder, ttl_s, now)
-                connection.execute(_SET, {"job_": job, **_columns(after)})
+                before = LeaseState(*connection.execute(_LEASE.with_for_update(), {"job_": job}).one())
+                after = before.grant(job, holder, ttl_s, self._now(connection, job))
+                connection.execute(_TAKE, {"job_": job, **asdict(after)})
         except JournalError as error:
             if not is_lock_timeout(error.__cause__):
                 raise
@@ -178,22 +184,21 @@ class SqlJournal:
         with self._transaction() as connection:
             prepare_tables(connection, self._database.place)
 
-    def _lock(self, connection: Connection, job: str) -> tuple[LeaseState, Moment]:
-        """Lock the row of a job's lease; return its state, and the time after the wait for it."""
-        row = connection.execute(_LOCKED_POSTGRES if self._postgres else _LOCKED_SQLITE, {"job_": job}).first()
-        if row is None:
-            return LeaseState(), Moment(0.0)
-        *state, now_s = row
+    def _now(self, connection: Connection, job: str) -> Moment:
+        """Return the time that leases go by. PostgreSQL's is read after the row of the job's lease is locked."""
         if self._wall is not None:
-            return LeaseState(*state), Moment(self._wall())
-        return LeaseState(*state), self._host.now() if now_s is None else Moment(now_s)
+            return Moment(self._wall())
+        if not self._postgres:
+            return self._host.now()
+        return Moment(connection.scalar(_LOCKED_NOW, {"job_": job}) or 0.0)  # without a row there is nothing to end
 
     def _extend(self, connection: Connection, lease: Lease) -> None:
         """Extend the lease from now on; refuse if it is no longer the current one."""
-        state, now = self._lock(connection, lease.job)
-        if not state.covers(lease):
-            raise state.refusal(lease)
-        connection.execute(_SET, {"job_": lease.job, **_columns(state.extend(now))})
+        now = self._now(connection, lease.job)
+        times = {"now_s": now.wall_s, "boot_": now.boot, "booted_s_": now.booted_s}
+        if connection.execute(_EXTEND, {**_parameters(lease), **times}).rowcount == 0:
+            row = connection.execute(_LEASE, {"job_": lease.job}).first()
+            raise (LeaseState() if row is None else LeaseState(*row)).refusal(lease)
 
     def _settle(self, job: str) -> None:
         """Wait for the end of a batch whose COMMIT was sent and not answered: afterwards it is there, or never will be.
@@ -202,7 +207,7 @@ class SqlJournal:
         """
         if job in self._unsettled:
             with self._transaction() as connection:
-                self._lock(connection, job)
+                connection.execute(_LOCKED_NOW, {"job_": job})
             self._unsettled.discard(job)
 
     def _pages(self, job: str, after: int, kinds: Sequence[str], skip: Skip | None) -> Iterator[Entry]:
@@ -252,10 +257,6 @@ class SqlJournal:
 
 def _parameters(lease: Lease) -> dict[str, Any]:
     return {"job_": lease.job, "holder_": lease.holder, "token_": lease.token}
-
-
-def _columns(state: LeaseState) -> dict[str, Any]:
-    return {field.name: getattr(state, field.name) for field in fields(state)}
 
 
 def _row(lease: Lease, step: int, record: Record) -> dict[str, Any]:

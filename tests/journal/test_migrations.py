@@ -18,6 +18,7 @@ import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -37,6 +38,7 @@ from rheostat.errors import JournalError, LeaseRefused, UnreadableRecord
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision
 from rheostat.job.frozen import to_json
+from rheostat.job.guards import UNGUARDED
 from rheostat.job.observation import Observation
 from rheostat.job.record import Run, Snapshot, kind_of
 from rheostat.journal import migrations, schema
@@ -355,6 +357,15 @@ def test_options_that_were_renamed_keep_their_values() -> None:
     snapshot = json.loads(upgrade("snapshot", json.dumps(body), 1))
     assert json.loads(snapshot["state"])["policy"] == f"anticipate {to_json(run['options'])}"
     assert json.loads(snapshot["knowledge"]) == {"busy": [{"scale_out": 2, "capacity_per_s": 7.0}]}
+
+
+def test_guards_that_a_run_did_not_have_are_off(tmp_path: Path) -> None:
+    """The present defaults are more careful: with them a replay would decide something else."""
+    journal = SqlJournal(load("version-1-first", tmp_path / "j.db"))
+    run = next(iter(journal.read("wordcount", kinds=["run"]))).record
+    journal.close()
+    assert isinstance(run, Run)
+    assert run.guards == replace(UNGUARDED, recovery_floor=False)
 
 
 def test_knowledge_of_a_users_policy_stays_as_it_is() -> None:

@@ -250,8 +250,11 @@ class Journal(Protocol):
     def latest(self, job: str, kind: str, before: int | None = None) -> Entry | None:
         """Return the newest record of a kind, or the newest one before a number; UnreadableRecord as in `read`."""
 
+    def tail(self, job: str, records: int, before: int | None = None) -> int:
+        """Return the number after which the last records begin, all or those before a number; 0 for all of them."""
+
     def prune(self, lease: Lease, before_s: float) -> int:
-        """Delete what lies behind the newest snapshot that is older than a moment; runs stay. Return how many."""
+        """Delete what lies behind the newest snapshot that is older than a moment, except its run. Return how many."""
 
     def jobs(self) -> tuple[str, ...]:
         """Return the names of all jobs with records."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from loop_world import Scripted, World
 
 from rheostat.control.controller import Controller, Pace
-from rheostat.errors import EngineError, LeaseRefused
+from rheostat.errors import EngineError, JournalError, LeaseRefused
 from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Reason
+from rheostat.job.guards import UNGUARDED
+from rheostat.job.observation import Change
 from rheostat.job.record import Ending, Intent, IntentEnd
 from rheostat.journal.memory import MemoryJournal
 from rheostat.ports import Note
@@ -182,3 +186,45 @@ def test_an_overtaken_driver_does_not_start_its_query_again(monkeypatch: pytest.
     with pytest.raises(LeaseRefused):
         pipeline._replace_query(Allocation({"job": 6}), note, None)
     assert started == []
+
+
+def test_a_change_does_not_act_after_an_end_whose_answer_was_lost() -> None:
+    """Storm 1097: the end is in the journal, the controller does not know, and a call that hung goes on."""
+    world = World(Scripted((7, None)))
+    notes: list[Note] = []
+    world.engine.apply = lambda intent, note: notes.append(note)  # type: ignore[method-assign]
+    world.step(60)
+    append = world.journal.append
+
+    def lose(*arguments: Any) -> Any:
+        append(*arguments)
+        raise JournalError("the connection broke after the write")
+
+    world.journal.append = lose  # type: ignore[method-assign]
+    world.fleet.advance(600)  # beyond the patience: this step ends the change
+    assert world.controller.step().decision.reason is Reason.UNJOURNALED
+    world.journal.append = append  # type: ignore[method-assign]
+    assert world.records(IntentEnd)
+    for name in ("remove an executor", ""):
+        with pytest.raises(EngineError, match="too late"):
+            notes[0](name)
+
+
+def test_a_change_that_stays_under_way_ends_at_its_deadline() -> None:
+    """Otherwise a restart that hangs would hold every decision for ever."""
+    world = World(Scripted((7, *(None,) * 3, 6)), guards=replace(UNGUARDED, change_deadline_s=300.0))
+    observe, notes = world.engine.observe, list[Note]()
+    world.engine.apply = lambda intent, note: notes.append(note)  # type: ignore[method-assign]
+    stuck = [False]
+    world.engine.observe = lambda: replace(observe(), change=Change.UNDER_WAY if stuck[0] else Change.NONE)  # type: ignore[method-assign]
+    assert world.step(60).intent is not None
+    stuck[0] = True
+    reasons = [world.step(60).decision.reason for _ in range(8)]
+    (end,) = [r for r in world.records(IntentEnd) if isinstance(r, IntentEnd)]
+    assert end.ending is Ending.FAILED
+    assert "under way after 3" in end.why
+    with pytest.raises(EngineError, match="too late"):
+        notes[0]("stop the query")
+    assert reasons[-1] is Reason.CHANGING, "two changes at once are not better than one"
+    stuck[0] = False
+    assert world.step(60).decision.reason is not Reason.CHANGING

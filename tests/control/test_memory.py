@@ -1,5 +1,6 @@
 """What the loop remembers: journal before deed, leases, restarts, retention, replay."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 from loop_world import JOB, Scripted, World
 
-from rheostat.control.controller import IMMEDIATE, Controller
+from rheostat.control.controller import IMMEDIATE, Controller, Pace
 from rheostat.control.cycle import Mind
 from rheostat.control.replay import replay
 from rheostat.engine.simulated import Fleet, FleetClock
@@ -114,6 +115,77 @@ def test_old_records_go_behind_a_snapshot_and_replay_still_works() -> None:
     replayed = replay(world.journal, JOB, lambda run: DS2())
     assert replayed.differences == ()
     assert replayed.steps == len(windows)
+
+
+def test_retention_is_bounded_unless_it_is_switched_off() -> None:
+    """Of 2.9 kB per step at 10 s, 14 days are 0.4 GB and a year is 9 GB."""
+    assert Pace().retention_s == 14 * 86_400.0
+    assert IMMEDIATE.retention_s is None
+    for wrong in (0.0, -1.0, math.nan):
+        with pytest.raises(InvalidValue, match="retention_s"):
+            Pace(retention_s=wrong)
+    changing = [0]
+
+    class Restless(Failing):
+        def describe(self) -> Any:
+            changing[0] += 1
+            return replace(super().describe(), slots_available=50 + changing[0] % 2)
+
+    pace = replace(IMMEDIATE, snapshot_every=5, retention_s=600.0)
+    world = World(DS2(), pace=pace, spoil=lambda engine: Restless(engine, {}))
+    sizes = []
+    for _ in range(60):
+        world.step(60)
+        sizes.append(len(world.records()))
+    assert max(sizes[30:]) <= max(sizes[:30]), "neither windows nor runs add up"
+
+
+def test_a_policy_that_takes_over_learns_from_a_bounded_tail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rheostat.control.memory.TAIL", 40)
+    journal = MemoryJournal()
+    world = World(DS2(), journal=journal, pace=replace(IMMEDIATE, snapshot_every=10))
+    for _ in range(60):
+        world.step(60)
+    live = world.controller.state
+    world.controller.stop()
+    read = []
+    whole = journal.read
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        for entry in whole(*arguments, **named):
+            read.append(entry.number)
+            yield entry
+
+    journal.read = counted  # type: ignore[method-assign]
+    heir = Controller(world.engine, Scripted((None,) * 9), journal, world.clock, pace=IMMEDIATE)
+    heir.start()
+    journal.read = whole  # type: ignore[method-assign]
+    assert heir.knowledge == 40 + 2, "the last records, then its own run and snapshot"
+    assert len(read) < 60
+    assert heir.state.step == live.step
+    assert heir.state.stability == live.stability
+    for _ in range(3):
+        world.fleet.advance(60)
+        heir.step()
+    known = heir.knowledge
+    heir.stop()
+    again = Controller(world.engine, Scripted((None,) * 9), journal, world.clock, pace=IMMEDIATE)
+    again.start()
+    assert again.knowledge == known + 1, "its own snapshot of the end is found, then the new run"
+    policies: dict[str, Any] = {"ds2": DS2(), "scripted": Scripted((None,) * 9)}
+    replayed = replay(journal, JOB, lambda run: policies[run.policy])
+    assert (replayed.steps, replayed.differences) == (63, ())
+
+
+def test_replay_begins_at_a_snapshot_where_records_before_it_are_partly_deleted() -> None:
+    world = World(DS2(), pace=replace(IMMEDIATE, snapshot_every=5), load=6.0)
+    for _ in range(12):
+        world.step(60)
+    entries = world.journal._jobs[JOB].entries
+    world.journal._jobs[JOB].entries = [entries[0], *entries[7:]]
+    replayed = replay(world.journal, JOB, lambda run: DS2())
+    assert replayed.differences == ()
+    assert 0 < replayed.steps < 12
 
 
 @pytest.mark.parametrize("policy", [DS2(), HPA(), Scripted((7, None, 12, 3))])

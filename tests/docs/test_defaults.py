@@ -51,7 +51,7 @@ def written(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, tuple):
         return ", ".join(value)
-    return f"{value:g}" if isinstance(value, float | int) else str(value)
+    return f"{value:.10g}" if isinstance(value, float | int) else str(value)
 
 
 def of_classes() -> Iterator[tuple[str, str]]:

@@ -365,7 +365,7 @@ def test_guards_that_a_run_did_not_have_are_off(tmp_path: Path) -> None:
     run = next(iter(journal.read("wordcount", kinds=["run"]))).record
     journal.close()
     assert isinstance(run, Run)
-    assert run.guards == replace(UNGUARDED, recovery_floor=False)
+    assert run.guards == replace(UNGUARDED, recovery_floor=False, change_deadline_s=1e9)
 
 
 def test_knowledge_of_a_users_policy_stays_as_it_is() -> None:

@@ -71,7 +71,7 @@ def launch(request: Request, mode: str, opening: Opening) -> Scaler:
             testbed=options.testbed,
             seed=options.seed,
             # A controller that misses three turns is taken for dead.
-            pace=Pace(lease_s=min(MOST_LEASE_S, 3 * options.interval_s + 10.0)),
+            pace=Pace(lease_s=min(MOST_LEASE_S, 3 * options.interval_s + 10.0), retention_s=options.retention_s),
             settings={
                 "engine": "spark",
                 "mode": mode,

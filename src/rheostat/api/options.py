@@ -9,6 +9,7 @@ from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.job.forecast import Foresight
 from rheostat.job.frozen import FrozenMap, check_number, check_whole, put
 from rheostat.job.guards import Guards
+from rheostat.job.record import RETENTION_S
 from rheostat.ports import Testbed
 
 
@@ -32,11 +33,14 @@ class Options:
     """Query name -> a counter of records for a source whose offsets Rheostat cannot count by itself."""
     rename_state: bool = False
     """Whether state of a checkpoint that real-time mode made itself may be renamed for repartitioning."""
+    retention_s: float | None = RETENTION_S
+    """Seconds for which records stay in the journal; none keeps them for ever."""
     testbed: Testbed | None = None
     """Where a policy makes its trials; without one, trials are not run."""
 
     def __post_init__(self) -> None:
         check_number("interval_s", self.interval_s, least=1e-3)
         check_number("window_s", self.window_s, least=1e-3)
+        check_number("retention_s", self.retention_s, least=1.0)
         check_whole("seed", self.seed, least=0)
         put(self, counters=FrozenMap(self.counters))

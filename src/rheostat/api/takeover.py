@@ -7,6 +7,7 @@ from typing import Any
 
 from rheostat.control.controller import Controller
 from rheostat.control.cycle import State
+from rheostat.control.memory import newest
 from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint, Repartition
 from rheostat.engine.spark.lifecycle.restart import JOB, STARTED, Pipeline
 from rheostat.engine.spark.microbatch import MicroBatchEngine
@@ -75,10 +76,10 @@ def take_over(pipeline: Pipeline, controller: Controller[Any]) -> Allocation | N
     """
     controller.start_when_free()
     journal, job = controller.journal, controller.mind.spec.name
-    entry = journal.latest(job, "intent_step")
+    entry = newest(journal, job, "intent_step")
     step = entry.record if entry is not None and isinstance(entry.record, IntentStep) else None
     moved = repair(pipeline, step)
-    entry = journal.latest(job, "observation")
+    entry = newest(journal, job, "observation")
     seen = entry.record.running if entry is not None and isinstance(entry.record, Observation) else None
     return last_allocation(controller.state, step, moved, seen)
 
@@ -89,6 +90,7 @@ def repair(pipeline: Pipeline, step: IntentStep | None) -> bool:
     if change is None:
         return False
     checkpoint = Checkpoint(pipeline.spark, change.checkpoint)
+    pipeline.confirm_claim()
     if done := checkpoint.repair(change):
         log.warning("checkpoint %s repaired: %s", change.checkpoint, done)
     state = checkpoint.state()

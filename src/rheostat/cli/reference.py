@@ -228,7 +228,7 @@ def _default(default: Any, factory: Any) -> str:
     if isinstance(default, Mapping | list | tuple):
         return ", ".join(str(each) for each in default) or "none"
     if isinstance(default, float):
-        return "Infinity" if math.isinf(default) else f"{default:g}"
+        return "Infinity" if math.isinf(default) else f"{default:.10g}"
     return f"`{default}`" if isinstance(default, str) and default else str(default) or "none"
 
 

@@ -207,6 +207,7 @@ def _start(file: RunFile, pipeline: Any, book: Any) -> Scaler:
             forecast=file.forecast,
             seed=file.seed,
             rename_state=file.rename_state,
+            retention_s=file.retention_s,
         ),
     )
 

@@ -13,6 +13,7 @@ from rheostat.errors import InvalidValue
 from rheostat.job.forecast import Foresight
 from rheostat.job.frozen import FrozenMap, check_number, put
 from rheostat.job.guards import Guards
+from rheostat.job.record import RETENTION_S
 from rheostat.job.slo import SLO
 
 SUFFIXES = (".yaml", ".yml")
@@ -60,6 +61,8 @@ class RunFile:
     """Seed of a policy's random choices."""
     journal: str | None = None
     """Where every step is written: a path, sqlite:///path or postgresql://host/database; left out, in memory."""
+    retention_s: float | None = RETENTION_S
+    """Seconds for which records stay in the journal; none keeps them for ever."""
     dry_run: bool = False
     """Decide and journal, but change nothing."""
     rename_state: bool = False

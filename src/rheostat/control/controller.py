@@ -24,16 +24,16 @@ from rheostat.control.deadline import Deadline
 from rheostat.control.heartbeat import Heartbeat
 from rheostat.control.memory import remember, snapshot
 from rheostat.control.recovery import doubt
-from rheostat.errors import EngineError, JournalError, LeaseRefused, PolicyError, RheostatError
+from rheostat.errors import EngineError, JournalError, LeaseRefused, PolicyError
 from rheostat.forecast.loads import backtest_is_due, forecast_load, run_backtest
 from rheostat.forecast.registry import check_candidates
 from rheostat.job.decision import Decision, Measurement, Outcome, Reason, Trial
 from rheostat.job.forecast import Forecast, Foresight
-from rheostat.job.frozen import from_json, to_json
+from rheostat.job.frozen import check_number, from_json, to_json
 from rheostat.job.graph import JobSpec
 from rheostat.job.guards import UNGUARDED, Guards
 from rheostat.job.observation import Observation
-from rheostat.job.record import Intent, IntentStep, Record, Run
+from rheostat.job.record import RETENTION_S, Intent, IntentStep, Record, Run
 from rheostat.job.slo import SLO
 from rheostat.ports import Clock, Engine, Journal, Lease, Policy, Testbed
 
@@ -76,11 +76,14 @@ class Pace:
     """A controller that is silent for this long is taken for dead."""
     snapshot_every: int = 100
     """Steps between two snapshots of state and knowledge."""
-    retention_s: float | None = None
+    retention_s: float | None = RETENTION_S
     """How long records are kept behind a snapshot; None keeps them for ever."""
 
+    def __post_init__(self) -> None:
+        check_number("retention_s", self.retention_s, least=1.0)
 
-IMMEDIATE = Pace(observe_deadline_s=None, apply_deadline_s=None)
+
+IMMEDIATE = Pace(observe_deadline_s=None, apply_deadline_s=None, retention_s=None)
 """For engines that live in this process and cannot hang, such as the simulator."""
 
 
@@ -138,7 +141,11 @@ class Controller(Generic[K]):
         try:
             self.state, self.knowledge = remember(self.journal, self.mind)
             self._unsure = False
+            before = self.state.policy
             self._write(self._run_record(self.mind))
+            if before not in ("", self.state.policy):
+                # What this policy learned from others' records outlives those records.
+                self._write(snapshot(self.state, self.knowledge, self.clock.now()))
         except BaseException:
             # Otherwise the next start would wait until a lease without a holder has expired.
             with suppress(JournalError):
@@ -346,6 +353,7 @@ class Controller(Generic[K]):
 
         def note(name: str) -> None:
             with self._folding:
+                self._look_again()
                 if self.state.open is None or self.state.open.id != intent.id:
                     raise EngineError(f"the change {intent.id} has ended: its step {name!r} comes too late")
                 if name:
@@ -389,7 +397,7 @@ class Controller(Generic[K]):
 
     def _append(self, number: int, records: list[Record]) -> None:
         if self._lease is None or self._heart is None:
-            raise RheostatError("the controller is not started: call start(), or use it in a with statement")
+            raise LeaseRefused("the controller holds no lease: call start(), or use it in a with statement")
         since_s = self.clock.monotonic()
         try:
             self.journal.append(self._lease, number, records)

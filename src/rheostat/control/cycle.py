@@ -176,26 +176,31 @@ class Settlement:
     undo: Intent | None = None
 
 
-def settle(state: State, window: Observation, patience_s: float, dry_run: bool = False) -> Settlement:
+def settle(state: State, window: Observation, guards: Guards) -> Settlement:
     """Compare what is wanted with what runs. This is also how a change is finished after a crash.
 
     A dry run finishes no change of the controller before it: it gives the change up.
     """
     intent = state.open
-    if intent is None or window.running is None or window.change is Change.UNDER_WAY:
+    if intent is None or window.running is None:
         return Settlement()
+    passed_s = window.at_s - intent.at_s
 
     def end(ending: Ending, why: str = "") -> IntentEnd:
         return IntentEnd(intent.id, window.at_s, ending, window.running, why, window.downtime_s)
 
+    if window.change is Change.UNDER_WAY:
+        if passed_s <= guards.change_deadline_s:
+            return Settlement()
+        return Settlement(end(Ending.FAILED, f"still under way after {passed_s:.0f} s: wanted {intent.target}"))
     # An engine that gave up may still run what was wanted, in a way that was not: slots without tasks, say.
     if window.running == intent.target and window.change is not Change.FAILED:
         return Settlement(end(Ending.UNDONE if intent.undoes else Ending.DONE))
     if window.change is Change.PARTIAL:
         return Settlement(end(Ending.PARTIAL, f"wanted {intent.target}, got {window.running}"))
-    if dry_run:
+    if guards.dry_run:
         return Settlement(end(Ending.FAILED, f"wanted {intent.target}, runs {window.running}; given up by a dry run"))
-    if window.change is Change.NONE and window.at_s - intent.at_s < patience_s:
+    if window.change is Change.NONE and passed_s < guards.change_patience_s:
         return Settlement(again=intent)
     failed = end(Ending.FAILED, f"wanted {intent.target}, runs {window.running}")
     if intent.undoes or intent.previous is None or intent.previous == window.running:
@@ -338,7 +343,7 @@ def think(
         fold(forecast)
     window = inspect(state, mind.spec, window)
     fold(window)
-    settled = settle(state, window, mind.guards.change_patience_s, mind.guards.dry_run)
+    settled = settle(state, window, mind.guards)
     if settled.end:
         fold(settled.end)
     outcome = judge(state.awaiting, window) if state.awaiting else None

@@ -31,7 +31,7 @@ class Heartbeat:
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
         if threaded:
-            self._thread = threading.Thread(target=self._beat, name="rheostat-heartbeat", daemon=True)
+            self._thread = threading.Thread(target=self._work, name="rheostat-heartbeat", daemon=True)
             self._thread.start()
 
     def check(self) -> None:
@@ -51,16 +51,19 @@ class Heartbeat:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(self._ttl_s)
 
-    def _beat(self) -> None:
-        while not self._ending.wait(self._ttl_s / BEATS):
-            since_s = self._clock.monotonic()
-            try:
-                self._journal.append(self._lease, 0, [])
-            except LeaseRefused as refusal:
-                self._refusal = refusal
-                log.warning("%s: the lease is lost: %s", self._lease.job, refusal)
-                return
-            except JournalError as error:
-                log.warning("%s: the lease could not be renewed: %s", self._lease.job, error)
-            else:
-                self.renewed_s = max(self.renewed_s, since_s)
+    def beat(self) -> None:
+        """Renew the lease once."""
+        since_s = self._clock.monotonic()
+        try:
+            self._journal.append(self._lease, 0, [])
+        except LeaseRefused as refusal:
+            self._refusal = refusal
+            log.warning("%s: the lease is lost: %s", self._lease.job, refusal)
+        except JournalError as error:
+            log.warning("%s: the lease could not be renewed: %s", self._lease.job, error)
+        else:
+            self.renewed_s = max(self.renewed_s, since_s)
+
+    def _work(self) -> None:
+        while self._refusal is None and not self._ending.wait(self._ttl_s / BEATS):
+            self.beat()

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from rheostat.control.cycle import Mind, State, advance, identity, learn
 from rheostat.errors import InvalidValue, PolicyError, RheostatError, UnreadableRecord
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.record import Snapshot
-from rheostat.ports import Journal
+from rheostat.ports import Entry, Journal, Policy
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -22,7 +23,9 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 SNAPSHOTS_TRIED = 5
-"""Newest snapshots that are tried before all records are folded from the first one."""
+"""Newest snapshots that are tried before the last records are folded without one."""
+TAIL = 50_000
+"""Last records that are folded where no snapshot helps: of two days at a decision every 10 s."""
 
 
 def snapshot(state: State, knowledge: object, at_s: float) -> Snapshot:
@@ -31,43 +34,67 @@ def snapshot(state: State, knowledge: object, at_s: float) -> Snapshot:
 
 
 def remember(journal: Journal, mind: Mind[K]) -> tuple[State, K]:
-    """Fold the journal into state and knowledge, starting at the newest readable snapshot of the same policy."""
+    """Fold the journal into state and knowledge, from the newest readable snapshot on.
+
+    A policy that takes over learns from the last records: the knowledge of another one means nothing to it.
+    """
     job, policy = mind.spec.name, mind.policy
-    state, knowledge, after = _newest_snapshot(journal, mind)
+    found = _newest_snapshot(journal, job)
+    state, after, text = found if found is not None else (State(), journal.tail(job, TAIL), None)
+    same = text is not None and state.policy == identity(policy.name, policy.options())
     for entry in journal.read(job, after, skip=lambda error: _report(job, error)):
-        state = advance(state, entry.record)
+        # Where records are missing, their steps are still counted.
+        state = advance(replace(state, step=max(state.step, entry.step)), entry.record)
+    if same and text is not None:
+        knowledge = policy.initial()
+        try:
+            knowledge = knowledge if knowledge is None else _decode(type(knowledge), text)
+            return state, _learn(journal, job, policy, knowledge, after)
+        except InvalidValue as error:
+            _report(job, error, f"the knowledge in snapshot {after} has another shape: ")
+    return state, learn_tail(journal, job, policy)
+
+
+def learn_tail(journal: Journal, job: str, policy: Policy[K], before: int | None = None) -> K:
+    """Return what a policy that takes over learns: from the last records, up to a number where one is given."""
+    return _learn(journal, job, policy, policy.initial(), journal.tail(job, TAIL, before), before)
+
+
+def _learn(journal: Journal, job: str, policy: Policy[K], knowledge: K, after: int, before: int | None = None) -> K:
+    for entry in journal.read(job, after, skip=lambda _: None):
+        if before is not None and entry.number >= before:
+            break
         try:
             knowledge = learn(policy, knowledge, entry.record)
         except PolicyError as error:
             _report(job, error, f"record {entry.number}: ")
-    return state, knowledge
+    return knowledge
 
 
-def _newest_snapshot(journal: Journal, mind: Mind[K]) -> tuple[State, K, int]:
-    """Return state, knowledge and number of the newest snapshot that fits; nothing and 0 where none does."""
-    job, policy = mind.spec.name, mind.policy
+def _newest_snapshot(journal: Journal, job: str) -> tuple[State, int, str] | None:
+    """Return state, number and encoded knowledge of the newest snapshot whose state can be read; None without one."""
     before: int | None = None
     for _ in range(SNAPSHOTS_TRIED):
+        entry = newest(journal, job, "snapshot", before)
+        if entry is None or not isinstance(entry.record, Snapshot):
+            return None
+        before = entry.number
         try:
-            entry = journal.latest(job, "snapshot", before)
+            return _decode(State, entry.record.state), entry.number, entry.record.knowledge
+        except InvalidValue as error:
+            _report(job, error, f"snapshot {entry.number} has another shape and is passed over: ")
+    return None
+
+
+def newest(journal: Journal, job: str, kind: str, before: int | None = None) -> Entry | None:
+    """Return the newest record of a kind that can be read, of the last few; None without one."""
+    for _ in range(SNAPSHOTS_TRIED):
+        try:
+            return journal.latest(job, kind, before)
         except UnreadableRecord as error:
             _report(job, error)
             before = error.number
-            continue
-        if entry is None or not isinstance(entry.record, Snapshot):
-            break
-        before = entry.number
-        try:
-            state, knowledge = _decode(State, entry.record.state), policy.initial()
-            if state.policy != identity(policy.name, policy.options()):
-                break  # of another policy: this one learns from all records
-            if knowledge is not None:
-                knowledge = _decode(type(knowledge), entry.record.knowledge)
-        except InvalidValue as error:
-            _report(job, error, f"snapshot {entry.number} has another shape and is passed over: ")
-            continue
-        return state, knowledge, entry.number
-    return State(), policy.initial(), 0
+    return None
 
 
 def _decode(kind: type[T], text: str) -> T:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rheostat.control.cycle import Mind, State, advance, identity, learn, think
+from rheostat.control.memory import learn_tail
 from rheostat.errors import InvalidValue, PolicyError, first_line
 from rheostat.job.decision import Decision, Outcome, Reason
 from rheostat.job.frozen import from_json
@@ -58,12 +59,16 @@ def replay(journal: Journal, job: str, make_policy: Callable[[Run], Policy[Any]]
         raise InvalidValue(f"the journal has no job {job!r}; it has: {', '.join(journal.jobs()) or 'none'}")
     mind = _mind(first.record, make_policy)
     state, knowledge = State(), mind.policy.initial()
+    taken_over = False
     steps, differences = 0, []
     recorded_failures: list[Failure] = []
     failures: dict[int, Failure] = {}
     for batch in _batches(journal, job):
         head = batch[0]
         if isinstance(head.record, Observation):
+            taken_over = False
+            if head.step != state.step and not steps:
+                continue  # what lay before was deleted: thinking begins at the next snapshot
             again = think(mind, state, knowledge, head.record)
             recorded = tuple(e.record for e in batch if isinstance(e.record, THOUGHT))
             came = tuple(r for r in again.records if isinstance(r, THOUGHT))
@@ -80,10 +85,11 @@ def replay(journal: Journal, job: str, make_policy: Callable[[Run], Policy[Any]]
         elif isinstance(head.record, Run):
             mind = _mind(head.record, make_policy)
             if identity(head.record.policy, head.record.options) != state.policy:
-                # Another policy takes over: it learned from all that came before, so it must again.
-                knowledge = _learn_before(mind.policy, journal, job, head.number)
-        elif isinstance(head.record, Snapshot) and steps == 0:
-            # What lay before this snapshot was deleted.
+                # Another policy takes over: it learned from what came before, so it must again.
+                knowledge = learn_tail(journal, job, mind.policy, head.number)
+                taken_over = True
+        elif isinstance(head.record, Snapshot) and (taken_over or not steps):
+            # What lay before this snapshot may have been deleted.
             state = from_json(State, head.record.state)
             if knowledge is not None:
                 knowledge = from_json(type(knowledge), head.record.knowledge)
@@ -94,15 +100,6 @@ def replay(journal: Journal, job: str, make_policy: Callable[[Run], Policy[Any]]
             except PolicyError as error:  # the loop goes on without this record, as the live one did
                 failures.setdefault(entry.step, Failure(entry.step, first_line(error)))
     return Replayed(job, steps, tuple(differences), tuple(recorded_failures), tuple(failures.values()))
-
-
-def _learn_before(policy: Policy[Any], journal: Journal, job: str, before: int) -> Any:
-    knowledge = policy.initial()
-    for entry in journal.read(job):
-        if entry.number >= before:
-            break
-        knowledge = learn(policy, knowledge, entry.record)
-    return knowledge
 
 
 def _mind(run: Run, make_policy: Callable[[Run], Policy[Any]]) -> Mind[Any]:

@@ -89,6 +89,8 @@ class Guards:
     """Decide and journal, but change nothing."""
     change_patience_s: float = 300.0
     """Seconds after which a change that does not show has failed, and is undone."""
+    change_deadline_s: float = 1800.0
+    """Seconds after which a change that is still under way has failed; what it does after that is refused."""
     explore: Literal["testbed", "live", "never"] = "testbed"
     """Where a policy may experiment: on a testbed, also on the live job, or nowhere."""
 
@@ -100,6 +102,7 @@ class Guards:
         if self.max_changes_per_hour is not None:
             check_whole("guards.max_changes_per_hour", self.max_changes_per_hour, least=1)
         check_number("guards.change_patience_s", self.change_patience_s, least=1.0)
+        check_number("guards.change_deadline_s", self.change_deadline_s, least=1.0)
         if self.explore not in ("testbed", "live", "never"):
             raise InvalidValue(f"guards.explore must be testbed, live or never, not {self.explore!r}")
 

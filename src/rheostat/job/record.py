@@ -18,6 +18,9 @@ from rheostat.job.observation import Observation
 from rheostat.job.plan import Estimate, Plan
 from rheostat.job.slo import SLO
 
+RETENTION_S = 14 * 86_400.0
+"""Seconds for which records are kept: two weeks, for what returns every week."""
+
 
 @dataclass(frozen=True)
 class Run:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -77,13 +77,22 @@ class MemoryJournal:
             earlier = (e for e in reversed(records.entries) if e.number < before and KIND_OF[type(e.record)] == kind)
             return next(earlier, None)
 
+    def tail(self, job: str, records: int, before: int | None = None) -> int:
+        """Return where the last records begin; see `Journal`."""
+        with self._lock:
+            entries = self._jobs.get(job, _JobRecords()).entries
+            end = len(entries) if before is None else bisect_left(entries, before, key=attrgetter("number"))
+            return entries[end - records - 1].number if end > records else 0
+
     def prune(self, lease: Lease, before_s: float) -> int:
         """Delete the records before the newest snapshot that is older than a moment; see `Journal`."""
         with self._lock:
             job = self._extend_lease(lease)
             old = (e.number for e in job.entries if isinstance(e.record, Snapshot) and e.record.at_s <= before_s)
             newest = max(old, default=0)
-            retained = [e for e in job.entries if e.number >= newest or isinstance(e.record, Run)]
+            runs = (e.number for e in job.entries if isinstance(e.record, Run) and e.number < newest)
+            run = max(runs, default=0)
+            retained = [e for e in job.entries if e.number >= newest or e.number == run]
             deleted = len(job.entries) - len(retained)
             job.entries = retained
             job.newest = {KIND_OF[type(e.record)]: e for e in retained}

@@ -103,7 +103,13 @@ _POLICIES_1 = {"clairvoyant": "oracle"}
 
 _OPTIONS_1 = {"anticipate": {"promise": "confidence", "objective": "confidence"}}
 
-_GUARDS_1 = {"shrink_after_s": 0.0, "max_changes_per_hour": None, "shrink_over_slo": True, "recovery_floor": False}
+_GUARDS_1 = {
+    "shrink_after_s": 0.0,
+    "max_changes_per_hour": None,
+    "shrink_over_slo": True,
+    "recovery_floor": False,
+    "change_deadline_s": 1e9,
+}
 """Guards that were added later, switched off: the present defaults would change what the run decided."""
 
 

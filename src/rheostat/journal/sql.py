@@ -73,9 +73,12 @@ _INSERT = insert(schema.record)
 _LAST = select(func.max(_record.number)).where(_record.job == _JOB)
 _ENTRY = select(_record.number, _record.step, _record.kind, _record.body, _record.version).where(_record.job == _JOB)
 _NEXT = _ENTRY.where(_record.number > bindparam("after")).order_by(_record.number).limit(PAGE)
+_NUMBERS = select(_record.number).where(_record.job == _JOB).order_by(_record.number.desc()).limit(1)
 _LATEST = _ENTRY.where(_record.kind == bindparam("kind_")).order_by(_record.number.desc()).limit(1)
 _OLD_SNAPSHOT = _LAST.where(_record.kind == "snapshot", _record.at_s <= bindparam("before_s"))
-_OLD = _record.job == _JOB, _record.number < bindparam("snapshot"), _record.kind != "run"
+_BEHIND = _record.number < bindparam("snapshot")
+_RUN = _LAST.where(_BEHIND, _record.kind == "run").scalar_subquery()
+_OLD = _record.job == _JOB, _BEHIND, (_record.kind != "run") | (_record.number < _RUN)
 _OLDEST = select(_record.number).where(*_OLD).order_by(_record.number).limit(SLICE)
 _PRUNE = delete(schema.record).where(_record.number.in_(_OLDEST))
 # Every record has a lease, so this scans the few leases, not the many records.
@@ -153,6 +156,13 @@ class SqlJournal:
         with self._connection() as connection:
             row = connection.execute(query, {"job_": job, "kind_": kind}).first()
         return None if row is None else self._entry(row)
+
+    def tail(self, job: str, records: int, before: int | None = None) -> int:
+        """Return where the last records begin; see `Journal`."""
+        query = _NUMBERS if before is None else _NUMBERS.where(_record.number < before)
+        self._settle(job)
+        with self._connection() as connection:
+            return connection.scalar(query.offset(records), {"job_": job}) or 0
 
     def prune(self, lease: Lease, before_s: float) -> int:
         """Delete the records before the newest snapshot that is older than a moment; see `Journal`."""

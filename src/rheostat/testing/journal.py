@@ -284,10 +284,23 @@ class JournalConformance:
         for name in names:
             assert [e.step for e in journal.read(name)] == [step for step in range(20) for _ in range(3)]
 
+    def test_finds_the_last_records(self, journal: Journal, lease: Lease) -> None:
+        """`tail` says after which number they begin; 0 where there are no more than that."""
+        other = journal.acquire("other", "first", TTL_S)
+        for step in range(5):
+            journal.append(other, step, [intent_step("theirs")])
+            journal.append(lease, step, [intent_step("mine"), intent_step("mine")])
+        numbers = [e.number for e in journal.read(JOB)]
+        for count in range(12):
+            assert [e.number for e in journal.read(JOB, journal.tail(JOB, count))] == numbers[max(0, 10 - count) :]
+        assert journal.tail(JOB, 3, before=numbers[8]) == numbers[4]
+        assert journal.tail(JOB, 9, before=numbers[8]) == 0
+        assert journal.tail("unknown", 3) == 0
+
     # Retention
 
     def test_prunes_before_the_newest_old_snapshot(self, journal: Journal, lease: Lease) -> None:
-        """It deletes the records before that snapshot, except runs, and retains the snapshot and all later records."""
+        """It deletes the records before that snapshot, except the run that it belongs to; all later ones stay."""
         run = EXAMPLES[0]
         assert isinstance(run, Run)
         journal.append(lease, 0, [run, intent_step("a"), snapshot(10.0), intent_step("b")])
@@ -298,8 +311,8 @@ class JournalConformance:
         assert journal.prune(lease, 29.9) == 3
         assert list(journal.read(JOB)) == [before[0], *before[4:]]
         assert journal.prune(lease, 29.9) == 0
-        assert journal.prune(lease, 30.0) == 2
-        assert list(journal.read(JOB)) == [before[0], before[5], *before[7:]]
+        assert journal.prune(lease, 30.0) == 3
+        assert list(journal.read(JOB)) == [before[5], *before[7:]]
 
     def test_prunes_no_other_job(self, journal: Journal, lease: Lease) -> None:
         """Pruning one job deletes no record of another."""

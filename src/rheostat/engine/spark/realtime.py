@@ -135,6 +135,7 @@ class RealTimeEngine:
         self._tasks: dict[str, int] = {}
         self._downtimes: list[Downtime] = []
         self._owner = Owner(Checkpoint(spark, staged.checkpoint), clock)
+        self.pipeline.confirm_claim = self._owner.confirm
         self._watcher = Watcher(self.name, self.pipeline, self._owner, self._await_own_slots)
 
     # -- for the scaler ------------------------------------------------------------------------------------------

@@ -109,6 +109,56 @@ def test_a_repeated_request_has_no_effect() -> None:
     assert notes == []
 
 
+class Traced(MemoryScheduler):
+    """Writes its effects into a trace, as the notes and the waits do."""
+
+    def __init__(self, trace: list[str], *ids: str) -> None:
+        super().__init__(*ids)
+        self.trace, self.left = trace, 3
+
+    def request_total(self, executors: int) -> bool:
+        self.trace.append("effect")
+        return super().request_total(executors)
+
+    def remove(self, ids: Sequence[str]) -> tuple[str, ...]:
+        self.trace.append("effect")
+        return super().remove(ids)
+
+    def no_job_runs(self) -> bool:
+        self.left -= 1
+        return self.left <= 0
+
+
+@pytest.mark.parametrize("way", ["grow", "shrink", "again", "registered late", "shrink alone", "no boundary"])
+def test_every_effect_directly_follows_a_note(way: str) -> None:
+    """Between them there is no wait, in which the lease or the change may have ended."""
+    trace: list[str] = []
+    scheduler = Traced(trace, "0", "1", "2")
+
+    class Waiting(StepClock):
+        def sleep(self, seconds: float) -> None:
+            trace.append("wait")
+            super().sleep(seconds)
+
+    clock = Waiting()
+    executors = Executors(scheduler, clock, 0.005 if way == "no boundary" else 2.0)
+
+    def note(_: str) -> None:
+        trace.append("note")
+
+    if way in ("again", "registered late"):
+        executors.request(2 if way == "registered late" else 5)
+        trace.clear()
+        scheduler.left = 3
+        scheduler.ids = ["0", "1", "2", "3"]
+    if way == "shrink alone":
+        executors.shrink(1, note=note)
+    else:
+        executors.request({"grow": 5, "again": 5, "registered late": 2}.get(way, 1), note)
+    assert "effect" in trace
+    assert all(trace[place - 1] == "note" for place, what in enumerate(trace) if what == "effect"), trace
+
+
 def test_an_executor_is_removed_once_however_slowly_it_leaves() -> None:
     scheduler = MemoryScheduler("0", "1", "2")
     executors = executors_of(scheduler)

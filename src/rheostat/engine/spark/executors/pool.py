@@ -139,19 +139,17 @@ class Executors:
     ) -> Resize:
         """Request a total number of executors from the cluster manager, and remove those above it.
 
-        `note(step)` is called before each step that changes something. `at_boundary` returns whether this is a good
-        moment to remove executors (default: no job runs); after `boundary_s` they are removed in any case.
+        `note(step)` is called before each call that changes something, after any wait. `at_boundary` returns whether
+        this is a good moment to remove executors (default: no job runs); after `boundary_s` they are removed anyway.
         """
         self._check(executors)
         if executors == self._wanted and len(self.running()) == executors:
             return Resize(executors)
         if executors != self._wanted:
-            if note is not None:
-                note(f"request {executors} executors")
             self._differs_since_s = None
         # The same number is requested again, too: a restarted cluster manager has lost it, and would replace the
         # executors that are removed next.
-        self._request_total(executors)
+        self._request_total(executors, note)
         return self.shrink(executors, note=note, at_boundary=at_boundary)
 
     def shrink(
@@ -164,7 +162,7 @@ class Executors:
         """Remove executors until at most this many run; the total is lowered first, or they would be replaced."""
         self._check(executors)
         if self._wanted is None or self._wanted > executors:
-            self._request_total(executors)
+            self._request_total(executors, note)
         running = self.running()
         if len(running) <= executors:
             return Resize(executors)
@@ -237,7 +235,9 @@ class Executors:
         if isinstance(executors, bool) or not isinstance(executors, int) or executors < 1:
             raise InvalidValue(f"{executors!r} executors requested: the query needs at least 1")
 
-    def _request_total(self, executors: int) -> None:
+    def _request_total(self, executors: int, note: Note | None) -> None:
+        if note is not None:
+            note(f"request {executors} executors" if executors != self._wanted else "")
         if not self._scheduler.request_total(executors):
             raise EngineError(
                 f"the cluster manager did not acknowledge a total of {executors} executors: "

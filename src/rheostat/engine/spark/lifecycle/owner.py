@@ -86,6 +86,11 @@ class Owner:
             self._write()
         return None
 
+    def confirm(self) -> None:
+        """Read the claim again before an effect on the checkpoint; raise if another driver has taken it over."""
+        if (other := self._other()) is not None:
+            raise EngineError(f"another driver (process {other.pid} on {other.host}) runs on {self.location}")
+
     def release(self) -> None:
         """Delete this driver's file, so that the next driver starts at once."""
         if (owner := self._read()) is not None and owner.token == self._me.token:

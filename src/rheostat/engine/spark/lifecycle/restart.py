@@ -124,6 +124,8 @@ class Pipeline:
     ) -> None:
         self.spark, self._build_query, self._clock = spark, build, clock or WallClock()
         self.shape: Shape = shape or MicroBatch()
+        self.confirm_claim: Callable[[], None] = lambda: None
+        """Raises if another driver has taken over the checkpoint; called before every effect on it."""
         self.query: StreamingQuery | None = None
         self.allocation: Allocation | None = None
         """The allocation of the last start."""
@@ -271,8 +273,9 @@ class Pipeline:
                 raise EngineError(f"the query failed: {first_line(error)}")
             if not whole or checkpoint.begun == checkpoint.done:
                 return
+            start = self._build(self._started_allocation())
             note("start again: the next batch had begun, and state can be repartitioned only after a whole batch")
-            self._start(self._started_allocation())
+            self._start(self._started_allocation(), start)
             self._await_first_batch()
         raise EngineError(f"the query was stopped {TRIES} times, but never between two batches")
 
@@ -280,10 +283,12 @@ class Pipeline:
         """Repartition the state; if Spark cannot, restore it and return False."""
         self.activity = f"repartitioning the state from {change.old} to {change.new}"
         note(str(change))
+        self.confirm_claim()
         try:
             checkpoint.repartition(change, exactly_once=self.shape.exactly_once)
         except EngineError as error:
             # No step to journal: after a kill, the journaled repartition is rolled back in the same way.
+            self.confirm_claim()
             checkpoint.roll_back(change.batch)
             self.state_fixed_reason = f"the state keeps its {change.old} partitions: {error}"
             note(self.state_fixed_reason)
@@ -305,6 +310,7 @@ class Pipeline:
 
         self.activity = f"starting with {allocation}"
         start = start or self._build(allocation)
+        self.confirm_claim()
         with temporary_settings(self.spark, {PARTITIONS: str(self.shape.shuffle_partitions(allocation))}):
             query = start()
         if not isinstance(query, StreamingQuery):

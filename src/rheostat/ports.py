@@ -229,10 +229,14 @@ class Journal(Protocol):
     """Append-only memory of every job. Only the holder of a job's lease may write about it."""
 
     def acquire(self, job: str, holder: str, ttl_s: float) -> Lease:
-        """Take the job's lease for `ttl_s` of wall-clock time, or raise LeaseRefused; an expired one is taken over."""
+        """Take the job's lease for `ttl_s` by the journal's clock, or raise LeaseRefused; take over an expired one."""
 
     def append(self, lease: Lease, step: int, records: Sequence[Record]) -> int:
-        """Write all records or none, extend the lease, return the last number. LeaseRefused once taken over."""
+        """Write all records or none, extend the lease, return the last number. LeaseRefused once taken over.
+
+        Another JournalError leaves open whether they were written. What a later `read` or `latest` of this journal does
+        not show was not, and will not be.
+        """
 
     def release(self, lease: Lease) -> None:
         """Give the lease back; doing it again, or after it was taken over, changes nothing."""

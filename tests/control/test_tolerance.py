@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -30,7 +31,7 @@ from rheostat.ports import Engine, Lease, Note, Situation
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[SqlJournal]:
-    opened = SqlJournal(tmp_path / "journal.db")
+    opened = SqlJournal(tmp_path / "journal.db", wall=time.time)
     yield opened
     opened.close()
 

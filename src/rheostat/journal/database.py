@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,21 +15,24 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
 from rheostat.errors import InvalidValue, JournalError
+from rheostat.journal.stall import CallLimit
 
 BUSY_S = 10
-"""Seconds that a write waits for a write of another process."""
-STALLED_S = 15
-"""Seconds after which PostgreSQL ends a statement or an idle transaction."""
+"""Seconds that a write in SQLite waits for a write of another process."""
 
-# A dead connection must be detected before the lease expires, not after the kernel's 15 minutes.
-POSTGRES_DEFAULTS: dict[str, Any] = {
-    "connect_timeout": 10,
-    "keepalives_idle": 10,
-    "tcp_user_timeout": 20_000,
-    # A backend that stalls, or a holder that is frozen inside a transaction, must not block a take-over.
-    "options": f"-c lock_timeout={BUSY_S}s -c statement_timeout={STALLED_S}s "
-    f"-c idle_in_transaction_session_timeout={STALLED_S}s",
-}
+# PostgreSQL: a call returns within 15 s, whatever happens, and a dead holder blocks no take-over for longer.
+CALL_S = 12.0
+"""Seconds after which a call that the database does not answer is given up."""
+PING_S = 3.0
+"""Seconds after which a connection from the pool that does not answer is replaced."""
+CONNECT_S = 4
+"""Seconds for each address of the server."""
+LOCK_S = 5
+"""Seconds that a write waits for a write of another process."""
+STATEMENT_S = 10
+"""Seconds after which the server ends a statement."""
+IDLE_S = 5
+"""Seconds after which the server ends a transaction whose client is silent. A batch is encoded before it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,8 @@ class Database:
 
     engine: Engine
     place: str
+    limit: Callable[[], AbstractContextManager[None]] = nullcontext
+    """A context that ends the calls in it when the database does not answer them."""
 
     @property
     def writer(self) -> Engine:
@@ -120,16 +126,22 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 def _postgres(url: URL) -> Database:
     if "@" in (url.host or ""):
         raise InvalidValue("cannot read the journal's URL: an @ inside a password must be written as %40")
-    defaults = {name: value for name, value in POSTGRES_DEFAULTS.items() if name not in url.query}
+    defaults: dict[str, Any] = {
+        "connect_timeout": CONNECT_S,
+        "keepalives_idle": 10,
+        "tcp_user_timeout": 10_000,  # the kernel's own is 15 minutes
+        "options": f"-c lock_timeout={LOCK_S}s -c statement_timeout={STATEMENT_S}s "
+        f"-c idle_in_transaction_session_timeout={IDLE_S}s",
+    }
     try:
         engine = create_engine(
             url.set(drivername="postgresql+psycopg"),
-            connect_args=defaults,
+            connect_args={name: value for name, value in defaults.items() if name not in url.query},
             hide_parameters=True,
-            pool_pre_ping=True,  # replaces a connection that was lost between two calls
+            pool_timeout=CONNECT_S,
         )
     except ImportError as error:
         raise JournalError("a journal in PostgreSQL needs psycopg: pip install 'rheostat[postgres]'") from error
     # The query string may contain a password, too.
     place = url.set(drivername="postgresql", password=None, query={}).render_as_string()
-    return Database(engine, place)
+    return Database(engine, place, CallLimit(engine, place, CALL_S, PING_S).limit)

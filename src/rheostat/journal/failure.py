@@ -10,6 +10,9 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from rheostat.errors import JournalError, first_line
 
+LOCK_NOT_AVAILABLE = "55P03"
+"""PostgreSQL's code for a lock that was not given back within `lock_timeout`."""
+
 SQLITE_MESSAGES = {
     sqlite3.SQLITE_FULL: "the disk is full: make room; nothing of this batch was written",
     sqlite3.SQLITE_NOTADB: "this file is not a SQLite database: give another path",
@@ -29,6 +32,13 @@ def translate_errors(place: str) -> Iterator[None]:
         yield
     except SQLAlchemyError as error:
         raise JournalError(f"journal {place}: {describe_error(error)}") from error
+
+
+def is_lock_timeout(error: BaseException | None) -> bool:
+    """Whether a lock of another process was not given back in time."""
+    cause = error.orig if isinstance(error, DBAPIError) else None
+    busy = getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+    return busy or getattr(cause, "sqlstate", None) == LOCK_NOT_AVAILABLE
 
 
 def describe_error(error: SQLAlchemyError) -> str:

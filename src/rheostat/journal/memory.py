@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from threading import Lock
 
+from rheostat.clock import Moment, steady_s
 from rheostat.job.record import KIND_OF, Record, Run, Snapshot, check_kinds, kind_of
 from rheostat.journal.lease import LeaseState
 from rheostat.ports import Entry, Lease, Skip
@@ -26,7 +26,7 @@ class _JobRecords:
 class MemoryJournal:
     """Lists and dictionaries behind the `Journal` port; other threads may read it."""
 
-    def __init__(self, *, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, *, wall: Callable[[], float] = steady_s) -> None:
         self._wall = wall
         self._jobs: dict[str, _JobRecords] = {}
         self._last = 0
@@ -36,7 +36,7 @@ class MemoryJournal:
         """Take the job's lease; see `Journal`."""
         with self._lock:
             records = self._jobs.get(job, _JobRecords())
-            records.lease = records.lease.grant(job, holder, ttl_s, self._wall())
+            records.lease = records.lease.grant(job, holder, ttl_s, Moment(self._wall()))
             self._jobs[job] = records
             return Lease(job, holder, records.lease.token)
 
@@ -110,5 +110,5 @@ class MemoryJournal:
         records = self._jobs.get(lease.job, _JobRecords())
         if not records.lease.covers(lease):
             raise records.lease.refusal(lease)
-        records.lease = replace(records.lease, expires_s=self._wall() + records.lease.ttl_s)
+        records.lease = records.lease.extend(Moment(self._wall()))
         return records

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Double, Index, Integer, MetaData, Table, Text
+from sqlalchemy import BigInteger, Column, Double, Index, Integer, MetaData, Table, Text, text
 
-VERSION = 1
-"""Version of the tables, to be raised with every change of them; a journal of another version is refused."""
+VERSION = 2
+"""Version of the tables and of the records in them, to be raised with every change of either, and with a step in
+`migrations.py` from the version before."""
 
 TABLES = MetaData()
 
@@ -23,6 +24,8 @@ record = Table(
     Column("kind", Text, nullable=False),
     Column("at_s", Double),
     Column("body", Text, nullable=False),
+    # Schema version of the writer. The default is for a writer of version 1 that was running during the migration.
+    Column("version", Integer, nullable=False, server_default=text("1")),
     sqlite_autoincrement=True,  # a number is never used twice, even if records are deleted by hand
 )
 Index("record_job_number", record.c.job, record.c.number)
@@ -36,4 +39,6 @@ lease = Table(
     Column("token", _BIG, nullable=False),
     Column("ttl_s", Double, nullable=False),
     Column("expires_s", Double),  # NULL: released
+    Column("boot", Text),  # of the holder's host, where its clock ends the lease
+    Column("booted_s", Double),
 )

@@ -1,7 +1,8 @@
 """Two controllers on one journal and one job, in random storms: at most one acts, and nothing happens twice.
 
 A storm freezes a controller inside a change, lets a change hang and go on later, kills a controller, stops it, pauses
-it, loses answers of the journal, sets clocks, and lets the other one take over; some controllers are dry runs. RHEOSTAT_STORMS in the environment sets their number.
+it, loses answers of the journal, sets clocks, and lets the other one take over; some controllers are dry runs.
+RHEOSTAT_STORMS in the environment sets their number.
 """
 
 from __future__ import annotations
@@ -235,7 +236,7 @@ def check_calm(world: World) -> None:
     second.lose()
     first.freeze = first.hang = False
     world.passed_s += 10 * LEASE_S
-    steps = []
+    steps: list[Step] = []
     for _ in range(5):
         world.passed_s += 60.0
         if (step := first.turn()) is not None and len(steps) < 3:  # overtaken: it starts again

@@ -27,7 +27,8 @@ import psycopg
 import pytest
 from sqlalchemy import inspect
 
-from rheostat.cli.replay import policy_of
+from rheostat.cli.journals import Consent
+from rheostat.cli.journals import policy_of as consented_policy_of
 from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.control.cycle import Mind
 from rheostat.control.memory import remember
@@ -46,7 +47,7 @@ from rheostat.journal.memory import MemoryJournal
 from rheostat.journal.migrations import upgrade
 from rheostat.journal.sql import SqlJournal
 from rheostat.lab.jobs import job
-from rheostat.ports import Journal
+from rheostat.ports import Journal, Policy
 from rheostat.testing.journal import Wall, intent_step
 from rheostat.testing.records import EXAMPLES
 
@@ -58,6 +59,10 @@ JOBS = {
     "version-1-last": ("q1", "wordcount"),
     "version-2": ("q1", "wordcount"),
 }
+
+
+def policy_of(run: Run) -> Policy[Any]:
+    return consented_policy_of(run, Consent(unchanged=False, changed=False))
 
 
 def load(name: str, path: Path) -> Path:

@@ -96,7 +96,7 @@ def test_what_is_journaled_can_be_replayed(rheostat: Command, tmp_path: Path, st
     journal = tmp_path / "journal.db"
     named = policy.replace("FILE", str(steady))
     assert rheostat("compare", *SHORT, "--policy", named, "--seed", 5, "--journal", journal).code == 0
-    ended = rheostat("replay", journal)
+    ended = rheostat("replay", journal, "--allow-policy-file")
     assert (ended.code, ended.out) == (0, "wordcount: 5 steps, 0 differences\n")
 
 

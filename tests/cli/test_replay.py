@@ -123,7 +123,7 @@ def test_steps_in_which_the_policy_failed_are_reported(rheostat: Command, failin
     journal = tmp_path / "failures.db"
     short = ("--duration", 300, "--load", "constant", "--seeds", 1, "--journal", journal)
     assert rheostat("compare", *short, "--policy", f"{failing}:from_step=2").code == 1
-    ended = rheostat("replay", journal)
+    ended = rheostat("replay", journal, "--allow-policy-file")
     assert ended.code == 1
     text = "failing failed: ZeroDivisionError: no busy time"
     assert ended.out.splitlines() == [
@@ -131,7 +131,7 @@ def test_steps_in_which_the_policy_failed_are_reported(rheostat: Command, failin
         f"wordcount: in the recorded run the policy failed in 3 steps, first in step 2: {text}",
         f"wordcount: in the replay the policy failed in 3 steps, first in step 2: {text}",
     ]
-    (row,) = json.loads(rheostat("replay", journal, "--json", "-").out)
+    (row,) = json.loads(rheostat("replay", journal, "--allow-policy-file", "--json", "-").out)
     assert (row["recorded_policy_failures"], row["policy_failures"]) == (3, 3)
     assert row["failed"] == text
 
@@ -143,7 +143,7 @@ def test_a_repaired_policy_differs_from_its_failures_and_does_not_fail(
     short = ("--duration", 300, "--load", "constant", "--seeds", 1, "--journal", journal)
     assert rheostat("compare", *short, "--policy", failing).code == 1
     failing.write_text(failing.read_text().replace("situation.step >= self.from_step", "False"))
-    ended = rheostat("replay", journal)
+    ended = rheostat("replay", journal, "--allow-changed-policy-file")
     assert ended.code == 1
     assert "5 steps, 5 differences" in ended.out
     assert "in the recorded run the policy failed in 5 steps" in ended.out
@@ -155,7 +155,7 @@ def test_a_replayed_policy_that_cannot_learn_is_reported(rheostat: Command, fail
     short = ("--duration", 300, "--load", "constant", "--seeds", 1, "--journal", journal)
     assert rheostat("compare", *short, "--policy", f"{failing}:from_step=99").code == 0
     failing.write_text(failing.read_text().replace("if not self.learns", "if True"))
-    ended = rheostat("replay", journal)
+    ended = rheostat("replay", journal, "--allow-changed-policy-file")
     assert ended.code == 1
     assert "in the replay the policy failed in" in ended.out
     assert "failing could not learn: KeyError: 'no such rate'" in ended.out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
@@ -121,6 +122,19 @@ def test_a_journal_file_is_its_owners_only(tmp_path: Path) -> None:
     shared.touch(mode=0o640)
     SqlJournal(shared).close()
     assert shared.stat().st_mode & 0o777 == 0o640, "an existing file keeps its mode"
+
+
+def test_the_files_beside_an_open_journal_are_its_owners_only(tmp_path: Path) -> None:
+    """The write-ahead log has the same records as the journal; SQLite gives it the journal's mode."""
+    before = os.umask(0)
+    try:
+        journal = SqlJournal(tmp_path / "journal.db")
+        journal.append(journal.acquire("clicks", "test", 60.0), 0, [intent_step("x")])
+        modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+        journal.close()
+    finally:
+        os.umask(before)
+    assert modes == dict.fromkeys(("journal.db", "journal.db-wal", "journal.db-shm"), 0o600)
 
 
 def test_the_default_timeouts_reach_the_server(postgres_url: str) -> None:

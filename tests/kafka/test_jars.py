@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from kafka_world import wait_until_gone
 
 from rheostat.errors import EngineError, InvalidValue
 from rheostat.kafka import jars as kafka_jars
+from rheostat.kafka import pins
 from rheostat.kafka.broker import Broker
 
 FETCH = "from rheostat.kafka.jars import fetch; fetch(lambda text: print(text, flush=True))"
@@ -46,6 +49,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("RHEOSTAT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("RHEOSTAT_IVY_SETTINGS", raising=False)
+    monkeypatch.setattr(pins, "SHA256", dict.fromkeys(jar_names(), sha256(b"jar\n").hexdigest()))
     play_ivy(tmp_path, all_jars())
     return tmp_path
 
@@ -106,7 +110,9 @@ def test_the_second_of_two_processes_waits_and_fetches_nothing(machine: Path) ->
         second = threading.Thread(target=kafka_jars.fetch, args=(tell,))
         second.start()
         assert waits.wait(60)
-        folder.mkdir()
+        for name in jar_names():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text("jar\n")
     second.join(60)
     assert not second.is_alive()
     assert told == ["waiting: another process fetches Kafka's jars"]
@@ -155,3 +161,50 @@ def test_the_cache_is_the_user_s(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert kafka_jars.cache_folder() == tmp_path / "rheostat"
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert kafka_jars.cache_folder() == Path.home() / ".cache" / "rheostat"
+
+
+def link_away(jar: Path) -> None:
+    jar.unlink()
+    jar.symlink_to("/dev/null")
+
+
+BROKEN: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "another jar": (jar_names()[0], lambda jar: jar.write_text("another jar")),
+    "a jar more": ("broker/aaa.jar", lambda jar: jar.write_text("jar\n")),
+    "a jar less": (jar_names()[-1], Path.unlink),
+    "another jar behind a link": (jar_names()[0], link_away),
+}
+"""What may be wrong -> the jar, and how it is made so."""
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_jar_in_the_cache_that_is_not_the_pinned_one_is_deleted_and_refused(machine: Path, what: str) -> None:
+    folder = kafka_jars.fetch()
+    name, spoil = BROKEN[what]
+    spoil(folder / name)
+    play_ivy(machine, "exit 1")
+    for ask in (kafka_jars.connector_jars, kafka_jars.broker_jars):
+        with pytest.raises(EngineError, match=rf"{Path(name).name}.*SHA-256") as refused:
+            ask()
+        assert "deleted" in str(refused.value)
+        assert not folder.exists()
+        play_ivy(machine, all_jars())
+        kafka_jars.fetch()
+        spoil(folder / name)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [f'echo other > "$to/{jar_names()[0]}"', 'echo jar > "$to/broker/aaa.jar"', f'rm "$to/{jar_names()[-1]}"'],
+)
+def test_a_fetched_jar_that_is_not_the_pinned_one_is_deleted_and_refused(machine: Path, script: str) -> None:
+    play_ivy(machine, f"{all_jars()}\n{script}")
+    with pytest.raises(EngineError, match=r"SHA-256|could not be fetched"):
+        kafka_jars.fetch()
+    assert not kafka_jars.is_cached()
+    assert not list((machine / "cache").rglob("*.jar"))
+
+
+def test_every_jar_that_is_fetched_by_name_is_pinned() -> None:
+    assert set(jar_names()) <= set(pins.SHA256)
+    assert all(len(digest) == 64 and int(digest, 16) for digest in pins.SHA256.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rheostat.api.checks import ATTACHED
@@ -32,7 +32,7 @@ class Request:
 
     slo: SLO
     policy: Policy[Any]
-    journal: str | Journal
+    journal: str | Journal = field(repr=False)
     dry_run: bool
     options: Options
 

@@ -16,7 +16,7 @@ from rheostat.clock import WallClock
 from rheostat.control.deadline import Deadline
 from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.engine.spark.microbatch import MicroBatchEngine
-from rheostat.errors import EngineError, InvalidValue
+from rheostat.errors import EngineError, InvalidValue, describe
 from rheostat.job.frozen import check_number
 from rheostat.job.observation import Observation
 from rheostat.ports import Clock
@@ -64,7 +64,7 @@ class Collector:
         try:
             return self._deadline.call("scrape", self._observe)
         except Exception as error:  # noqa: BLE001 - of Spark's JVM anything may come, and the endpoint stays up
-            return Observation.blind(now_s, f"{type(error).__name__}: {error}")
+            return Observation.blind(now_s, describe(error))
 
 
 class Exporter:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rheostat.api.summary import html, text
 from rheostat.clock import WallClock
 from rheostat.control.controller import Controller, Step
-from rheostat.errors import LeaseRefused, RheostatError, first_line
+from rheostat.errors import LeaseRefused, RheostatError, describe, first_line
 from rheostat.job.decision import Decision
 from rheostat.ports import RunningJob
 
@@ -55,8 +55,8 @@ class Scaler:
     def status(self) -> str:
         """One of running, paused, waiting for the lease, stopped, or failed; with the reason where there is one."""
         if self._error is not None:
-            kind = "" if isinstance(self._error, RheostatError) else f"{type(self._error).__name__}: "
-            return f"failed: {kind}{self._error}"
+            why = str(self._error) if isinstance(self._error, RheostatError) else describe(self._error)
+            return f"failed: {why}"
         failure = self.query_failure
         if failure and self._engine.ended:
             return f"failed: {self._engine.failure or failure}"
@@ -94,7 +94,7 @@ class Scaler:
                 if not query.isActive and (error := query.exception()) is not None:
                     return f"query {query.name or query.id} failed: {first_line(error)}"
         except Exception as error:  # noqa: BLE001 - Spark's JVM may be gone, and a status never raises
-            log.debug("the queries could not be asked for their exceptions: %s", error)
+            log.debug("the queries could not be asked for their exceptions: %s", describe(error))
         return ""
 
     @property
@@ -160,7 +160,7 @@ class Scaler:
                 part()
             except BaseException as error:  # noqa: BLE001 - whatever the scaler dies of, it gives back what it holds
                 if self._error is None:
-                    log.error("%s: the scaler ends: %s: %s", self.job, type(error).__name__, error)
+                    log.error("%s: the scaler ends: %s", self.job, describe(error))
                 self._error = self._error or error
 
     def _run(self) -> None:

@@ -99,7 +99,8 @@ def _microbatch(
         )
 
         def begin_query(controller: Controller[Any]) -> None:
-            begin(restartable, engine, controller, initial, resize=not request.dry_run)
+            own = None if staged is None else staged.checkpoint
+            begin(restartable, engine, controller, initial, resize=not request.dry_run, checkpoint=own)
             check_attach(engine.queries, request)
 
         return engine, begin_query

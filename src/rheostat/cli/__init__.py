@@ -8,7 +8,7 @@
 | `simulate.py`, `compare.py`, `reproduce.py`, `bench.py`, `demo.py` | commands of the lab |
 | `catalog.py` | `rheostat jobs`, `policies`, `loads` |
 | `options.py` | options that commands share |
-| `journals.py`, `user_function.py` | journals by URL; the user's function by `module:name` |
+| `journals.py`, `user_function.py` | journals by URL, and their policies; the user's function by `module:name` |
 | `reference.py` | writes docs/configuration.md |
 | `display/` | tables, live displays, files |
 """

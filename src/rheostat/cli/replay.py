@@ -12,29 +12,40 @@ from rheostat.cli import options
 if TYPE_CHECKING:
     from rheostat.control.replay import Difference, Replayed
     from rheostat.job.decision import Decision
-    from rheostat.job.record import Record, Run
-    from rheostat.ports import Policy
+    from rheostat.job.record import Record
 
 JournalArgument = Annotated[str, typer.Argument(metavar="JOURNAL", help="A journal: a path or a URL.")]
 JobInJournal = Annotated[str | None, typer.Option(metavar="NAME", help="Replay or report this job only.")]
 
 
-def replay(journal: JournalArgument, job: JobInJournal = None, json_file: options.JsonFile = None) -> None:
+def replay(
+    journal: JournalArgument,
+    job: JobInJournal = None,
+    allow_file: Annotated[
+        bool, typer.Option("--allow-policy-file", help="Run an unchanged policy file that the journal names.")
+    ] = False,
+    allow_changed: Annotated[
+        bool, typer.Option("--allow-changed-policy-file", help="Run one whose SHA-256 is not the recorded one, too.")
+    ] = False,
+    json_file: options.JsonFile = None,
+) -> None:
     """Decide again from a journal, and compare with the recorded decisions.
 
-    The exit code is 1 if a step differs, or if the policy fails in the replay.
+    A policy file that the journal names is run only after a question, or with --allow-policy-file. The exit code is 1
+    if a step differs, or if the policy fails in the replay.
     """
     from rheostat.cli.display.output import check_writable, console, write_json
-    from rheostat.cli.journals import journaled_jobs, old_journal
+    from rheostat.cli.journals import Consent, journaled_jobs, old_journal, policy_of
     from rheostat.control.replay import replay as decide_again
 
     check_writable(json=json_file)
     out = console(json_file)
     results = []
+    consent = Consent(allow_file or allow_changed, allow_changed)
     opened = old_journal(journal)
     try:
         for name in journaled_jobs(opened, job):
-            replayed = decide_again(opened, name, policy_of)
+            replayed = decide_again(opened, name, lambda run: policy_of(run, consent))
             results.append(replayed)
             out.print(f"{name}: {replayed.steps} steps, {len(replayed.differences)} differences", markup=False)
             for failures, where in ((replayed.recorded_failures, "recorded run"), (replayed.failures, "replay")):
@@ -50,27 +61,6 @@ def replay(journal: JournalArgument, job: JobInJournal = None, json_file: option
         write_json(json_file, [_row(replayed) for replayed in results])
     if any(replayed.differences or replayed.failures for replayed in results):
         raise typer.Exit(1)
-
-
-def policy_of(run: Run) -> Policy[Any]:
-    """Return a run's policy: by name, from its file, or, for the oracle, with the load and the curves of the run."""
-    from dataclasses import replace
-
-    from rheostat.config.named import named
-    from rheostat.errors import InvalidValue
-    from rheostat.lab.experiment.config import make_config
-    from rheostat.lab.experiment.descriptions import policy_maker
-    from rheostat.policy.registry import make_policy
-
-    settings = {key: value for key, value in run.settings.items() if key != "engine"}
-    if run.policy == "oracle":
-        if not settings:
-            raise InvalidValue(
-                f"the run of {run.job!r} has no settings, so its oracle cannot be rebuilt: choose a job with --job"
-            )
-        return policy_maker("oracle", run.options)(replace(make_config(settings).trial(), seed=run.seed))
-    name = named(settings["policy"], "name", "policy")[0] if "policy" in settings else run.policy
-    return make_policy(name if name.endswith(".py") else run.policy, run.options)
 
 
 def _row(replayed: Replayed) -> dict[str, Any]:

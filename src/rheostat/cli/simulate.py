@@ -41,7 +41,7 @@ def simulate(
     from rheostat.cli.display import logs, tables
     from rheostat.cli.display.live import live_simulation
     from rheostat.cli.display.output import check_writable, console, write_json
-    from rheostat.errors import InvalidValue
+    from rheostat.errors import InvalidValue, redact_settings
 
     logs.configure(verbose)
     check_writable(json=json_file, html=html_file)
@@ -69,9 +69,8 @@ def simulate(
     if json_file is not None:
         trial, [values_of_row] = comparison.trial, comparison.as_dicts()
         recoveries_s = run.recoveries_s(trial.failures_s)
-        write_json(
-            json_file, {"scenario": trial.settings, "row": values_of_row, "recoveries_s": recoveries_s, **counts}
-        )
+        scenario = redact_settings(trial.settings)
+        write_json(json_file, {"scenario": scenario, "row": values_of_row, "recoveries_s": recoveries_s, **counts})
     write_page(comparison, html_file)
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from rheostat.errors import InvalidValue, nearest
+from rheostat.errors import InvalidValue, nearest, shown
 from rheostat.job.guards import FrozenPeriod, Guards
 
 T = TypeVar("T")
@@ -89,7 +89,7 @@ def sentence(cls: Any, where: str, error: Mapping[str, Any], held_in: int = 1) -
         return f"{key} is missing"
     if kind == "value_error":
         return refused(key, str(error["ctx"]["error"]))
-    return f"{key} {worded(error['msg'])}, not {value!r}"
+    return f"{key} {worded(error['msg'])}, not {shown(key, value)}"
 
 
 def worded(message: str) -> str:

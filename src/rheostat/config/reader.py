@@ -84,4 +84,6 @@ def read_yaml(file: str | Path) -> dict[str, Any]:
 def _explained(error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
     why = getattr(error, "problem", None) or str(error).splitlines()[0]
+    if "undefined alias" in why or "for the tag" in why:
+        why = "a text that begins with * or ! needs quotes"  # PyYAML shows the text, which may be a password
     return f"line {mark.line + 1}, column {mark.column + 1}: {why}" if mark else why

@@ -25,7 +25,7 @@ class RunFile:
 
     pipeline: str
     """What is started: `module:function`, a rheostat.pipeline or a function that starts a query for an allocation."""
-    pipeline_options: Mapping[str, str] = field(default_factory=FrozenMap)
+    pipeline_options: Mapping[str, str] = field(default_factory=FrozenMap, repr=False)
     """Arguments of a rheostat.pipeline."""
     mode: Literal["micro-batch", "realtime"] = "micro-batch"
     """How Spark runs it; real-time mode needs a rheostat.pipeline, whose stages then have tasks of their own."""
@@ -41,7 +41,7 @@ class RunFile:
     """Cores of one executor; left out, 1."""
     memory_mb: int | None = None
     """Memory of one executor, in MB; left out, 512."""
-    conf: Mapping[str, str] = field(default_factory=FrozenMap)
+    conf: Mapping[str, str] = field(default_factory=FrozenMap, repr=False)
     """Further settings of Spark."""
     name: str | None = None
     """The job's name in the journal; left out, `pipeline`."""
@@ -59,7 +59,7 @@ class RunFile:
     """Seconds that a decision looks back."""
     seed: int = 0
     """Seed of a policy's random choices."""
-    journal: str | None = None
+    journal: str | None = field(default=None, repr=False)
     """Where every step is written: a path, sqlite:///path or postgresql://host/database; left out, in memory."""
     retention_s: float | None = RETENTION_S
     """Seconds for which records stay in the journal; none keeps them for ever."""

@@ -24,7 +24,15 @@ from rheostat.control.deadline import Deadline
 from rheostat.control.heartbeat import Heartbeat
 from rheostat.control.memory import remember, snapshot
 from rheostat.control.recovery import doubt
-from rheostat.errors import EngineError, JournalError, LeaseRefused, PolicyError
+from rheostat.errors import (
+    EngineError,
+    JournalError,
+    LeaseRefused,
+    PolicyError,
+    describe,
+    redact,
+    redact_settings,
+)
 from rheostat.forecast.loads import backtest_is_due, forecast_load, run_backtest
 from rheostat.forecast.registry import check_candidates
 from rheostat.job.decision import Decision, Measurement, Outcome, Reason, Trial
@@ -35,6 +43,7 @@ from rheostat.job.guards import UNGUARDED, Guards
 from rheostat.job.observation import Observation
 from rheostat.job.record import RETENTION_S, Intent, IntentStep, Record, Run
 from rheostat.job.slo import SLO
+from rheostat.policy.registry import file_of
 from rheostat.ports import Clock, Engine, Journal, Lease, Policy, Testbed
 
 K = TypeVar("K")
@@ -110,7 +119,7 @@ class Controller(Generic[K]):
         self.clock = clock
         self.testbed = testbed
         self.pace = pace or Pace()
-        self._settings = settings or {}
+        self._settings = redact_settings(settings or {})
         self._observing = Deadline(self.pace.observe_deadline_s)
         self._applying = Deadline(self.pace.apply_deadline_s)
         self.paused = False
@@ -304,8 +313,8 @@ class Controller(Generic[K]):
         except LeaseRefused:
             raise
         except Exception as error:  # noqa: BLE001 - an engine may raise anything; the job goes on without us
-            log.warning("%s: the job could not be observed: %s", self.mind.spec.name, error)
-            return Observation.blind(self.clock.now(), f"{type(error).__name__}: {error}")
+            log.warning("%s: the job could not be observed: %s", self.mind.spec.name, redact(str(error)))
+            return Observation.blind(self.clock.now(), describe(error))
         return self._typed(window)
 
     def _typed(self, window: Any) -> Observation:
@@ -316,7 +325,7 @@ class Controller(Generic[K]):
         try:
             readable = from_json(Observation, to_json(window))
         except Exception as error:  # noqa: BLE001 - a window may hold anything
-            return Observation.blind(now_s, f"the window cannot be written: {type(error).__name__}: {str(error)[:200]}")
+            return Observation.blind(now_s, f"the window cannot be written: {describe(error)[:200]}")
         if not abs(readable.at_s - now_s) <= CLOCK_TOLERANCE_S:
             return Observation.blind(now_s, f"the window is of {readable.at_s:.0f} s, and the clock says {now_s:.0f} s")
         return readable
@@ -331,7 +340,7 @@ class Controller(Generic[K]):
                 self.state.loads.with_window(window), self.state.choice, self.foresight, quantiles, window.at_s
             )
         except Exception as error:  # noqa: BLE001 - as with engines: the job goes on without it
-            log.warning("%s: no forecast: %s: %s", self.mind.spec.name, type(error).__name__, error)
+            log.warning("%s: no forecast: %s", self.mind.spec.name, describe(error))
             return None
 
     def _choose(self, now_s: float) -> None:
@@ -344,9 +353,7 @@ class Controller(Generic[K]):
         except LeaseRefused:
             raise
         except Exception as error:  # noqa: BLE001 - the choice before stays, or the last value
-            log.warning(
-                "%s: the forecasters could not be compared: %s: %s", self.mind.spec.name, type(error).__name__, error
-            )
+            log.warning("%s: the forecasters could not be compared: %s", self.mind.spec.name, describe(error))
 
     def _apply(self, intent: Intent) -> str | None:
         """Hand the intent to the engine. A refusal stays open: the next windows show what became of it."""
@@ -366,8 +373,8 @@ class Controller(Generic[K]):
         except LeaseRefused:
             raise
         except Exception as error:  # noqa: BLE001 - an engine may raise anything
-            log.warning("%s: the change to %s was refused: %s", self.mind.spec.name, intent.target, error)
-            return f"{type(error).__name__}: {error}"
+            log.warning("%s: the change to %s was refused: %s", self.mind.spec.name, intent.target, redact(str(error)))
+            return describe(error)
         return None
 
     def _try(self, decision: Decision) -> tuple[Measurement, ...]:
@@ -391,7 +398,7 @@ class Controller(Generic[K]):
         try:
             return self.testbed.measure(trial)
         except Exception as error:  # noqa: BLE001 - a trial that breaks is a result, not a crash
-            return Measurement(trial, None, 0.0, 0.0, f"{type(error).__name__}: {error}")
+            return Measurement(trial, None, 0.0, 0.0, describe(error))
 
     # -- the journal -----------------------------------------------------------------------------------------
 
@@ -434,6 +441,7 @@ class Controller(Generic[K]):
             mind.policy.options(),
             self._settings,
             self.foresight,
+            file_of(mind.policy),
         )
 
     def _retain(self, number: int, now_s: float) -> None:

@@ -16,10 +16,11 @@ from typing import Any, Generic, TypeVar
 from rheostat.control import recovery
 from rheostat.control.guards import Scene, Stability, apply_guards, fold_stability
 from rheostat.control.limits import limits
-from rheostat.errors import InvalidValue, PolicyError
+from rheostat.errors import InvalidValue, PolicyError, describe
 from rheostat.forecast.loads import Loads
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Interval, Outcome, Reason, Verdict
+from rheostat.job.fit import clip
 from rheostat.job.forecast import Forecast, ForecastChoice
 from rheostat.job.frozen import FrozenMap, from_json, to_json
 from rheostat.job.graph import JobSpec
@@ -164,7 +165,7 @@ def inspect(state: State, spec: JobSpec, window: Observation) -> Observation:
             return replace(window, problem=f"stale: this window ended at {window.end_s:g} s and was seen before")
         return mark_problem(window, spec)
     except Exception as error:  # noqa: BLE001 - a window may hold anything
-        return Observation.blind(window.at_s, f"the window cannot be read: {type(error).__name__}: {error}")
+        return Observation.blind(window.at_s, f"the window cannot be read: {describe(error)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +177,11 @@ class Settlement:
     undo: Intent | None = None
 
 
-def settle(state: State, window: Observation, guards: Guards) -> Settlement:
+def settle(state: State, window: Observation, guards: Guards, allowed: Limits) -> Settlement:
     """Compare what is wanted with what runs. This is also how a change is finished after a crash.
 
-    A dry run finishes no change of the controller before it: it gives the change up.
+    An intent comes from the journal, the limits from the user's code: what the limits do not allow is given up. A dry
+    run finishes no change of the controller before it: it gives the change up.
     """
     intent = state.open
     if intent is None or window.running is None:
@@ -200,13 +202,29 @@ def settle(state: State, window: Observation, guards: Guards) -> Settlement:
         return Settlement(end(Ending.PARTIAL, f"wanted {intent.target}, got {window.running}"))
     if guards.dry_run:
         return Settlement(end(Ending.FAILED, f"wanted {intent.target}, runs {window.running}; given up by a dry run"))
+    if refusal := _outside(intent.target, window.running, allowed):
+        return Settlement(end(Ending.FAILED, f"wanted {intent.target}, runs {window.running}; given up: {refusal}"))
     if window.change is Change.NONE and passed_s < guards.change_patience_s:
         return Settlement(again=intent)
     failed = end(Ending.FAILED, f"wanted {intent.target}, runs {window.running}")
     if intent.undoes or intent.previous is None or intent.previous == window.running:
         return Settlement(failed)
+    if _outside(intent.previous, window.running, allowed):
+        return Settlement(failed)
     undo = Intent(f"{intent.id}-undo", state.step, window.at_s, intent.previous, window.running, undoes=intent.id)
     return Settlement(failed, undo=undo)
+
+
+def _outside(target: Allocation, running: Allocation, allowed: Limits) -> str:
+    """Return why the limits do not allow a target; "" where they do, or where it goes no further than what runs."""
+    if set(target.tasks) != set(allowed.operators):
+        return f"the limits are of {', '.join(allowed.operators)}"
+    cut, why = clip(target, allowed)
+    for name, tasks in target.tasks.items():
+        nearest, now = cut.tasks[name], running.tasks.get(name, cut.tasks[name])
+        if not min(nearest, now) <= tasks <= max(nearest, now):
+            return why
+    return ""
 
 
 def judge(awaiting: Awaiting, window: Observation) -> Outcome | None:
@@ -343,7 +361,7 @@ def think(
         fold(forecast)
     window = inspect(state, mind.spec, window)
     fold(window)
-    settled = settle(state, window, mind.guards)
+    settled = settle(state, window, mind.guards, mind.limits)
     if settled.end:
         fold(settled.end)
     outcome = judge(state.awaiting, window) if state.awaiting else None

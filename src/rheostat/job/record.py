@@ -22,6 +22,14 @@ RETENTION_S = 14 * 86_400.0
 """Seconds for which records are kept: two weeks, for what returns every week."""
 
 
+@dataclass(frozen=True, slots=True)
+class PolicyFile:
+    """The Python file that a policy was loaded from."""
+
+    path: str
+    sha256: str
+
+
 @dataclass(frozen=True)
 class Run:
     """The start of a controller, or a change of its job's description: everything that decisions depend on."""
@@ -39,6 +47,8 @@ class Run:
     """Origin of the job (engine, load, interval), for users, reports and the oracle."""
     foresight: Foresight | None = None
     """Settings of the forecast; None if nothing needs one."""
+    policy_file: PolicyFile | None = None
+    """The policy's file; None if it was not given by a path, and in records of older versions."""
 
     def __post_init__(self) -> None:
         put(self, options=freeze(self.options), settings=freeze(self.settings))

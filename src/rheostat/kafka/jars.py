@@ -1,7 +1,8 @@
 """The jars of a Kafka broker and of Spark's Kafka connector, for development and tests: fetched once, into a cache.
 
 PySpark ships Apache Ivy, so this needs only Java. Ivy takes the jars from Maven Central, or from the mirror of the
-ivysettings.xml that `RHEOSTAT_IVY_SETTINGS` names, and verifies their checksums.
+ivysettings.xml that `RHEOSTAT_IVY_SETTINGS` names. Each jar must have the SHA-256 that `pins.py` names, when it is
+fetched and whenever it is used from the cache.
 
 In production the broker is your own, and the connector is that of your Spark version, in `spark.jars.packages`. The
 connector here is the newest one that partial mirrors of Maven Central have; it works with Spark 4.3.
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from rheostat.engine.spark.session.java_process import SMALL, end_process, start_java
 from rheostat.errors import EngineError, InvalidValue
+from rheostat.kafka import pins
 
 KAFKA = "4.1.0"
 BROKER = (
@@ -76,28 +78,52 @@ def connector_jars(notify: Notify = ignore) -> list[Path]:
 
 
 def fetch(notify: Notify = ignore) -> Path:
-    """Fetch the jars into the cache if they are not there, all or none; return their folder."""
+    """Fetch the jars into the cache if they are not there, all or none; check them, and return their folder."""
     folder = jars_folder()
-    if folder.is_dir():
-        return folder
-    # The lock holder deletes what a killed fetch left.
-    draft = folder.with_name(f"{folder.name}.fetching")
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(folder.with_name(f"{folder.name}.lock"), notify):
-            if not folder.is_dir():
-                shutil.rmtree(draft, ignore_errors=True)
-                try:
-                    (draft / "jars").mkdir(parents=True)
-                    _retrieve(draft, notify)
-                    (draft / "jars").rename(folder)
-                finally:
-                    shutil.rmtree(draft, ignore_errors=True)
+        if not folder.is_dir():
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with _locked(folder.with_name(f"{folder.name}.lock"), notify):
+                _fetch_missing(folder, notify)
+        _check_jars(folder)
     except OSError as error:
         raise EngineError(
             f"Kafka's jars cannot be stored in {folder.parent} ({error}): set RHEOSTAT_CACHE to another folder"
         ) from error
     return folder
+
+
+def _fetch_missing(folder: Path, notify: Notify) -> None:
+    """Fetch the jars, unless another process has done so meanwhile."""
+    if folder.is_dir():
+        return
+    # The lock holder deletes what a killed fetch left.
+    draft = folder.with_name(f"{folder.name}.fetching")
+    shutil.rmtree(draft, ignore_errors=True)
+    try:
+        (draft / "jars").mkdir(parents=True)
+        _retrieve(draft, notify)
+        (draft / "jars").rename(folder)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _check_jars(folder: Path) -> None:
+    """Delete the folder and raise unless it holds exactly the pinned jars."""
+    actual = {str(jar.relative_to(folder)): _sha256(jar) for jar in sorted(folder.rglob("*")) if not jar.is_dir()}
+    for name in sorted({*pins.SHA256, *actual}):
+        found, pinned = actual.get(name, "missing"), pins.SHA256.get(name, "missing")
+        if found != pinned:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise EngineError(
+                f"{folder / name} is not the jar that Rheostat was tested with: its SHA-256 is {found}, expected "
+                f"{pinned}. All jars were deleted: find out what changed it, then run `rheostat kafka fetch`"
+            )
+
+
+def _sha256(jar: Path) -> str:
+    with jar.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rheostat.errors import EngineError
+from rheostat.errors import EngineError, describe
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Interval, Measurement
 from rheostat.job.observation import Observation
@@ -128,7 +128,7 @@ def estimate(
     except NoMeasurement as failure:
         result = Estimate(at_s, allocation, None, problem=str(failure))
     except EngineError as error:
-        result = Estimate(at_s, allocation, None, problem=f"{type(error).__name__}: {error}")
+        result = Estimate(at_s, allocation, None, problem=describe(error))
     finally:
         if bench is not None:
             bench.rig.stop()

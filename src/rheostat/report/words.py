@@ -8,6 +8,7 @@ from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from rheostat.errors import redact_settings
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Expectation, Interval
 from rheostat.job.guards import DAY_S, FrozenPeriod
@@ -135,5 +136,6 @@ def value(item: Any) -> str:
 def settings(item: Any) -> dict[str, str]:
     """Return the fields of a dataclass, or the items of a mapping, that have a value."""
     pairs = item.items() if isinstance(item, Mapping) else ((f.name, getattr(item, f.name)) for f in fields(item))
+    pairs = ((name, redact_settings(inner, str(name))) for name, inner in pairs)
     written = {str(name): value(inner) for name, inner in pairs if inner is not None and inner != Bounds()}
     return {name: text for name, text in written.items() if text != NONE}

@@ -30,7 +30,7 @@ from rheostat.job.observation import (
     Status,
 )
 from rheostat.job.plan import Choice, Estimate, NextMeasurement, Plan
-from rheostat.job.record import Ending, Intent, IntentEnd, IntentStep, Record, Run, Snapshot
+from rheostat.job.record import Ending, Intent, IntentEnd, IntentStep, PolicyFile, Record, Run, Snapshot
 from rheostat.job.slo import SLO, Bounds, Budget
 
 JOB = "Klicks-Zählung 点击 'x'"
@@ -87,6 +87,7 @@ EXAMPLES: tuple[Record, ...] = (
         options={"alpha": 0.3, "levels": [1, [2, 3]], "deep": {"er": {"est": None}}},
         settings={"engine": "simulated"},
         foresight=Foresight(1800.0, ("profile",), 600.0),
+        policy_file=PolicyFile("größer.py", "ab" * 32),
     ),
     _OBSERVATION,
     Observation.blind(1_700_000_120.0, 'the engine said "no"\n\tand \\ nothing else'),

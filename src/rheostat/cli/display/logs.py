@@ -7,6 +7,8 @@ import logging
 import sys
 from typing import Any
 
+from rheostat.errors import redact
+
 
 class _Stderr(logging.StreamHandler[Any]):
     """Writes to the present stderr, so that a progress bar on the same terminal is not torn apart."""
@@ -16,18 +18,25 @@ class _Stderr(logging.StreamHandler[Any]):
         super().emit(record)
 
 
+class _Lines(logging.Formatter):
+    """Text without secrets, tracebacks included."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redact(super().format(record))
+
+
 class _JsonLines(logging.Formatter):
-    """One JSON object per line."""
+    """One JSON object per line, without secrets."""
 
     def format(self, record: logging.LogRecord) -> str:
         entry = {
             "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": redact(record.getMessage()),
         }
         if record.exc_info:
-            entry["exception"] = self.formatException(record.exc_info)
+            entry["exception"] = redact(self.formatException(record.exc_info))
         return json.dumps(entry)
 
 
@@ -37,7 +46,7 @@ def configure(verbose: bool, as_json: bool = False) -> None:
     for handler in [handler for handler in root.handlers if isinstance(handler, _Stderr)]:
         root.removeHandler(handler)
     handler = _Stderr(sys.stderr)
-    text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "%H:%M:%S")
+    text = _Lines("%(asctime)s %(levelname)s %(name)s: %(message)s", "%H:%M:%S")
     handler.setFormatter(_JsonLines() if as_json else text)
     root.addHandler(handler)
     # As JSON, every change is a line; a terminal shows changes by itself.

@@ -74,7 +74,7 @@ class Topic:
     name: str
     servers: str
     topic: str
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
     parse: Transform | None = None
     """For a source: the transform that its tasks apply to Kafka's rows."""
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationErr
 from rheostat.config.build import UNKNOWN, build, plain, worded
 from rheostat.config.named import Named, named
 from rheostat.config.reader import read_yaml
-from rheostat.errors import InvalidValue, nearest
+from rheostat.errors import InvalidValue, nearest, shown
 from rheostat.job.allocation import Allocation
 from rheostat.job.forecast import Foresight
 from rheostat.job.guards import UNGUARDED, Guards
@@ -186,4 +186,4 @@ def _sentence(error: Mapping[str, Any]) -> str:
         return f"unknown key {key!r}, {nearest(key, Config.model_fields)}"
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])  # our own message, with the path
-    return f"{key} {worded(error['msg'])}, not {value!r}"
+    return f"{key} {worded(error['msg'])}, not {shown(key, value)}"

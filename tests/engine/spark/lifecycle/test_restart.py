@@ -12,11 +12,13 @@ import pytest
 import spark_restart
 from pyspark.sql import SparkSession
 
+from rheostat.api.takeover import repair
 from rheostat.clock import WallClock
 from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint, Repartition
 from rheostat.engine.spark.lifecycle.restart import JOB, Pipeline, build_at_start, stop_after_batch
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Status
+from rheostat.job.record import IntentStep
 
 pytestmark = pytest.mark.cluster
 
@@ -165,6 +167,30 @@ def test_without_an_allocation_there_is_no_restart(spark: SparkSession, counting
 def test_a_pipeline_must_return_its_query(spark: SparkSession) -> None:
     with pytest.raises(ValueError, match="must return it, and returned a builtins"):
         Pipeline(spark, build_at_start(lambda _: None)).begin(Allocation({JOB: 1}))  # type: ignore[arg-type, return-value]
+
+
+def test_a_journal_cannot_name_the_checkpoint_of_another_query(
+    spark: SparkSession, counting: Counting, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A batch that runs has no commit yet: to undo it would take its offsets away from a running query."""
+    while (checkpoint := a_few_batches(spark, counting)).done < 1:
+        pass  # a batch before the one without a commit is needed
+    last, state = checkpoint.done, checkpoint.state()
+    assert state is not None
+    place = Path(checkpoint.location.removeprefix("file:"))
+    for name in (str(last), f".{last}.crc"):
+        (place / "commits" / name).unlink()
+    forged = Repartition(checkpoint.location, last - 1, state.partitions + 1, state.partitions)
+    step = IntentStep("1", str(forged), 0.0)
+    pipeline = Pipeline(spark, build_at_start(counting))
+    assert not repair(pipeline, step, str(tmp_path / "own"))
+    assert f"checkpoint {checkpoint.location}, which is not that of this pipeline" in caplog.text
+    assert (checkpoint.begun, checkpoint.done) == (last, last - 1)
+    for name in ("repartition no JSON", 'repartition {"checkpoint": 5}', 'repartition ["rm", "-rf"]'):
+        assert not repair(pipeline, IntentStep("1", name, 0.0), str(place))
+    # Its own checkpoint is repaired, however it is written.
+    repair(pipeline, step, f"{place}/")
+    assert checkpoint.begun == checkpoint.done
 
 
 def test_a_repartition_is_finished_undone_or_left_alone(spark: SparkSession, counting: Counting) -> None:

@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from rheostat.errors import EngineError
+from rheostat.errors import EngineError, first_line
+from rheostat.job.frozen import from_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,8 +52,8 @@ class Repartition:
 
     @staticmethod
     def read(step: str) -> Repartition | None:
-        """Read a journaled step; return None if it is not a repartition."""
-        return Repartition(**json.loads(step.removeprefix(STEP))) if step.startswith(STEP) else None
+        """Read a journaled step; return None if it is not a repartition, InvalidValue if it cannot be read."""
+        return from_json(Repartition, step.removeprefix(STEP)) if step.startswith(STEP) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,12 @@ class Checkpoint:
     def of(cls, spark: SparkSession, query: StreamingQuery) -> Checkpoint:
         """Return the checkpoint of a running or stopped query."""
         return cls(spark, str(query._jsq.streamingQuery().resolvedCheckpointRoot()))
+
+    @property
+    def resolved(self) -> tuple[str, str, str]:
+        """Scheme, authority and path of the location: the same for all ways to write it."""
+        uri = self._files.makeQualified(self._path(self.location)).toUri()
+        return str(uri.getScheme()), str(uri.getAuthority() or ""), str(uri.getPath())
 
     @property
     def begun(self) -> int:
@@ -271,5 +278,4 @@ def temporary_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iter
 def _first_line(error: Exception) -> str:
     """Return the first line of a Java exception's message, without Py4J's stack trace."""
     java: Any = getattr(error, "java_exception", None)
-    text = str(error) if java is None else str(java.getMessage())
-    return text.splitlines()[0] if text else type(error).__name__
+    return first_line(error if java is None else str(java.getMessage() or type(error).__name__))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rheostat.engine.spark.lifecycle.owner import Owner
 from rheostat.engine.spark.lifecycle.restart import Pipeline
-from rheostat.errors import EngineError
+from rheostat.errors import EngineError, first_line
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -69,7 +69,7 @@ class Watcher:
         try:
             other = self._owner.renew()
         except Py4JError as error:
-            log.warning("query %s: cannot write to its checkpoint: %s", self.job, str(error).splitlines()[0])
+            log.warning("query %s: cannot write to its checkpoint: %s", self.job, first_line(error))
             return False
         if other is None or query is None:
             return False

@@ -32,7 +32,7 @@ from rheostat.engine.spark.session.settings import (
     missing_settings,
     on_this_machine,
 )
-from rheostat.errors import EngineError, InvalidValue
+from rheostat.errors import EngineError, InvalidValue, shown
 from rheostat.job.frozen import check_whole
 from rheostat.ports import Clock
 
@@ -149,7 +149,7 @@ def session_settings(
     own = dict(conf or {})
     for key, value in own.items():
         if not isinstance(value, str):
-            raise InvalidValue(f"conf[{key!r}] is {value!r}: Spark settings are strings")
+            raise InvalidValue(f"conf[{key!r}] is {shown(key, value)}: Spark settings are strings")
         if key in fixed and fixed[key] != value:
             raise InvalidValue(f"conf[{key!r}] is {value!r}, but the session's arguments say {fixed[key]!r}")
     settings = {**defaults, **own, **fixed}
@@ -265,7 +265,11 @@ def _active_session() -> SparkSession | None:
 def _same_or_refuse(active: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     """Return the running session if it has these settings: Spark itself would return it and ignore most of them."""
     running = dict(classic_context(active).getConf().getAll())
-    different = [f"{k} is {running.get(k)!r}, not {v!r}" for k, v in settings.items() if not _equal(k, running, v)]
+    different = [
+        f"{key} is {shown(key, running.get(key))}, not {shown(key, value)}"
+        for key, value in settings.items()
+        if not _equal(key, running, value)
+    ]
     if different:
         raise InvalidValue(
             "a Spark session with other settings runs in this process, and Spark allows only one: stop it first "

@@ -27,7 +27,7 @@ import psycopg
 import pytest
 from sqlalchemy import inspect
 
-from rheostat.cli.replay import policy_of
+from rheostat.cli import journals
 from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.control.cycle import Mind
 from rheostat.control.memory import remember
@@ -46,7 +46,7 @@ from rheostat.journal.memory import MemoryJournal
 from rheostat.journal.migrations import upgrade
 from rheostat.journal.sql import SqlJournal
 from rheostat.lab.jobs import job
-from rheostat.ports import Journal
+from rheostat.ports import Journal, Policy
 from rheostat.testing.journal import Wall, intent_step
 from rheostat.testing.records import EXAMPLES
 
@@ -65,6 +65,11 @@ def load(name: str, path: Path) -> Path:
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript((GOLDEN / f"{name}.sql").read_text())
     return path
+
+
+def policy_of(run: Run) -> Policy[Any]:
+    """Return the policy of a golden run; none is in a file."""
+    return journals.policy_of(run, journals.Consent(False, False))
 
 
 def stored(path: Path, query: str) -> list[tuple[Any, ...]]:

@@ -53,10 +53,13 @@ class Moment:
 
 def boot_id() -> str | None:
     """Return what identifies this boot of the host and its time namespace; None where the kernel has no such id."""
-    with suppress(OSError):
+    try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot} {os.readlink('/proc/self/ns/time')}"
-    return None
+    except OSError:
+        return None
+    with suppress(OSError):  # a kernel before 5.6 has no time namespaces
+        boot += f" {os.readlink('/proc/self/ns/time')}"
+    return boot
 
 
 @dataclass(frozen=True, slots=True)

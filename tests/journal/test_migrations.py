@@ -27,8 +27,7 @@ import psycopg
 import pytest
 from sqlalchemy import inspect
 
-from rheostat.cli.journals import Consent
-from rheostat.cli.journals import policy_of as consented_policy_of
+from rheostat.cli import journals
 from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.control.cycle import Mind
 from rheostat.control.memory import remember
@@ -61,15 +60,16 @@ JOBS = {
 }
 
 
-def policy_of(run: Run) -> Policy[Any]:
-    return consented_policy_of(run, Consent(unchanged=False, changed=False))
-
-
 def load(name: str, path: Path) -> Path:
     """Write a golden journal to a file."""
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript((GOLDEN / f"{name}.sql").read_text())
     return path
+
+
+def policy_of(run: Run) -> Policy[Any]:
+    """Return the policy of a golden run; none is in a file."""
+    return journals.policy_of(run, journals.Consent(False, False))
 
 
 def stored(path: Path, query: str) -> list[tuple[Any, ...]]:

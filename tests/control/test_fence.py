@@ -228,3 +228,24 @@ def test_a_change_that_stays_under_way_ends_at_its_deadline() -> None:
     assert reasons[-1] is Reason.CHANGING, "two changes at once are not better than one"
     stuck[0] = False
     assert world.step(60).decision.reason is not Reason.CHANGING
+
+
+def test_a_take_over_waits_for_a_journal_that_restarts() -> None:
+    world = World(Scripted(()))
+    journal, heir = world.journal, other(world, world.journal)
+    world.controller.stop()
+    acquire, failures = journal.acquire, [JournalError("the database cannot be reached")] * 3
+
+    def unreachable(*arguments: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return acquire(*arguments)
+
+    journal.acquire = unreachable  # type: ignore[method-assign]
+    heir.start_when_free()
+    assert heir.started
+    heir.stop()
+    failures.extend([JournalError("the database cannot be reached")] * 1000)
+    with pytest.raises(JournalError, match="cannot be reached"):
+        heir.start_when_free()
+    assert 900 < len(failures) < 990

@@ -52,6 +52,8 @@ log = logging.getLogger(__name__)
 
 CLOCK_TOLERANCE_S = 60.0
 """Seconds between a window's moment and the controller's clock: an engine may have taken that long to answer."""
+GRACE_S = 15.0
+"""Seconds after the end of a lease in which a take-over succeeds: a call to a journal that stalls returns by then."""
 QUANTILES = (0.1, 0.5, 0.9)
 """Of every forecast, besides the one that an objective needs."""
 
@@ -169,19 +171,20 @@ class Controller(Generic[K]):
         """Start, and wait for the lease while another controller holds it; `refused` is called at every refusal.
 
         The lease of a killed controller expires. One that is still held after that belongs to a living one, and the
-        refusal is raised.
+        refusal is raised. So is the error of a journal that has not answered by then: it may be restarting.
         """
-        deadline_s, logged = self.clock.monotonic() + self.pace.lease_s + 1.0, False
+        deadline_s, logged = self.clock.monotonic() + self.pace.lease_s + GRACE_S, False
         while not given_up():
             try:
                 self.start()
-            except LeaseRefused as refusal:
+            except JournalError as error:
                 if self.clock.monotonic() > deadline_s:
                     raise
                 if not logged:
-                    log.warning("%s: waiting for the lease: %s", self.mind.spec.name, refusal)
+                    log.warning("%s: waiting for the lease: %s", self.mind.spec.name, error)
                     logged = True
-                refused(refusal)
+                if isinstance(error, LeaseRefused):
+                    refused(error)
             else:
                 return
             self.clock.sleep(1.0)

@@ -55,6 +55,20 @@ def first_line(error: object) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
+def plain_text(value: object, most: int = 500) -> str:
+    """Return any object's text as a journal can hold it: encodable, not endless, whatever `__str__` does."""
+    try:
+        text = str(value)
+    except Exception:  # noqa: BLE001 - the text of a foreign object
+        text = f"({type(value).__name__} without a text)"
+    return text[:most].encode("utf-8", "replace").decode()
+
+
+def error_text(error: BaseException) -> str:
+    """Return the type and the message of a foreign exception, as a journal can hold it."""
+    return f"{type(error).__name__}: {plain_text(error)}"
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return `, did you mean 'x'?` for a misspelt word, else the list of what is known."""
     names = sorted(known)

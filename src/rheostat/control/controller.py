@@ -24,12 +24,21 @@ from rheostat.control.deadline import Deadline
 from rheostat.control.heartbeat import Heartbeat
 from rheostat.control.memory import remember, snapshot
 from rheostat.control.recovery import doubt
-from rheostat.errors import EngineError, JournalError, LeaseRefused, PolicyError, RheostatError
+from rheostat.errors import (
+    EngineError,
+    InvalidValue,
+    JournalError,
+    LeaseRefused,
+    PolicyError,
+    RheostatError,
+    error_text,
+    plain_text,
+)
 from rheostat.forecast.loads import backtest_is_due, forecast_load, run_backtest
 from rheostat.forecast.registry import check_candidates
 from rheostat.job.decision import Decision, Measurement, Outcome, Reason, Trial
 from rheostat.job.forecast import Forecast, Foresight
-from rheostat.job.frozen import from_json, to_json
+from rheostat.job.frozen import readable
 from rheostat.job.graph import JobSpec
 from rheostat.job.guards import UNGUARDED, Guards
 from rheostat.job.observation import Observation
@@ -233,11 +242,11 @@ class Controller(Generic[K]):
             with self._folding:
                 self._look_again()
                 number = self.state.step
-                thought = think(self.mind, self.state, self.knowledge, window, self._foresee(window))
+                thought = self._think(window)
                 decision_ms = (time.perf_counter() - started) * 1e3
                 records = list(thought.records)
                 if thought.state.step % self.pace.snapshot_every == 0:
-                    records.append(snapshot(thought.state, thought.knowledge, window.at_s))
+                    records += self._snapshot(thought.state, thought.knowledge, window.at_s)
                 self._append(number, records)
                 self.state, self.knowledge = thought.state, thought.knowledge
         except LeaseRefused:
@@ -250,13 +259,9 @@ class Controller(Generic[K]):
         step_ms = (time.perf_counter() - begun) * 1e3
         self._log_change(thought)
         problem = self._apply(thought.intent) if thought.intent else None
-        failure = thought.failure
-        try:
-            measurements = self._try(thought.decision)
-        except PolicyError as error:
-            measurements, failure = (), error
-        if failure is not None:
-            self._count_failure(number, failure)
+        if thought.failure is not None:
+            self._count_failure(number, thought.failure)
+        measurements, failure = self._try(thought.decision)
         self._choose(window.at_s)
         self._retain(number, window.at_s)
         return Step(
@@ -269,8 +274,24 @@ class Controller(Generic[K]):
             problem,
             decision_ms,
             step_ms,
-            failure,
+            thought.failure or failure,
         )
+
+    def _think(self, window: Observation) -> Thought[K]:
+        """Think about a window; about a blind one where its numbers cannot be worked with."""
+        try:
+            return think(self.mind, self.state, self.knowledge, window, self._foresee(window))
+        except Exception as error:  # noqa: BLE001 - a window may hold numbers that nothing can be computed from
+            log.warning("%s: the window cannot be used: %s", self.mind.spec.name, error_text(error))
+            blind = Observation.blind(window.at_s, f"the window cannot be used: {error_text(error)}")
+            return think(self.mind, self.state, self.knowledge, blind)
+
+    def _snapshot(self, state: State, knowledge: K, at_s: float) -> list[Record]:
+        try:
+            return [snapshot(state, knowledge, at_s)]
+        except PolicyError as error:
+            self._count_failure(state.step, error)
+            return []
 
     def _log_change(self, thought: Thought[K]) -> None:
         """Log a change in one line with its reason."""
@@ -290,29 +311,36 @@ class Controller(Generic[K]):
         try:
             spec = self._observing.call("describe", self.engine.describe)
             if isinstance(spec, JobSpec) and spec != self.mind.spec:
-                mind = replace(self.mind, spec=spec)
-                self._write(self._run_record(mind))
-                self.mind = mind
+                self._change_spec(readable(spec))
             window = self._observing.call("observe", self.engine.observe)
         except LeaseRefused:
             raise
         except Exception as error:  # noqa: BLE001 - an engine may raise anything; the job goes on without us
-            log.warning("%s: the job could not be observed: %s", self.mind.spec.name, error)
-            return Observation.blind(self.clock.now(), f"{type(error).__name__}: {error}")
+            log.warning("%s: the job could not be observed: %s", self.mind.spec.name, error_text(error))
+            return Observation.blind(self.clock.now(), error_text(error))
         return self._typed(window)
+
+    def _change_spec(self, spec: JobSpec) -> None:
+        """Go on with another description of the same job."""
+        if spec.name != self.mind.spec.name:
+            raise EngineError(f"the engine describes {spec.name!r}, not {self.mind.spec.name!r}")
+        if spec != self.mind.spec:
+            mind = replace(self.mind, spec=spec)
+            self._write(self._run_record(mind))
+            self.mind = mind
 
     def _typed(self, window: Any) -> Observation:
         """Return the window as the journal will hold it; a blind one where it is no window of the present."""
         now_s = self.clock.now()
         if not isinstance(window, Observation):
-            return Observation.blind(now_s, f"the engine returned {str(window)[:80]}")
+            return Observation.blind(now_s, f"the engine returned {plain_text(window, 80)}")
         try:
-            readable = from_json(Observation, to_json(window))
-        except Exception as error:  # noqa: BLE001 - a window may hold anything
-            return Observation.blind(now_s, f"the window cannot be written: {type(error).__name__}: {str(error)[:200]}")
-        if not abs(readable.at_s - now_s) <= CLOCK_TOLERANCE_S:
-            return Observation.blind(now_s, f"the window is of {readable.at_s:.0f} s, and the clock says {now_s:.0f} s")
-        return readable
+            window = readable(window)
+        except InvalidValue as error:
+            return Observation.blind(now_s, f"the window cannot be used: {plain_text(error)}")
+        if not abs(window.at_s - now_s) <= CLOCK_TOLERANCE_S:
+            return Observation.blind(now_s, f"the window is of {window.at_s:.0f} s, and the clock says {now_s:.0f} s")
+        return window
 
     def _foresee(self, window: Observation) -> Forecast | None:
         """Forecast the load, where something needs that; a forecaster that breaks costs the forecast, not the step."""
@@ -320,11 +348,11 @@ class Controller(Generic[K]):
             return None
         quantiles = tuple(sorted({*QUANTILES, doubt(self.mind.slo.recovery_quantile)}))
         try:
-            return forecast_load(
-                self.state.loads.with_window(window), self.state.choice, self.foresight, quantiles, window.at_s
-            )
+            loads = self.state.loads.with_window(window)
+            forecast = forecast_load(loads, self.state.choice, self.foresight, quantiles, window.at_s)
+            return None if forecast is None else readable(forecast)
         except Exception as error:  # noqa: BLE001 - as with engines: the job goes on without it
-            log.warning("%s: no forecast: %s: %s", self.mind.spec.name, type(error).__name__, error)
+            log.warning("%s: no forecast: %s", self.mind.spec.name, error_text(error))
             return None
 
     def _choose(self, now_s: float) -> None:
@@ -337,9 +365,7 @@ class Controller(Generic[K]):
         except LeaseRefused:
             raise
         except Exception as error:  # noqa: BLE001 - the choice before stays, or the last value
-            log.warning(
-                "%s: the forecasters could not be compared: %s: %s", self.mind.spec.name, type(error).__name__, error
-            )
+            log.warning("%s: the forecasters could not be compared: %s", self.mind.spec.name, error_text(error))
 
     def _apply(self, intent: Intent) -> str | None:
         """Hand the intent to the engine. A refusal stays open: the next windows show what became of it."""
@@ -358,32 +384,39 @@ class Controller(Generic[K]):
         except LeaseRefused:
             raise
         except Exception as error:  # noqa: BLE001 - an engine may raise anything
-            log.warning("%s: the change to %s was refused: %s", self.mind.spec.name, intent.target, error)
-            return f"{type(error).__name__}: {error}"
+            log.warning("%s: the change to %s was refused: %s", self.mind.spec.name, intent.target, error_text(error))
+            return error_text(error)
         return None
 
-    def _try(self, decision: Decision) -> tuple[Measurement, ...]:
-        """Run the decision's trials on the testbed, where there is one and experiments are allowed."""
-        found = []
+    def _try(self, decision: Decision) -> tuple[tuple[Measurement, ...], PolicyError | None]:
+        """Run the decision's trials on the testbed, where there is one and experiments are allowed.
+
+        Returns the policy's exception, too, where it could not learn from a measurement.
+        """
+        found: list[Measurement] = []
+        failure: PolicyError | None = None
         for trial in decision.trials:
             measurement = self._measure(trial)
             try:
-                self._write(measurement)
+                failure = self._write(measurement) or failure
             except LeaseRefused:
                 raise
             except JournalError as error:
                 log.warning("%s: a measurement cannot be journaled and is dropped: %s", self.mind.spec.name, error)
             found.append(measurement)
-        return tuple(found)
+        return tuple(found), failure
 
     def _measure(self, trial: Trial) -> Measurement:
         if self.testbed is None or self.mind.guards.explore == "never":
             why = "there is no testbed" if self.testbed is None else "explore = never"
             return Measurement(trial, None, 0.0, 0.0, f"not run: {why}")
         try:
-            return self.testbed.measure(trial)
+            measurement = self.testbed.measure(trial)
+            if not isinstance(measurement, Measurement):
+                raise TypeError(f"the testbed returned {type(measurement).__name__}, not a Measurement")
+            return readable(measurement)
         except Exception as error:  # noqa: BLE001 - a trial that breaks is a result, not a crash
-            return Measurement(trial, None, 0.0, 0.0, f"{type(error).__name__}: {error}")
+            return Measurement(trial, None, 0.0, 0.0, error_text(error))
 
     # -- the journal -----------------------------------------------------------------------------------------
 
@@ -399,13 +432,22 @@ class Controller(Generic[K]):
             self._unsure = True
             raise
 
-    def _write(self, record: Record) -> None:
-        """Append a single record outside the batch of a step, and fold it."""
+    def _write(self, record: Record) -> PolicyError | None:
+        """Append a single record outside the batch of a step, and fold it.
+
+        Returns the policy's exception where it could not learn from it: the loop goes on without, as in a step.
+        """
+        record = readable(record)
         with self._folding:
             self._look_again()
             self._append(self.state.step, [record])
             self.state = advance(self.state, record)
-            self.knowledge = learn(self.mind.policy, self.knowledge, record)
+            try:
+                self.knowledge = learn(self.mind.policy, self.knowledge, record)
+            except PolicyError as error:
+                self._count_failure(self.state.step, error)
+                return error
+        return None
 
     def _look_again(self) -> None:
         """Fold the journal again after a write whose outcome is unknown: memory is always the fold of the records."""

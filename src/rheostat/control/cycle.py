@@ -16,12 +16,12 @@ from typing import Any, Generic, TypeVar
 from rheostat.control import recovery
 from rheostat.control.guards import Scene, Stability, apply_guards, fold_stability
 from rheostat.control.limits import limits
-from rheostat.errors import InvalidValue, PolicyError
+from rheostat.errors import InvalidValue, PolicyError, error_text
 from rheostat.forecast.loads import Loads
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Interval, Outcome, Reason, Verdict
 from rheostat.job.forecast import Forecast, ForecastChoice
-from rheostat.job.frozen import FrozenMap, from_json, to_json
+from rheostat.job.frozen import FrozenMap, readable, to_json
 from rheostat.job.graph import JobSpec
 from rheostat.job.guards import Guards
 from rheostat.job.observation import Change, Observation, Status, mark_problem
@@ -164,7 +164,7 @@ def inspect(state: State, spec: JobSpec, window: Observation) -> Observation:
             return replace(window, problem=f"stale: this window ended at {window.end_s:g} s and was seen before")
         return mark_problem(window, spec)
     except Exception as error:  # noqa: BLE001 - a window may hold anything
-        return Observation.blind(window.at_s, f"the window cannot be read: {type(error).__name__}: {error}")
+        return Observation.blind(window.at_s, f"the window cannot be read: {error_text(error)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,11 +256,11 @@ def decide(mind: Mind[K], state: State, knowledge: K, window: Observation) -> De
         decision = mind.policy.decide(situation)
         if not isinstance(decision, Decision):
             raise TypeError(f"decide returned {type(decision).__name__}, not a Decision")
-        decision = from_json(Decision, to_json(decision))  # what the journal cannot hold is not decided
+        decision = readable(decision)  # what the journal cannot hold is not decided
         if decision.target is not None and set(decision.target.tasks) != set(mind.spec.tunable_names):
             raise ValueError(f"the target names {sorted(decision.target.tasks)}, not the job's tunable operators")
     except Exception as error:
-        raise PolicyError(f"{mind.policy.name} failed: {type(error).__name__}: {error}") from error
+        raise PolicyError(f"{mind.policy.name} failed: {error_text(error)}") from error
     if floor is not None:
         decision = recovery.explain_floor(decision, floor, allowed, window.running)
     scene = Scene(
@@ -314,7 +314,7 @@ def learn(policy: Policy[K], knowledge: K, record: Record) -> K:
     try:
         return policy.learn(knowledge, record)
     except Exception as error:
-        raise PolicyError(f"{policy.name} could not learn: {type(error).__name__}: {error}") from error
+        raise PolicyError(f"{policy.name} could not learn: {error_text(error)}") from error
 
 
 def think(

@@ -11,7 +11,7 @@ import logging
 from typing import Any, TypeVar
 
 from rheostat.control.cycle import Mind, State, advance, identity, learn
-from rheostat.errors import InvalidValue, PolicyError, RheostatError, UnreadableRecord
+from rheostat.errors import InvalidValue, PolicyError, UnreadableRecord, error_text, plain_text
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.record import Snapshot
 from rheostat.ports import Journal
@@ -26,8 +26,12 @@ SNAPSHOTS_TRIED = 5
 
 
 def snapshot(state: State, knowledge: object, at_s: float) -> Snapshot:
-    """Return all records so far as one record."""
-    return Snapshot(at_s, state.step, to_json(state), to_json(knowledge))
+    """Return all records so far as one record; raises PolicyError where the knowledge cannot be written."""
+    try:
+        text = to_json(knowledge)
+    except Exception as error:
+        raise PolicyError(f"no snapshot: the policy's knowledge cannot be written: {error_text(error)}") from error
+    return Snapshot(at_s, state.step, to_json(state), text)
 
 
 def remember(journal: Journal, mind: Mind[K]) -> tuple[State, K]:
@@ -35,7 +39,11 @@ def remember(journal: Journal, mind: Mind[K]) -> tuple[State, K]:
     job, policy = mind.spec.name, mind.policy
     state, knowledge, after = _newest_snapshot(journal, mind)
     for entry in journal.read(job, after, skip=lambda error: _report(job, error)):
-        state = advance(state, entry.record)
+        try:
+            state = advance(state, entry.record)
+        except Exception as error:  # noqa: BLE001 - a record that was changed by hand may hold anything
+            _report(job, error, f"record {entry.number} cannot be folded and is skipped: ")
+            continue
         try:
             knowledge = learn(policy, knowledge, entry.record)
         except PolicyError as error:
@@ -63,7 +71,7 @@ def _newest_snapshot(journal: Journal, mind: Mind[K]) -> tuple[State, K, int]:
                 break  # of another policy: this one learns from all records
             if knowledge is not None:
                 knowledge = _decode(type(knowledge), entry.record.knowledge)
-        except InvalidValue as error:
+        except Exception as error:  # noqa: BLE001 - as above
             _report(job, error, f"snapshot {entry.number} has another shape and is passed over: ")
             continue
         return state, knowledge, entry.number
@@ -87,5 +95,5 @@ def _holds(value: Any, stored: Any) -> bool:
     return bool(value == stored)
 
 
-def _report(job: str, error: RheostatError, what: str = "") -> None:
-    log.warning("%s: %s%s", job, what, error)
+def _report(job: str, error: Exception, what: str = "") -> None:
+    log.warning("%s: %s%s", job, what, plain_text(error))

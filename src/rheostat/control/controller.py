@@ -335,12 +335,12 @@ class Controller(Generic[K]):
         if not isinstance(window, Observation):
             return Observation.blind(now_s, f"the engine returned {plain_text(window, 80)}")
         try:
-            window = readable(window)
+            seen = readable(window)
         except InvalidValue as error:
             return Observation.blind(now_s, f"the window cannot be used: {plain_text(error)}")
-        if not abs(window.at_s - now_s) <= CLOCK_TOLERANCE_S:
-            return Observation.blind(now_s, f"the window is of {window.at_s:.0f} s, and the clock says {now_s:.0f} s")
-        return window
+        if not abs(seen.at_s - now_s) <= CLOCK_TOLERANCE_S:
+            return Observation.blind(now_s, f"the window is of {seen.at_s:.0f} s, and the clock says {now_s:.0f} s")
+        return seen
 
     def _foresee(self, window: Observation) -> Forecast | None:
         """Forecast the load, where something needs that; a forecaster that breaks costs the forecast, not the step."""

@@ -13,15 +13,17 @@ from typing import Any, ClassVar
 import pytest
 from loop_world import JOB, Scripted, World
 
-from rheostat.control.controller import Controller
+from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.control.cycle import State
 from rheostat.control.memory import remember
 from rheostat.errors import JournalError
-from rheostat.job.decision import Decision, Reason
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Decision, Measurement, Phase, Reason, Trial
 from rheostat.job.frozen import from_json
-from rheostat.job.guards import UNGUARDED
-from rheostat.job.observation import Observation
-from rheostat.job.record import Intent, IntentEnd, Record, Snapshot
+from rheostat.job.guards import UNGUARDED, Guards
+from rheostat.job.observation import Observation, Status
+from rheostat.job.record import Intent, IntentEnd, Record, Run, Snapshot
+from rheostat.job.slo import SLO
 from rheostat.journal.memory import MemoryJournal
 from rheostat.journal.sql import SqlJournal
 from rheostat.policy.ds2 import DS2
@@ -229,6 +231,113 @@ def test_a_clock_that_is_set_back_costs_no_windows(journal: SqlJournal) -> None:
             world.clock.now = lambda: now() - 3600.0  # type: ignore[method-assign]
         usable.append(world.step().observation.usable)
     assert usable == [True] * 6
+
+
+class Dumb(Exception):  # noqa: N818
+    """An exception without a message."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no message")
+
+
+@pytest.mark.parametrize("error", [ValueError("\ud800"), Dumb(), KeyError("x" * 10**6)])
+@pytest.mark.parametrize("place", ["observe", "describe", "decide", "learn", "measure", "apply"])
+def test_the_text_of_an_exception_stops_no_step(journal: SqlJournal, error: Exception, place: str) -> None:
+    def fail(*_: Any) -> Any:
+        raise error
+
+    class Bed:
+        measure = staticmethod(fail)
+
+    trial = Trial("t", Allocation({"splitter": 3, "count": 3}), (Phase(10.0, {"lines": 1.0}, observed=True),))
+    policy = Scripted((7,) * 9, trials=(trial,))
+    world = World(policy, journal=journal, testbed=Bed())
+    owner = policy if place in ("decide", "learn") else world.engine
+    if place != "measure":
+        object.__setattr__(owner, place, fail)
+    world.step()
+    world.step()
+    assert (
+        max(len(entry.record.problem or "") for entry in journal.read(JOB) if isinstance(entry.record, Observation))
+        < 1000
+    )
+    world.controller.stop()
+
+
+def test_a_policy_that_cannot_learn_from_the_run_record_starts(journal: SqlJournal) -> None:
+    @dataclass(frozen=True)
+    class Unable(Scripted):
+        def learn(self, knowledge: int, record: Record) -> int:
+            if isinstance(record, Run):
+                raise ValueError("not from this")
+            return knowledge + 1
+
+    world = World(Unable((None,)), journal=journal)
+    assert world.controller.policy_failures == 1
+    assert world.step().decision.reason is Reason.MIXED
+    again = restarted(world)
+    assert (again.state, again.knowledge) == remember(journal, again.mind)
+
+
+def test_knowledge_that_json_cannot_hold_costs_the_snapshot(journal: SqlJournal) -> None:
+    @dataclass(frozen=True)
+    class Odd(Scripted):
+        def learn(self, knowledge: Any, record: Record) -> Any:
+            return object()
+
+    world = World(Odd((None,) * 9), journal=journal, pace=replace(IMMEDIATE, snapshot_every=1))
+    assert world.step().decision.reason is Reason.MIXED
+    world.controller.stop()
+    assert world.records(Snapshot) == []
+
+
+def test_a_measurement_that_json_cannot_hold_is_a_measurement_with_a_problem(journal: SqlJournal) -> None:
+    class Bed:
+        def measure(self, trial: Trial) -> Measurement:
+            return Measurement(trial, None, "soon", 0.0, object())  # type: ignore[arg-type]
+
+    trial = Trial("t", Allocation({"splitter": 3, "count": 3}), (Phase(10.0, {"lines": 1.0}, observed=True),))
+    world = World(Scripted((None,), trials=(trial,)), journal=journal, testbed=Bed())
+    (measurement,) = world.step().measurements
+    assert "Measurement" in (measurement.problem or "")
+    assert world.records(Measurement) == [measurement]
+
+
+def test_the_description_of_another_job_is_not_believed(journal: SqlJournal) -> None:
+    world = World(DS2(), journal=journal)
+    spec = world.engine.describe()
+    world.engine.describe = lambda: replace(spec, name="another")  # type: ignore[method-assign]
+    step = world.step()
+    assert step.decision.reason is Reason.UNUSABLE
+    assert "another" in (step.observation.problem or "")
+    world.engine.describe = lambda: spec  # type: ignore[method-assign]
+    assert world.step().observation.usable
+    assert len(world.records(Run)) == 1
+
+
+def test_a_window_that_nothing_can_be_computed_from_is_blind(journal: SqlJournal) -> None:
+    def huge(window: Observation) -> Observation:
+        return replace(window, running=Allocation({"splitter": 10**400, "count": 3}))
+
+    world = World(DS2(), journal=journal, guards=Guards(), spoil=lambda engine: Spoilt(engine, huge))
+    assert [world.step().observation.usable for _ in range(3)] == [True, False, True]
+
+
+@pytest.mark.parametrize("value", [1e18, 1e300])
+def test_an_absurd_load_does_not_enter_what_is_remembered(journal: SqlJournal, value: float) -> None:
+    def absurd(window: Observation) -> Observation:
+        sources = tuple(replace(s, rate_per_s=value) for s in window.sources)
+        return replace(window, status=Status.RECOVERING, sources=sources, downtime_s=value, uptime_s=1.0)
+
+    slo = SLO(max_recovery_s=100.0)
+    world = World(DS2(), journal=journal, slo=slo, spoil=lambda engine: Spoilt(engine, absurd, (1, 2)))
+    for _ in range(4):
+        world.step()
+    state = world.controller.state
+    assert state.loads is not None
+    assert max(state.loads.rates_per_s) < 1e9
+    assert state.recoveries is not None
+    assert state.recoveries.downtimes.quantile(0.9, 0.0) < 1e9
 
 
 class Lossy(MemoryJournal):

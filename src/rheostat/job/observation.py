@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 
 from rheostat.job.allocation import Allocation
+from rheostat.job.fit import MOST_TASKS
 from rheostat.job.frozen import FrozenMap, put
 from rheostat.job.graph import JobSpec
 
@@ -210,6 +211,9 @@ def absurdity(observation: Observation) -> str | None:
         value = getattr(observation, name)
         if value is not None and not 0 <= value < MOST:
             return f"{name} is {value}"
+    for name, tasks in (observation.running.tasks if observation.running else {}).items():
+        if tasks > MOST_TASKS:
+            return f"more than {MOST_TASKS:,} tasks of {name} run"
     readings = (*observation.sources, *observation.operators, *observation.edges)
     parts: tuple[object, ...] = (*readings, observation.latency, observation.batch_time)
     for part in parts:

@@ -16,6 +16,7 @@ from loop_world import JOB, Scripted, World
 from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.control.cycle import State
 from rheostat.control.memory import remember
+from rheostat.control.replay import replay
 from rheostat.errors import JournalError
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Measurement, Phase, Reason, Trial
@@ -162,6 +163,37 @@ def test_a_record_that_cannot_be_read_is_skipped_and_reported(
         again = restarted(world)
     assert again.step().decision.reason is not Reason.UNJOURNALED
     assert f"record {numbers[1]} " in caplog.text
+
+
+def test_a_memo_is_the_same_after_a_restart_from_a_snapshot(journal: SqlJournal) -> None:
+    @dataclass(frozen=True)
+    class Listing(Scripted):
+        def decide(self, situation: Situation[int]) -> Decision:
+            return Decision.hold(Reason.STEADY, "", memo={"seen": [1, [2, {"deep": []}]]})
+
+    world = World(Listing(()), journal=journal, pace=replace(IMMEDIATE, snapshot_every=1))
+    world.step()
+    live = world.controller.state.memo
+    assert live == {"seen": (1, (2, {"deep": ()}))}
+    assert restarted(world).state.memo == live
+
+
+@pytest.mark.parametrize("kind", ["run", "observation", "decision", "intent", "intent_end", "snapshot"])
+def test_replay_skips_the_steps_that_a_damaged_record_hides(journal: SqlJournal, tmp_path: Path, kind: str) -> None:
+    world = World(Scripted((7, None) * 20), journal=journal, pace=replace(IMMEDIATE, snapshot_every=5))
+    for _ in range(8):
+        world.step(60)
+    number = next(entry.number for entry in journal.read(JOB, kinds=(kind,)))
+    with sqlite3.connect(tmp_path / "journal.db") as raw:
+        raw.execute("UPDATE record SET body = substr(body, 1, 9) WHERE number = ?", (number,))
+    again = restarted(world)
+    for _ in range(12):
+        world.fleet.advance(60)
+        again.step()
+    found = replay(journal, JOB, lambda _: Scripted((7, None) * 20))
+    assert found.differences == ()
+    assert found.skipped < 14, "steps are repeated again after the restart and its first snapshot"
+    assert found.steps + found.skipped == 20 - (kind == "observation")
 
 
 def test_a_start_that_fails_gives_the_lease_back() -> None:

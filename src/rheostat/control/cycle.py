@@ -21,7 +21,7 @@ from rheostat.forecast.loads import Loads
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Interval, Outcome, Reason, Verdict
 from rheostat.job.forecast import Forecast, ForecastChoice
-from rheostat.job.frozen import FrozenMap, readable, to_json
+from rheostat.job.frozen import FrozenMap, freeze, put, readable, to_json
 from rheostat.job.graph import JobSpec
 from rheostat.job.guards import Guards
 from rheostat.job.observation import Change, Observation, Status, mark_problem
@@ -73,6 +73,10 @@ class State:
     """The job's description, where one of these needs it."""
     stability: Stability = Stability()
     """What the guards against restless changes look at."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.memo, FrozenMap):  # of a snapshot: the types of its parts are not declared
+            put(self, memo=freeze(self.memo))
 
 
 def identity(policy: str, options: Mapping[str, Any]) -> str:

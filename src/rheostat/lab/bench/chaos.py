@@ -101,6 +101,9 @@ def measures(storms: Sequence[Storm], days: float, seconds: float) -> list[Measu
         Measure(BENCH, "violations", len(violations), "", "<= 0", "lower", first),
         Measure(BENCH, "steps", steps, "", "", "higher", f"{sum(w.decisions for w in watches):,} decided by a policy"),
         Measure(BENCH, "changes", sum(watch.changes for watch in watches), "", "", "higher"),
+        Measure(
+            BENCH, "turns_per_hour", max(watch.most_turns for watch in watches), "", "", "lower", "of an operator, most"
+        ),
         Measure(BENCH, "starts", starts, "", "", "higher", "restarts and take-overs"),
         Measure(BENCH, "faults", sum(faults.values()), "", "", "higher", injected),
         Measure(BENCH, "replayed_steps", replayed, "", "", "higher", f"{skipped:,} skipped behind damaged records"),

@@ -65,6 +65,10 @@ class Watch:
         self._open: str | None = None
         self._ended: set[str] = set()
         self._damages_s: list[float] = []
+        self._last_end: tuple[float, float] | None = None
+        """When the last change ended, and what the clock was off by."""
+        self.most_turns = 0
+        """Most turns of an operator within an hour."""
 
     def violated(self, what: str) -> None:
         """Report a violation."""
@@ -100,12 +104,14 @@ class Watch:
                 self._opened.append(Opened(self.now_s, offset_s, record))
                 self._check_bounds(record.target)
                 if record.undoes is None:
-                    self._check_restlessness()
+                    self._check_shrinking(record)
+                    self._check_turns()
             elif isinstance(record, IntentEnd):
                 if record.intent in self._ended or record.intent != self._open:
                     self.violated(f"the change {record.intent} ended twice, or was not open")
                 self._ended.add(record.intent)
                 self._open = None
+                self._last_end = (self.now_s, offset_s)
 
     def _check_bounds(self, target: Allocation) -> None:
         if why := clip(target, self.limits)[1]:
@@ -120,7 +126,25 @@ class Watch:
         if intent.id in self._ended:
             self.violated(f"the {driver} driver acted for {intent.id} after it had ended")
 
-    def _check_restlessness(self) -> None:
+    def _check_shrinking(self, intent: Intent) -> None:
+        """Check that a change that shrinks anything is late enough after the last one, and one of few in its hour.
+
+        Where the clock was set, or a record was lost, in between, the controller cannot know that.
+        """
+        before = intent.previous.tasks if intent.previous else {}
+        if not any(count < before.get(name, 0) for name, count in intent.target.tasks.items()):
+            return
+        recent, breaks = self._last_hour()
+        most = self.guards.max_changes_per_hour
+        if most is not None and not breaks and len(recent) > most:
+            self.violated(f"{intent.id} shrinks, as change {len(recent)} within an hour; the most is {most}")
+        if self._last_end is None or self._last_end[1] != recent[-1].offset_s or breaks:
+            return
+        age_s = self.now_s - self._last_end[0]
+        if age_s < self.guards.cooldown_down_s:
+            self.violated(f"{intent.id} shrinks {age_s:.0f} s after a change, not {self.guards.cooldown_down_s:.0f} s")
+
+    def _check_turns(self) -> None:
         """Check how often the direction of an operator's tasks turned round within the last hour.
 
         A shrink needs fewer than `max_changes_per_hour` changes in the hour before it, and every second turn is a
@@ -128,16 +152,21 @@ class Watch:
         that of turns. Undoing a failed change is no decision and does not count. Where the clock was set forward, or a
         record of a change was lost, the controller cannot know the changes before: another hour may begin there.
         """
-        most = self.guards.max_changes_per_hour
-        recent = [o for o in self._opened if self.now_s - o.at_s < HOUR_S]
-        if most is None:
+        recent, breaks = self._last_hour()
+        if self.guards.max_changes_per_hour is None:
             return
-        jumps = sum(after.offset_s > before.offset_s for before, after in pairwise(recent))
-        jumps += sum(self.now_s - at_s < HOUR_S for at_s in self._damages_s)
+        most = self.guards.max_changes_per_hour * (1 + breaks)
         for name in self.spec.tunable_names:
             turns = _turns([o.intent for o in recent if o.intent.undoes is None], name)
-            if turns > most * (1 + jumps):
-                self.violated(f"{name} turned round {turns} times within an hour, the most is {most * (1 + jumps)}")
+            self.most_turns = max(self.most_turns, turns)
+            if turns > most:
+                self.violated(f"{name} turned round {turns} times within an hour, the most is {most}")
+
+    def _last_hour(self) -> tuple[list[Opened], int]:
+        """Return the changes of the last hour, and how often the clock was set forward or a record lost in it."""
+        recent = [o for o in self._opened[-100:] if self.now_s - o.at_s < HOUR_S]
+        breaks = sum(after.offset_s > before.offset_s for before, after in pairwise(recent))
+        return recent, breaks + sum(self.now_s - at_s < HOUR_S for at_s in self._damages_s)
 
     def recount(self, journal: Journal) -> None:
         """Read again which changes are open and ended, after a record was damaged."""

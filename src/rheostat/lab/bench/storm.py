@@ -121,11 +121,19 @@ class Storm:
             self.fleet.fail(self.replica, self.passed_s)
         if self.chance(OUTAGE, "database outages"):
             self.down_until_s = self.passed_s + INTERVAL_S * self.random.randint(1, 6)
+        if self.chance(JUMP, "clock jumps of both drivers"):
+            self.set_clocks(self.drivers)
         if self.chance(LOSSES):
             self.losing_until_s = self.passed_s + INTERVAL_S * self.random.randint(1, 3)
         first = self.random.randrange(2)
         for driver in (self.drivers[first], self.drivers[1 - first]):
             driver.turn()
+
+    def set_clocks(self, drivers: Sequence[Driver]) -> None:
+        """Set the clocks of some drivers, all by the same."""
+        offset_s = self.random.choice(OFFSETS_S)
+        for driver in drivers:
+            driver.offset_s = offset_s
 
     def finish(self) -> None:
         """End suspended calls, check the whole journal, and close it."""
@@ -142,7 +150,7 @@ class Storm:
 
     def damage(self) -> None:
         """Make one of the newest records unreadable, while no controller runs."""
-        if not isinstance(self.journal, SqlJournal) or any(driver.controller for driver in self.drivers):
+        if not isinstance(self.journal, SqlJournal) or any(d.controller or d.suspension for d in self.drivers):
             return
         numbers = [entry.number for entry in self._newest(40)]
         if numbers:
@@ -179,6 +187,8 @@ class Driver:
         self.token = 0
         self.kill_in = self.suspend_in = 0
         """Points until it is killed or suspended; 0 if it is not."""
+        self.suspend_at_note = False
+        """Whether it is suspended the next time that it has journaled a sub-step, and not before."""
         self.hung: Iterator[None] | None = None
         """A change that hangs, as an iterator over its sub-steps."""
         self.faulty = False
@@ -194,6 +204,7 @@ class Driver:
         self.engine = engine
         self.dead, self.hung, self.last = False, None, None
         self.kill_in = self.suspend_in = 0
+        self.suspend_at_note = False
 
     # -- the clock ---------------------------------------------------------------------------------------------
 
@@ -218,14 +229,15 @@ class Driver:
                 self._resume(self.suspension)
             return
         if storm.chance(JUMP, "clock jumps"):
-            self.offset_s = storm.random.choice(OFFSETS_S)
+            storm.set_clocks([self])
         if self.controller is None and storm.passed_s < self.starts_s:
             return
         if storm.chance(KILL, "kills"):
             self.kill_in = storm.random.randint(1, POINTS)
         elif storm.chance(SUSPEND, "suspensions"):
             self.suspend_in = storm.random.randint(1, POINTS)
-        if self.suspend_in:
+            self.suspend_at_note = storm.random.random() < 0.5
+        if self.suspend_in or self.suspend_at_note:
             self._resume(Suspension(self._act))
         else:
             self._act()
@@ -319,10 +331,12 @@ class Driver:
             if self.kill_in == 0:
                 self.dead = True
                 raise Killed(what)
-        if suspends and self.suspend_in and self.suspension is not None and self.suspension.here:
+        running = self.suspension is not None and self.suspension.here
+        if suspends and self.suspend_in and not self.suspend_at_note and running:
             self.suspend_in -= 1
             if self.suspend_in == 0:
                 self.faulty = True
+                assert self.suspension is not None
                 self.suspension.pause()
                 if self.dead:
                     raise Killed(what)
@@ -393,6 +407,8 @@ class Driver:
         names = self.engine._steps(intent)
         for place, name in enumerate(names):
             self.point("before a note")
+            if self.suspend_at_note:
+                self.suspend_in, self.suspend_at_note = 2, False  # asking for the write, and its commit
             note(name)
             storm.watch.acted(self.name, intent, current=self.token == storm.token, dry_run=self.dry_run)
             if place == len(names) - 1:

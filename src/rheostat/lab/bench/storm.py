@@ -41,6 +41,8 @@ START_S = 1e6
 """The wall clock at the start."""
 OFFSETS_S = (0.0, 0.0, 25.0, -25.0, 3600.0, -3600.0)
 """What a driver's clock is off by after a jump."""
+STANDBY_MINUTES = 3
+"""Minutes between two attempts of a driver to take a lease that another one holds."""
 POINTS = 12
 """A kill or a suspension comes within so many points of a turn."""
 
@@ -274,7 +276,7 @@ class Driver:
                 storm.damage()
         except LeaseRefused:
             storm.faults["refusals"] += self.controller is not None
-            self._gone(0)
+            self._gone(STANDBY_MINUTES if self.controller is None else 0)
         except (JournalError, EngineError):
             pass  # it could not start: the next turn tries again
         except Exception as error:  # noqa: BLE001 - that is the violation

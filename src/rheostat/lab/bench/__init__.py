@@ -3,7 +3,7 @@
 | file | what |
 |---|---|
 | `registry.py`, `measure.py` | benches and their parts by name; a measured number |
-| `chaos.py`, `storm.py`, `faults.py`, `invariants.py` | `chaos`: storms on the simulator, and what must hold in them |
+| `chaos.py` | `chaos`: storms on the simulator |
 | `speed.py` | `simulator`, `decision` |
 | `fidelity.py`, `spark_fidelity.py`, `realtime_fidelity.py` | `fidelity`: the simulator against recordings and Spark |
 | `overhead.py`, `probes.py` | `overhead` and `resize`; `probes` |

@@ -12,11 +12,12 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from rheostat.engine.simulated import Fleet
-from rheostat.lab.bench.faults import Flapping
 from rheostat.lab.bench.measure import Measure
-from rheostat.lab.bench.storm import INTERVAL_S, Storm
 from rheostat.lab.experiment.trial import Progress
 from rheostat.lab.jobs import job
+from rheostat.lab.storm import Storm
+from rheostat.lab.storm_driver import INTERVAL_S
+from rheostat.lab.storm_faults import Flapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -117,7 +117,7 @@ class Suspension:
             self._thread.join()
 
     def pause(self) -> None:
-        """Stop here, called on the thread itself, until somebody resumes it."""
+        """Stop here, called on the thread itself, until `resume`."""
         self._stopped.release()
         self._go.acquire()
 

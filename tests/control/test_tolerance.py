@@ -355,6 +355,23 @@ def test_a_window_that_nothing_can_be_computed_from_is_blind(journal: SqlJournal
     assert [world.step().observation.usable for _ in range(3)] == [True, False, True]
 
 
+def test_a_window_that_breaks_the_thinking_is_blind_and_seen(
+    journal: SqlJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def overflow(*_: Any) -> Any:
+        raise OverflowError("int too large to convert to float")
+
+    world = World(DS2(), journal=journal)
+    with monkeypatch.context() as broken:
+        broken.setattr("rheostat.control.cycle.apply_guards", overflow)
+        step = world.step()
+    assert step.decision.reason is Reason.UNUSABLE
+    assert "OverflowError" in str(step.policy_failure)
+    assert world.controller.policy_failures == 1
+    assert world.step().policy_failure is None
+    assert restarted(world).state.step == 2
+
+
 @pytest.mark.parametrize("value", [1e18, 1e300])
 def test_an_absurd_load_does_not_enter_what_is_remembered(journal: SqlJournal, value: float) -> None:
     def absurd(window: Observation) -> Observation:

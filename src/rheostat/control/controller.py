@@ -278,13 +278,14 @@ class Controller(Generic[K]):
         )
 
     def _think(self, window: Observation) -> Thought[K]:
-        """Think about a window; about a blind one where its numbers cannot be worked with."""
+        """Think about a window; about a blind one where that raises. It counts as a failure, so that it is seen."""
         try:
             return think(self.mind, self.state, self.knowledge, window, self._foresee(window))
         except Exception as error:  # noqa: BLE001 - a window may hold numbers that nothing can be computed from
-            log.warning("%s: the window cannot be used: %s", self.mind.spec.name, error_text(error))
-            blind = Observation.blind(window.at_s, f"the window cannot be used: {error_text(error)}")
-            return think(self.mind, self.state, self.knowledge, blind)
+            failure = PolicyError(f"the window cannot be used: {error_text(error)}")
+            failure.__cause__ = error
+            blind = Observation.blind(window.at_s, str(failure))
+            return replace(think(self.mind, self.state, self.knowledge, blind), failure=failure)
 
     def _snapshot(self, state: State, knowledge: K, at_s: float) -> list[Record]:
         try:

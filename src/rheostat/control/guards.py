@@ -266,5 +266,6 @@ def _fit_between(
     for name, bounds in scene.limits.operators.items():
         low = min(least[name], scene.running.tasks[name]) if least else bounds.min
         high = most[name] if most else bounds.max
-        operators[name] = Bounds(min(low, high or low), high if high is None else max(low, high))
+        # Outside its bounds an operator may have any size between them and its own.
+        operators[name] = Bounds(low) if high is None else Bounds(min(low, high), max(low, high))
     return target.with_tasks(fit_suggestions(Limits(operators, scene.limits.slots, scene.limits.quantum), target.tasks))

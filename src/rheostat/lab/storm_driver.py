@@ -125,7 +125,7 @@ class Driver:
             self._resume(self.suspension)
 
     def _act(self) -> None:
-        storm = self.storm
+        storm, stepping = self.storm, False
         self.faulty = self.clean = False
         try:
             if self.controller is None:
@@ -134,6 +134,7 @@ class Driver:
                 controller, self.controller = self.controller, None
                 controller.stop()
             else:
+                stepping = True
                 self._advance_hung_change()
                 self._check(self.controller.step())
         except Killed:
@@ -143,11 +144,10 @@ class Driver:
         except LeaseRefused:
             storm.faults["refusals"] += self.controller is not None
             self._gone(STANDBY_MINUTES if self.controller is None else 0)
-        except (JournalError, EngineError):
-            pass  # it could not start: the next turn tries again
-        except Exception as error:  # noqa: BLE001 - that is the violation
-            storm.watch.violated(f"{self.name} driver: {type(error).__name__}: {error}")
-            self._gone(1)
+        except Exception as error:  # noqa: BLE001 - a start may fail, and is tried again; a step must not
+            if stepping or not isinstance(error, JournalError | EngineError):
+                storm.watch.violated(f"{self.name} driver: {type(error).__name__}: {error}")
+                self._gone(1)
         # A kill that was not reached in this turn ends it now.
         if self.kill_in and not self.dead:
             self._gone(1)

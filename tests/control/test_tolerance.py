@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sqlite3
 from collections.abc import Iterator
@@ -20,13 +21,14 @@ from rheostat.control.replay import replay
 from rheostat.errors import JournalError
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Measurement, Phase, Reason, Trial
-from rheostat.job.frozen import from_json
+from rheostat.job.frozen import from_json, to_json
 from rheostat.job.guards import UNGUARDED, Guards
 from rheostat.job.observation import Observation, Status
 from rheostat.job.record import Intent, IntentEnd, Record, Run, Snapshot
 from rheostat.job.slo import SLO
 from rheostat.journal.memory import MemoryJournal
 from rheostat.journal.sql import SqlJournal
+from rheostat.policy.conttune.policy import ContTune
 from rheostat.policy.ds2 import DS2
 from rheostat.ports import Engine, Lease, Note, Situation
 
@@ -163,6 +165,21 @@ def test_a_record_that_cannot_be_read_is_skipped_and_reported(
         again = restarted(world)
     assert again.step().decision.reason is not Reason.UNJOURNALED
     assert f"record {numbers[1]} " in caplog.text
+
+
+def test_knowledge_of_more_tasks_than_any_cluster_has_is_passed_over(journal: SqlJournal, tmp_path: Path) -> None:
+    world = World(ContTune(), journal=journal)
+    for _ in range(3):
+        world.step()
+    world.controller.stop()
+    knowledge = json.loads(to_json(world.controller.knowledge))
+    knowledge["operators"]["splitter"][-1]["tasks"] = 10**18
+    with sqlite3.connect(tmp_path / "journal.db") as raw:
+        query = "UPDATE record SET body = json_set(body, '$.knowledge', ?) WHERE kind = 'snapshot'"
+        raw.execute(query, (json.dumps(knowledge),))
+    again = restarted(world, ContTune())
+    world.fleet.advance(120)
+    assert again.step().policy_failure is None
 
 
 def test_a_memo_is_the_same_after_a_restart_from_a_snapshot(journal: SqlJournal) -> None:

@@ -181,6 +181,19 @@ def test_knowledge_of_more_tasks_than_any_cluster_has_is_passed_over(journal: Sq
     assert again.knowledge == world.controller.knowledge
 
 
+def test_a_policy_that_cannot_read_its_memo_starts_afresh(journal: SqlJournal) -> None:
+    @dataclass(frozen=True)
+    class Muddled(Scripted):
+        def decide(self, situation: Situation[int]) -> Decision:
+            turns = situation.memo.get("turns", 0) + 1
+            return Decision.hold(Reason.STEADY, "", memo={"turns": "many" if situation.step == 1 else turns})
+
+    world = World(Muddled(()), journal=journal)
+    reasons = [world.step().decision.reason for _ in range(5)]
+    assert reasons == [Reason.STEADY, Reason.STEADY, Reason.NO_POLICY, Reason.STEADY, Reason.STEADY]
+    assert replay(journal, JOB, lambda _: Muddled(())).differences == ()
+
+
 def test_a_memo_is_the_same_after_a_restart_from_a_snapshot(journal: SqlJournal) -> None:
     @dataclass(frozen=True)
     class Listing(Scripted):

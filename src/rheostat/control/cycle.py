@@ -357,7 +357,8 @@ def think(
             decision = decide(mind, state, knowledge, window)
         except PolicyError as error:  # a policy's bug must not stop the loop that guards the job
             failure = error
-            decision = Decision.hold(Reason.NO_POLICY, str(error), memo=state.memo)
+            # Without the memo: one that the policy cannot read would make it fail in every step to come.
+            decision = Decision.hold(Reason.NO_POLICY, str(error))
     if decision.target is not None and state.awaiting:
         why = f"replaced in step {number} before it could be judged"
         outcome = Outcome(state.awaiting.step, Verdict.UNJUDGED, why, {}, state.awaiting.downtime_s)

@@ -79,9 +79,18 @@ def first_line(error: object) -> str:
     return redact(next(iter(str(error).strip().splitlines()), type(error).__name__))
 
 
+def plain_text(value: object, most: int = 500) -> str:
+    """Return any object's text as a journal can hold it: encodable, not endless, without secrets."""
+    try:
+        text = str(value)
+    except Exception:  # noqa: BLE001 - the text of a foreign object
+        text = f"({type(value).__name__} without a text)"
+    return redact(text)[:most].encode("utf-8", "replace").decode()
+
+
 def describe(error: BaseException) -> str:
-    """Return the type and the message of any exception, without secrets."""
-    return redact(f"{type(error).__name__}: {error}")
+    """Return the type and the message of any exception, as a journal can hold it."""
+    return f"{type(error).__name__}: {plain_text(error)}"
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -58,6 +58,8 @@ def test_parts_are_asked_for_by_name_and_what_quick_leaves_out_is_said(rheostat:
     ("arguments", "says"),
     [
         (["two", "--only", "weight"], "bench two has no part 'weight'"),
+        (["two", "--days", "3"], "bench two has no --days"),
+        (["all", "--seeds", "3"], "--seeds is an option of one bench"),
         (["two", "--only", "weight"], "its parts: ms, wait"),
         (["all", "--only", "ms"], "--only ms names parts of one bench"),
     ],

@@ -36,6 +36,7 @@ def test_a_fresh_journal_comes_out_the_same(rheostat: Command, journal: Path) ->
         {
             "job": "wordcount",
             "steps": 10,
+            "skipped": 0,
             "differences": [],
             "recorded_policy_failures": 0,
             "policy_failures": 0,

@@ -169,3 +169,35 @@ def test_hold_stays_hold() -> None:
         RUNNING, WINDOW, OPEN, OBJECTIVES, replace(UNGUARDED, frozen=(FrozenPeriod(0, 9999),)), Reason.STEADY, None
     )
     assert apply_guards(hold, scene) is hold
+
+
+TASKS = st.fixed_dictionaries({"split": st.integers(1, 9), "count": st.integers(1, 9)})
+
+
+@given(TASKS, TASKS, st.integers(2, 12), st.integers(2, 12), st.sampled_from(["cool", "grow", "low", "behind", "slow"]))
+def test_a_guard_that_stops_half_a_change_keeps_the_jobs_bounds(
+    running: dict[str, int], asked: dict[str, int], least: int, most: int, held: str
+) -> None:
+    """Growth that needs the slots of an operator that may not shrink waits with it, and the other way round."""
+    allowed = limits(SPEC, SLO(job=Bounds(min(least, most), max(least, most))))
+    now, _ = clip(Allocation(running), allowed)
+    target, _ = clip(Allocation(asked), allowed)
+    seen = replace(
+        window(SPEC, 100.0, dict(now.tasks), 600.0, at_s=1000.0),
+        status=Status.RECOVERING if held == "behind" else Status.RUNNING,
+        bottlenecks=("a slow sink",) if held == "slow" else (),
+    )
+    guards = replace(
+        UNGUARDED,
+        cooldown_down_s=300.0 if held == "cool" else 0.0,
+        cooldown_up_s=300.0 if held == "grow" else 0.0,
+        shrink_after_s=300.0 if held == "low" else 0.0,
+    )
+    scene = Scene(now, seen, allowed, SLO(), guards, Reason.MIXED, changed_at_s=900.0)
+    left = apply_guards(Decision(target, Reason.MIXED, ""), scene).target or now
+    assert clip(left, allowed) == (left, "")
+    for name, count in left.tasks.items():
+        if held in ("cool", "low", "behind"):
+            assert count >= now.tasks[name]
+        else:
+            assert count <= now.tasks[name]

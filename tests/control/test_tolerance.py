@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sqlite3
 import time
@@ -14,17 +15,21 @@ from typing import Any, ClassVar
 import pytest
 from loop_world import JOB, Scripted, World
 
-from rheostat.control.controller import Controller
+from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.control.cycle import State
 from rheostat.control.memory import remember
+from rheostat.control.replay import replay
 from rheostat.errors import JournalError
-from rheostat.job.decision import Decision, Reason
-from rheostat.job.frozen import from_json
-from rheostat.job.guards import UNGUARDED
-from rheostat.job.observation import Observation
-from rheostat.job.record import Intent, IntentEnd, Record, Snapshot
+from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Decision, Measurement, Phase, Reason, Trial
+from rheostat.job.frozen import from_json, to_json
+from rheostat.job.guards import UNGUARDED, Guards
+from rheostat.job.observation import Observation, Status
+from rheostat.job.record import Intent, IntentEnd, Record, Run, Snapshot
+from rheostat.job.slo import SLO
 from rheostat.journal.memory import MemoryJournal
 from rheostat.journal.sql import SqlJournal
+from rheostat.policy.conttune.policy import ContTune
 from rheostat.policy.ds2 import DS2
 from rheostat.ports import Engine, Lease, Note, Situation
 
@@ -163,6 +168,64 @@ def test_a_record_that_cannot_be_read_is_skipped_and_reported(
     assert f"record {numbers[1]} " in caplog.text
 
 
+def test_knowledge_of_more_tasks_than_any_cluster_has_is_passed_over(journal: SqlJournal, tmp_path: Path) -> None:
+    world = World(ContTune(), journal=journal)
+    for _ in range(3):
+        world.step()
+    world.controller.stop()
+    knowledge = json.loads(to_json(world.controller.knowledge))
+    knowledge["operators"]["splitter"][-1]["tasks"] = 10**18
+    with sqlite3.connect(tmp_path / "journal.db") as raw:
+        query = "UPDATE record SET body = json_set(body, '$.knowledge', ?) WHERE kind = 'snapshot'"
+        raw.execute(query, (json.dumps(knowledge),))
+    again = restarted(world, ContTune())
+    assert again.knowledge == world.controller.knowledge
+
+
+def test_a_policy_that_cannot_read_its_memo_starts_afresh(journal: SqlJournal) -> None:
+    @dataclass(frozen=True)
+    class Muddled(Scripted):
+        def decide(self, situation: Situation[int]) -> Decision:
+            turns = situation.memo.get("turns", 0) + 1
+            return Decision.hold(Reason.STEADY, "", memo={"turns": "many" if situation.step == 1 else turns})
+
+    world = World(Muddled(()), journal=journal)
+    reasons = [world.step().decision.reason for _ in range(5)]
+    assert reasons == [Reason.STEADY, Reason.STEADY, Reason.NO_POLICY, Reason.STEADY, Reason.STEADY]
+    assert replay(journal, JOB, lambda _: Muddled(())).differences == ()
+
+
+def test_a_memo_is_the_same_after_a_restart_from_a_snapshot(journal: SqlJournal) -> None:
+    @dataclass(frozen=True)
+    class Listing(Scripted):
+        def decide(self, situation: Situation[int]) -> Decision:
+            return Decision.hold(Reason.STEADY, "", memo={"seen": [1, [2, {"deep": []}]]})
+
+    world = World(Listing(()), journal=journal, pace=replace(IMMEDIATE, snapshot_every=1))
+    world.step()
+    live = world.controller.state.memo
+    assert live == {"seen": (1, (2, {"deep": ()}))}
+    assert restarted(world).state.memo == live
+
+
+@pytest.mark.parametrize("kind", ["run", "observation", "decision", "intent", "intent_end", "snapshot"])
+def test_replay_skips_the_steps_that_a_damaged_record_hides(journal: SqlJournal, tmp_path: Path, kind: str) -> None:
+    world = World(Scripted((7, None) * 20), journal=journal, pace=replace(IMMEDIATE, snapshot_every=5))
+    for _ in range(8):
+        world.step(60)
+    number = next(entry.number for entry in journal.read(JOB, kinds=(kind,)))
+    with sqlite3.connect(tmp_path / "journal.db") as raw:
+        raw.execute("UPDATE record SET body = substr(body, 1, 9) WHERE number = ?", (number,))
+    again = restarted(world)
+    for _ in range(12):
+        world.fleet.advance(60)
+        again.step()
+    found = replay(journal, JOB, lambda _: Scripted((7, None) * 20))
+    assert found.differences == ()
+    assert found.skipped < 14, "steps are repeated again after the restart and its first snapshot"
+    assert found.steps + found.skipped == 20 - (kind == "observation")
+
+
 def test_a_start_that_fails_gives_the_lease_back() -> None:
     class Broken(Scripted):
         def initial(self) -> int:
@@ -230,6 +293,130 @@ def test_a_clock_that_is_set_back_costs_no_windows(journal: SqlJournal) -> None:
             world.clock.now = lambda: now() - 3600.0  # type: ignore[method-assign]
         usable.append(world.step().observation.usable)
     assert usable == [True] * 6
+
+
+class Dumb(Exception):  # noqa: N818
+    """An exception without a message."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no message")
+
+
+@pytest.mark.parametrize("error", [ValueError("\ud800"), Dumb(), KeyError("x" * 10**6)])
+@pytest.mark.parametrize("place", ["observe", "describe", "decide", "learn", "measure", "apply"])
+def test_the_text_of_an_exception_stops_no_step(journal: SqlJournal, error: Exception, place: str) -> None:
+    def fail(*_: Any) -> Any:
+        raise error
+
+    class Bed:
+        measure = staticmethod(fail)
+
+    trial = Trial("t", Allocation({"splitter": 3, "count": 3}), (Phase(10.0, {"lines": 1.0}, observed=True),))
+    policy = Scripted((7,) * 9, trials=(trial,))
+    world = World(policy, journal=journal, testbed=Bed())
+    owner = policy if place in ("decide", "learn") else world.engine
+    if place != "measure":
+        object.__setattr__(owner, place, fail)
+    world.step()
+    world.step()
+    assert (
+        max(len(entry.record.problem or "") for entry in journal.read(JOB) if isinstance(entry.record, Observation))
+        < 1000
+    )
+    world.controller.stop()
+
+
+def test_a_policy_that_cannot_learn_from_the_run_record_starts(journal: SqlJournal) -> None:
+    @dataclass(frozen=True)
+    class Unable(Scripted):
+        def learn(self, knowledge: int, record: Record) -> int:
+            if isinstance(record, Run):
+                raise ValueError("not from this")
+            return knowledge + 1
+
+    world = World(Unable((None,)), journal=journal)
+    assert world.controller.policy_failures == 1
+    assert world.step().decision.reason is Reason.MIXED
+    again = restarted(world)
+    assert (again.state, again.knowledge) == remember(journal, again.mind)
+
+
+def test_knowledge_that_json_cannot_hold_costs_the_snapshot(journal: SqlJournal) -> None:
+    @dataclass(frozen=True)
+    class Odd(Scripted):
+        def learn(self, knowledge: Any, record: Record) -> Any:
+            return object()
+
+    world = World(Odd((None,) * 9), journal=journal, pace=replace(IMMEDIATE, snapshot_every=1))
+    assert world.step().decision.reason is Reason.MIXED
+    world.controller.stop()
+    assert world.records(Snapshot) == []
+
+
+def test_a_measurement_that_json_cannot_hold_is_a_measurement_with_a_problem(journal: SqlJournal) -> None:
+    class Bed:
+        def measure(self, trial: Trial) -> Measurement:
+            return Measurement(trial, None, "soon", 0.0, object())  # type: ignore[arg-type]
+
+    trial = Trial("t", Allocation({"splitter": 3, "count": 3}), (Phase(10.0, {"lines": 1.0}, observed=True),))
+    world = World(Scripted((None,), trials=(trial,)), journal=journal, testbed=Bed())
+    (measurement,) = world.step().measurements
+    assert "Measurement" in (measurement.problem or "")
+    assert world.records(Measurement) == [measurement]
+
+
+def test_the_description_of_another_job_is_not_believed(journal: SqlJournal) -> None:
+    world = World(DS2(), journal=journal)
+    spec = world.engine.describe()
+    world.engine.describe = lambda: replace(spec, name="another")  # type: ignore[method-assign]
+    step = world.step()
+    assert step.decision.reason is Reason.UNUSABLE
+    assert "another" in (step.observation.problem or "")
+    world.engine.describe = lambda: spec  # type: ignore[method-assign]
+    assert world.step().observation.usable
+    assert len(world.records(Run)) == 1
+
+
+def test_a_window_that_nothing_can_be_computed_from_is_blind(journal: SqlJournal) -> None:
+    def huge(window: Observation) -> Observation:
+        return replace(window, running=Allocation({"splitter": 10**400, "count": 3}))
+
+    world = World(DS2(), journal=journal, guards=Guards(), spoil=lambda engine: Spoilt(engine, huge))
+    assert [world.step().observation.usable for _ in range(3)] == [True, False, True]
+
+
+def test_a_window_that_breaks_the_thinking_is_blind_and_seen(
+    journal: SqlJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def overflow(*_: Any) -> Any:
+        raise OverflowError("int too large to convert to float")
+
+    world = World(DS2(), journal=journal)
+    with monkeypatch.context() as broken:
+        broken.setattr("rheostat.control.cycle.apply_guards", overflow)
+        step = world.step()
+    assert step.decision.reason is Reason.UNUSABLE
+    assert "OverflowError" in str(step.policy_failure)
+    assert world.controller.policy_failures == 1
+    assert world.step().policy_failure is None
+    assert restarted(world).state.step == 2
+
+
+@pytest.mark.parametrize("value", [1e18, 1e300])
+def test_an_absurd_load_does_not_enter_what_is_remembered(journal: SqlJournal, value: float) -> None:
+    def absurd(window: Observation) -> Observation:
+        sources = tuple(replace(s, rate_per_s=value) for s in window.sources)
+        return replace(window, status=Status.RECOVERING, sources=sources, downtime_s=value, uptime_s=1.0)
+
+    slo = SLO(max_recovery_s=100.0)
+    world = World(DS2(), journal=journal, slo=slo, spoil=lambda engine: Spoilt(engine, absurd, (1, 2)))
+    for _ in range(4):
+        world.step()
+    state = world.controller.state
+    assert state.loads is not None
+    assert max(state.loads.rates_per_s) < 1e9
+    assert state.recoveries is not None
+    assert state.recoveries.downtimes.quantile(0.9, 0.0) < 1e9
 
 
 class Lossy(MemoryJournal):

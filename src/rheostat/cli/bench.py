@@ -20,6 +20,9 @@ def bench(
         bool, typer.Option("--quick", help="Fewer repeats, smaller sizes: at most about five minutes.")
     ] = False,
     only: Annotated[str | None, typer.Option(metavar="PART,...", help="Only these parts of the bench.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="chaos: number of storms.")] = None,
+    days: Annotated[float | None, typer.Option(min=0.01, help="chaos: simulated days per storm.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="chaos: only this storm.")] = None,
     json_file: options.JsonFile = None,
     verbose: options.Verbose = False,
 ) -> None:
@@ -28,7 +31,7 @@ def bench(
     from rheostat.cli.display.live import status
     from rheostat.cli.display.output import check_writable, console, write_json
     from rheostat.errors import InvalidValue, nearest
-    from rheostat.lab.bench.registry import BENCHES, omissions, run_bench, select_parts
+    from rheostat.lab.bench.registry import BENCHES, check_sizes, omissions, run_bench, select_parts
 
     logs.configure(verbose)
     check_writable(json=json_file)
@@ -40,11 +43,16 @@ def bench(
     names = list(BENCHES) if name == "all" else [name]
     for each in names:
         select_parts(each, quick, parts)
+    given = {"seeds": seeds, "days": days, "seed": seed}
+    sizes = {option: size for option, size in given.items() if size is not None}
+    if name == "all" and sizes:
+        raise InvalidValue(f"--{next(iter(sizes))} is an option of one bench: give its name instead of all")
+    check_sizes(names[0], sizes)
     out = console(json_file)
     measures: list[Measure] = []
     for each in names:
         with status(out, each) as progress:
-            measures += run_bench(each, quick, progress, parts)
+            measures += run_bench(each, quick, progress, parts, sizes)
     for each in dict.fromkeys(measure.bench for measure in measures):
         out.print(_table(each, [measure for measure in measures if measure.bench == each]))
     for each in names:

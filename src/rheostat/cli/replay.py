@@ -47,7 +47,11 @@ def replay(
         for name in journaled_jobs(opened, job):
             replayed = decide_again(opened, name, lambda run: policy_of(run, consent))
             results.append(replayed)
-            out.print(f"{name}: {replayed.steps} steps, {len(replayed.differences)} differences", markup=False)
+            skipped = (
+                f", {replayed.skipped} steps skipped after a record that cannot be read" if replayed.skipped else ""
+            )
+            line = f"{name}: {replayed.steps} steps, {len(replayed.differences)} differences{skipped}"
+            out.print(line, markup=False, soft_wrap=True)
             for failures, where in ((replayed.recorded_failures, "recorded run"), (replayed.failures, "replay")):
                 if failures:
                     first = f"first in step {failures[0].step}: {failures[0].why}"
@@ -67,6 +71,7 @@ def _row(replayed: Replayed) -> dict[str, Any]:
     return {
         "job": replayed.job,
         "steps": replayed.steps,
+        "skipped": replayed.skipped,
         "differences": [_as_dict(difference) for difference in replayed.differences],
         "recorded_policy_failures": len(replayed.recorded_failures),
         "policy_failures": len(replayed.failures),

@@ -26,18 +26,19 @@ from rheostat.control.memory import remember, snapshot
 from rheostat.control.recovery import doubt
 from rheostat.errors import (
     EngineError,
+    InvalidValue,
     JournalError,
     LeaseRefused,
     PolicyError,
     describe,
-    redact,
+    plain_text,
     redact_settings,
 )
 from rheostat.forecast.loads import backtest_is_due, forecast_load, run_backtest
 from rheostat.forecast.registry import check_candidates
 from rheostat.job.decision import Decision, Measurement, Outcome, Reason, Trial
 from rheostat.job.forecast import Forecast, Foresight
-from rheostat.job.frozen import check_number, from_json, to_json
+from rheostat.job.frozen import check_number, readable
 from rheostat.job.graph import JobSpec
 from rheostat.job.guards import UNGUARDED, Guards
 from rheostat.job.observation import Observation
@@ -156,7 +157,8 @@ class Controller(Generic[K]):
             self._write(self._run_record(self.mind))
             if before not in ("", self.state.policy):
                 # What this policy learned from others' records outlives those records.
-                self._write(snapshot(self.state, self.knowledge, self.clock.now()))
+                for record in self._snapshot(self.state, self.knowledge, self.clock.now()):
+                    self._write(record)
         except BaseException:
             # Otherwise the next start would wait until a lease without a holder has expired.
             with suppress(JournalError):
@@ -252,11 +254,11 @@ class Controller(Generic[K]):
             with self._folding:
                 self._look_again()
                 number = self.state.step
-                thought = think(self.mind, self.state, self.knowledge, window, self._foresee(window))
+                thought = self._think(window)
                 decision_ms = (time.perf_counter() - started) * 1e3
                 records = list(thought.records)
                 if thought.state.step % self.pace.snapshot_every == 0:
-                    records.append(snapshot(thought.state, thought.knowledge, window.at_s))
+                    records += self._snapshot(thought.state, thought.knowledge, window.at_s)
                 self._append(number, records)
                 self.state, self.knowledge = thought.state, thought.knowledge
         except LeaseRefused:
@@ -269,13 +271,9 @@ class Controller(Generic[K]):
         step_ms = (time.perf_counter() - begun) * 1e3
         self._log_change(thought)
         problem = self._apply(thought.intent) if thought.intent else None
-        failure = thought.failure
-        try:
-            measurements = self._try(thought.decision)
-        except PolicyError as error:
-            measurements, failure = (), error
-        if failure is not None:
-            self._count_failure(number, failure)
+        if thought.failure is not None:
+            self._count_failure(number, thought.failure)
+        measurements, failure = self._try(thought.decision)
         self._choose(window.at_s)
         self._retain(number, window.at_s)
         return Step(
@@ -288,8 +286,25 @@ class Controller(Generic[K]):
             problem,
             decision_ms,
             step_ms,
-            failure,
+            thought.failure or failure,
         )
+
+    def _think(self, window: Observation) -> Thought[K]:
+        """Think about a window; about a blind one where that raises. It counts as a failure, so that it is seen."""
+        try:
+            return think(self.mind, self.state, self.knowledge, window, self._foresee(window))
+        except Exception as error:  # noqa: BLE001 - a window may hold numbers that nothing can be computed from
+            failure = PolicyError(f"the window cannot be used: {describe(error)}")
+            failure.__cause__ = error
+            blind = Observation.blind(window.at_s, str(failure))
+            return replace(think(self.mind, self.state, self.knowledge, blind), failure=failure)
+
+    def _snapshot(self, state: State, knowledge: K, at_s: float) -> list[Record]:
+        try:
+            return [snapshot(state, knowledge, at_s)]
+        except PolicyError as error:
+            self._count_failure(state.step, error)
+            return []
 
     def _log_change(self, thought: Thought[K]) -> None:
         """Log a change in one line with its reason."""
@@ -309,29 +324,36 @@ class Controller(Generic[K]):
         try:
             spec = self._observing.call("describe", self.engine.describe)
             if isinstance(spec, JobSpec) and spec != self.mind.spec:
-                mind = replace(self.mind, spec=spec)
-                self._write(self._run_record(mind))
-                self.mind = mind
+                self._change_spec(readable(spec))
             window = self._observing.call("observe", self.engine.observe)
         except LeaseRefused:
             raise
         except Exception as error:  # noqa: BLE001 - an engine may raise anything; the job goes on without us
-            log.warning("%s: the job could not be observed: %s", self.mind.spec.name, redact(str(error)))
+            log.warning("%s: the job could not be observed: %s", self.mind.spec.name, describe(error))
             return Observation.blind(self.clock.now(), describe(error))
         return self._typed(window)
+
+    def _change_spec(self, spec: JobSpec) -> None:
+        """Go on with another description of the same job."""
+        if spec.name != self.mind.spec.name:
+            raise EngineError(f"the engine describes {spec.name!r}, not {self.mind.spec.name!r}")
+        if spec != self.mind.spec:
+            mind = replace(self.mind, spec=spec)
+            self._write(self._run_record(mind))
+            self.mind = mind
 
     def _typed(self, window: Any) -> Observation:
         """Return the window as the journal will hold it; a blind one where it is no window of the present."""
         now_s = self.clock.now()
         if not isinstance(window, Observation):
-            return Observation.blind(now_s, f"the engine returned {str(window)[:80]}")
+            return Observation.blind(now_s, f"the engine returned {plain_text(window, 80)}")
         try:
-            readable = from_json(Observation, to_json(window))
-        except Exception as error:  # noqa: BLE001 - a window may hold anything
-            return Observation.blind(now_s, f"the window cannot be written: {describe(error)[:200]}")
-        if not abs(readable.at_s - now_s) <= CLOCK_TOLERANCE_S:
-            return Observation.blind(now_s, f"the window is of {readable.at_s:.0f} s, and the clock says {now_s:.0f} s")
-        return readable
+            seen = readable(window)
+        except InvalidValue as error:
+            return Observation.blind(now_s, f"the window cannot be used: {plain_text(error)}")
+        if not abs(seen.at_s - now_s) <= CLOCK_TOLERANCE_S:
+            return Observation.blind(now_s, f"the window is of {seen.at_s:.0f} s, and the clock says {now_s:.0f} s")
+        return seen
 
     def _foresee(self, window: Observation) -> Forecast | None:
         """Forecast the load, where something needs that; a forecaster that breaks costs the forecast, not the step."""
@@ -339,9 +361,9 @@ class Controller(Generic[K]):
             return None
         quantiles = tuple(sorted({*QUANTILES, doubt(self.mind.slo.recovery_quantile)}))
         try:
-            return forecast_load(
-                self.state.loads.with_window(window), self.state.choice, self.foresight, quantiles, window.at_s
-            )
+            loads = self.state.loads.with_window(window)
+            forecast = forecast_load(loads, self.state.choice, self.foresight, quantiles, window.at_s)
+            return None if forecast is None else readable(forecast)
         except Exception as error:  # noqa: BLE001 - as with engines: the job goes on without it
             log.warning("%s: no forecast: %s", self.mind.spec.name, describe(error))
             return None
@@ -376,30 +398,37 @@ class Controller(Generic[K]):
         except LeaseRefused:
             raise
         except Exception as error:  # noqa: BLE001 - an engine may raise anything
-            log.warning("%s: the change to %s was refused: %s", self.mind.spec.name, intent.target, redact(str(error)))
+            log.warning("%s: the change to %s was refused: %s", self.mind.spec.name, intent.target, describe(error))
             return describe(error)
         return None
 
-    def _try(self, decision: Decision) -> tuple[Measurement, ...]:
-        """Run the decision's trials on the testbed, where there is one and experiments are allowed."""
-        found = []
+    def _try(self, decision: Decision) -> tuple[tuple[Measurement, ...], PolicyError | None]:
+        """Run the decision's trials on the testbed, where there is one and experiments are allowed.
+
+        Returns the policy's exception, too, where it could not learn from a measurement.
+        """
+        found: list[Measurement] = []
+        failure: PolicyError | None = None
         for trial in decision.trials:
             measurement = self._measure(trial)
             try:
-                self._write(measurement)
+                failure = self._write(measurement) or failure
             except LeaseRefused:
                 raise
             except JournalError as error:
                 log.warning("%s: a measurement cannot be journaled and is dropped: %s", self.mind.spec.name, error)
             found.append(measurement)
-        return tuple(found)
+        return tuple(found), failure
 
     def _measure(self, trial: Trial) -> Measurement:
         if self.testbed is None or self.mind.guards.explore == "never":
             why = "there is no testbed" if self.testbed is None else "explore = never"
             return Measurement(trial, None, 0.0, 0.0, f"not run: {why}")
         try:
-            return self.testbed.measure(trial)
+            measurement = self.testbed.measure(trial)
+            if not isinstance(measurement, Measurement):
+                raise TypeError(f"the testbed returned {type(measurement).__name__}, not a Measurement")
+            return readable(measurement)
         except Exception as error:  # noqa: BLE001 - a trial that breaks is a result, not a crash
             return Measurement(trial, None, 0.0, 0.0, describe(error))
 
@@ -417,13 +446,22 @@ class Controller(Generic[K]):
             self._unsure = True
             raise
 
-    def _write(self, record: Record) -> None:
-        """Append a single record outside the batch of a step, and fold it."""
+    def _write(self, record: Record) -> PolicyError | None:
+        """Append a single record outside the batch of a step, and fold it.
+
+        Returns the policy's exception where it could not learn from it: the loop goes on without, as in a step.
+        """
+        record = readable(record)
         with self._folding:
             self._look_again()
             self._append(self.state.step, [record])
             self.state = advance(self.state, record)
-            self.knowledge = learn(self.mind.policy, self.knowledge, record)
+            try:
+                self.knowledge = learn(self.mind.policy, self.knowledge, record)
+            except PolicyError as error:
+                self._count_failure(self.state.step, error)
+                return error
+        return None
 
     def _look_again(self) -> None:
         """Fold the journal again after a write whose outcome is unknown: memory is always the fold of the records."""

@@ -22,7 +22,7 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Interval, Outcome, Reason, Verdict
 from rheostat.job.fit import clip
 from rheostat.job.forecast import Forecast, ForecastChoice
-from rheostat.job.frozen import FrozenMap, from_json, to_json
+from rheostat.job.frozen import FrozenMap, freeze, put, readable, to_json
 from rheostat.job.graph import JobSpec
 from rheostat.job.guards import Guards
 from rheostat.job.observation import Change, Observation, Status, mark_problem
@@ -74,6 +74,10 @@ class State:
     """The job's description, where one of these needs it."""
     stability: Stability = Stability()
     """What the guards against restless changes look at."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.memo, FrozenMap):  # of a snapshot: the types of its parts are not declared
+            put(self, memo=freeze(self.memo))
 
 
 def identity(policy: str, options: Mapping[str, Any]) -> str:
@@ -279,11 +283,11 @@ def decide(mind: Mind[K], state: State, knowledge: K, window: Observation) -> De
         decision = mind.policy.decide(situation)
         if not isinstance(decision, Decision):
             raise TypeError(f"decide returned {type(decision).__name__}, not a Decision")
-        decision = from_json(Decision, to_json(decision))  # what the journal cannot hold is not decided
+        decision = readable(decision)  # what the journal cannot hold is not decided
         if decision.target is not None and set(decision.target.tasks) != set(mind.spec.tunable_names):
             raise ValueError(f"the target names {sorted(decision.target.tasks)}, not the job's tunable operators")
     except Exception as error:
-        raise PolicyError(f"{mind.policy.name} failed: {type(error).__name__}: {error}") from error
+        raise PolicyError(f"{mind.policy.name} failed: {describe(error)}") from error
     if floor is not None:
         decision = recovery.explain_floor(decision, floor, allowed, window.running)
     scene = Scene(
@@ -337,7 +341,7 @@ def learn(policy: Policy[K], knowledge: K, record: Record) -> K:
     try:
         return policy.learn(knowledge, record)
     except Exception as error:
-        raise PolicyError(f"{policy.name} could not learn: {type(error).__name__}: {error}") from error
+        raise PolicyError(f"{policy.name} could not learn: {describe(error)}") from error
 
 
 def think(
@@ -376,7 +380,8 @@ def think(
             decision = decide(mind, state, knowledge, window)
         except PolicyError as error:  # a policy's bug must not stop the loop that guards the job
             failure = error
-            decision = Decision.hold(Reason.NO_POLICY, str(error), memo=state.memo)
+            # Without the memo: one that the policy cannot read would make it fail in every step to come.
+            decision = Decision.hold(Reason.NO_POLICY, str(error))
     if decision.target is not None and state.awaiting:
         why = f"replaced in step {number} before it could be judged"
         outcome = Outcome(state.awaiting.step, Verdict.UNJUDGED, why, {}, state.awaiting.downtime_s)

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, GuardNote, Reason
-from rheostat.job.fit import clip
+from rheostat.job.fit import clip, fit_suggestions
 from rheostat.job.frozen import FrozenMap, put
 from rheostat.job.guards import Guards
 from rheostat.job.observation import Observation, Status
 from rheostat.job.record import Intent, IntentEnd, Record
-from rheostat.job.slo import SLO, Limits
+from rheostat.job.slo import SLO, Bounds, Limits
 
 HOUR_S = 3600.0
 NO_ANSWER = frozenset(
@@ -123,13 +123,13 @@ def recovering(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     behind = scene.window.status is Status.RECOVERING or scene.window.catching_up
     if not behind or scene.guards.shrink_while_recovering:
         return target, ""
-    kept = _without(target, scene.running, shrink=True)
+    kept = _without(target, scene, shrink=True)
     return kept, "" if kept == target else "no shrinking while the job recovers"
 
 
 def over_slo(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     """Do not shrink while an objective is broken: policies that look at rates alone do not see the backlog."""
-    kept = _without(target, scene.running, shrink=True)
+    kept = _without(target, scene, shrink=True)
     broken = _broken_objective(scene)
     if scene.guards.shrink_over_slo or kept == target or not broken:
         return target, ""
@@ -150,7 +150,7 @@ def _broken_objective(scene: Scene) -> str:
 
 def bottleneck(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     """Do not grow while something slows the job down that size does not cure."""
-    kept = _without(target, scene.running, shrink=False)
+    kept = _without(target, scene, shrink=False)
     if not scene.window.bottlenecks or kept == target:
         return target, ""
     return kept, f"growing would not help: {'; '.join(scene.window.bottlenecks)}"
@@ -163,7 +163,7 @@ def cool_down(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     age_s = scene.window.at_s - scene.changed_at_s
     kept, why = target, []
     for shrink, wait_s in ((False, scene.guards.cooldown_up_s), (True, scene.guards.cooldown_down_s)):
-        if age_s < wait_s and (cut := _without(kept, scene.running, shrink)) != kept:
+        if age_s < wait_s and (cut := _without(kept, scene, shrink)) != kept:
             kept = cut
             why.append(f"{'shrinking' if shrink else 'growing'} waits {wait_s - age_s:.0f} s more")
     return kept, ", ".join(why)
@@ -182,7 +182,7 @@ def stay_low(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
         left_s = wait_s - (scene.window.at_s - low.since_s if low else 0.0)
         longest_s = max(longest_s, left_s)
         tasks[name] = running if left_s > 0 or low is None else min(running, max(asked, low.most))
-    cut, _ = clip(target.with_tasks(tasks), scene.limits)
+    cut = _fit_between(target.with_tasks(tasks), scene, least=tasks)
     if cut == target:
         return target, ""
     if longest_s > 0:
@@ -197,7 +197,7 @@ def change_rate(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     if most is None or made < most or target == scene.running:
         return target, ""
     emergency = bool(scene.window.overloaded or scene.window.overdue_s > 0 or _broken_objective(scene))
-    kept = _without(target, scene.running, shrink=True) if emergency else scene.running
+    kept = _without(target, scene, shrink=True) if emergency else scene.running
     return kept, "" if kept == target else f"{made} changes within an hour, the most is {most}"
 
 
@@ -246,7 +246,26 @@ def apply_guards(decision: Decision, scene: Scene) -> Decision:
     return replace(decision, target=left, asked=decision.target, guards=(*decision.guards, *notes))
 
 
-def _without(target: Allocation, running: Allocation, shrink: bool) -> Allocation:
+def _without(target: Allocation, scene: Scene, shrink: bool) -> Allocation:
     """Undo the shrinking, or the growing, part of a change."""
-    keep = max if shrink else min
-    return target.with_tasks({n: keep(c, running.tasks[n]) for n, c in target.tasks.items()})
+    keep, running = max if shrink else min, scene.running.tasks
+    kept = target.with_tasks({name: keep(count, running[name]) for name, count in target.tasks.items()})
+    return _fit_between(kept, scene, least=running) if shrink else _fit_between(kept, scene, most=running)
+
+
+def _fit_between(
+    target: Allocation, scene: Scene, least: Mapping[str, int] | None = None, most: Mapping[str, int] | None = None
+) -> Allocation:
+    """Keep within the job's slots where half a change is left; no operator goes below `least` or above `most`.
+
+    Growth that needs the slots of an operator that may not shrink waits with it, and the other way round.
+    """
+    if scene.limits.slots.clip(target.slots) == target.slots:
+        return target
+    operators = {}
+    for name, bounds in scene.limits.operators.items():
+        low = min(least[name], scene.running.tasks[name]) if least else bounds.min
+        high = most[name] if most else bounds.max
+        # Outside its bounds an operator may have any size between them and its own.
+        operators[name] = Bounds(low) if high is None else Bounds(min(low, high), max(low, high))
+    return target.with_tasks(fit_suggestions(Limits(operators, scene.limits.slots, scene.limits.quantum), target.tasks))

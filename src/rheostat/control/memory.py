@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from rheostat.control.cycle import Mind, State, advance, identity, learn
-from rheostat.errors import InvalidValue, PolicyError, RheostatError, UnreadableRecord
+from rheostat.errors import InvalidValue, PolicyError, UnreadableRecord, describe, plain_text
 from rheostat.job.frozen import from_json, to_json
 from rheostat.job.record import Snapshot
 from rheostat.ports import Entry, Journal, Policy
@@ -29,8 +29,12 @@ TAIL = 50_000
 
 
 def snapshot(state: State, knowledge: object, at_s: float) -> Snapshot:
-    """Return all records so far as one record."""
-    return Snapshot(at_s, state.step, to_json(state), to_json(knowledge))
+    """Return all records so far as one record; raises PolicyError where the knowledge cannot be written."""
+    try:
+        text = to_json(knowledge)
+    except Exception as error:
+        raise PolicyError(f"no snapshot: the policy's knowledge cannot be written: {describe(error)}") from error
+    return Snapshot(at_s, state.step, to_json(state), text)
 
 
 def remember(journal: Journal, mind: Mind[K]) -> tuple[State, K]:
@@ -43,14 +47,17 @@ def remember(journal: Journal, mind: Mind[K]) -> tuple[State, K]:
     state, after, text = found if found is not None else (State(), journal.tail(job, TAIL), None)
     same = text is not None and state.policy == identity(policy.name, policy.options())
     for entry in journal.read(job, after, skip=lambda error: _report(job, error)):
-        # Where records are missing, their steps are still counted.
-        state = advance(replace(state, step=max(state.step, entry.step)), entry.record)
+        try:
+            # Where records are missing, their steps are still counted.
+            state = advance(replace(state, step=max(state.step, entry.step)), entry.record)
+        except Exception as error:  # noqa: BLE001 - a record that was changed by hand may hold anything
+            _report(job, error, f"record {entry.number} cannot be folded and is skipped: ")
     if same and text is not None:
         knowledge = policy.initial()
         try:
             knowledge = knowledge if knowledge is None else _decode(type(knowledge), text)
             return state, _learn(journal, job, policy, knowledge, after)
-        except InvalidValue as error:
+        except Exception as error:  # noqa: BLE001 - as above
             _report(job, error, f"the knowledge in snapshot {after} has another shape: ")
     return state, learn_tail(journal, job, policy)
 
@@ -81,7 +88,7 @@ def _newest_snapshot(journal: Journal, job: str) -> tuple[State, int, str] | Non
         before = entry.number
         try:
             return _decode(State, entry.record.state), entry.number, entry.record.knowledge
-        except InvalidValue as error:
+        except Exception as error:  # noqa: BLE001 - a snapshot may hold anything
             _report(job, error, f"snapshot {entry.number} has another shape and is passed over: ")
     return None
 
@@ -114,5 +121,5 @@ def _holds(value: Any, stored: Any) -> bool:
     return bool(value == stored)
 
 
-def _report(job: str, error: RheostatError, what: str = "") -> None:
-    log.warning("%s: %s%s", job, what, error)
+def _report(job: str, error: Exception, what: str = "") -> None:
+    log.warning("%s: %s%s", job, what, plain_text(error))

@@ -18,7 +18,7 @@ from rheostat.job.decision import Decision, GuardNote, Interval, Reason
 from rheostat.job.fit import MOST_TASKS, fit_suggestions, round_up
 from rheostat.job.forecast import Forecast
 from rheostat.job.graph import JobSpec
-from rheostat.job.observation import Observation, Status
+from rheostat.job.observation import MOST, Observation, Status
 from rheostat.job.record import Record
 from rheostat.job.slo import SLO, Bounds, Limits
 from rheostat.model.capacity import Floats
@@ -70,7 +70,7 @@ def _learn_downtime(known: Recoveries, window: Observation, spec: JobSpec) -> Do
     """
     resumed_s = window.at_s - window.uptime_s
     reported_s = window.downtime_s
-    sane = reported_s is not None and 0 <= reported_s < math.inf and 0 <= window.uptime_s < math.inf
+    sane = reported_s is not None and 0 <= reported_s < MOST and 0 <= window.uptime_s < MOST
     if not sane or reported_s is None or resumed_s <= known.downtimes.seen_s + 1.0:
         return known.downtimes
     lost_s = _lost_s(known, window, spec)
@@ -85,7 +85,7 @@ def _lost_s(known: Recoveries, window: Observation, spec: JobSpec) -> float | No
     lag_s, load, running = window.lag_s, window.load_per_s, window.running
     if lag_s is None or not load or running is None or not window.uptime_s <= SOON_S:
         return None
-    if not (0 <= lag_s < math.inf and 0 < load < math.inf):
+    if not (0 <= lag_s < MOST and 0 < load < MOST):
         return None
     share = _served_share(known, window, spec)
     # Every second of work takes `share` seconds of load away, and one second of load comes.
@@ -254,7 +254,7 @@ def _courses(load_per_s: float, forecast: Forecast | None, quantile: float, ahea
 def _demand(window: Observation, spec: JobSpec) -> dict[str, float] | None:
     rates = {source.name: source.rate_per_s for source in window.sources}
     known = {name: rates.get(name) for name in spec.graph.sources}
-    if any(rate is None or not 0 <= rate < math.inf for rate in known.values()):
+    if any(rate is None or not 0 <= rate < MOST for rate in known.values()):
         return None
     sources = {name: rate for name, rate in known.items() if rate is not None}
     return spec.graph.demand_per_s(sources, measured_selectivity(spec.graph, window))

@@ -11,7 +11,7 @@ import numpy as np
 from rheostat.forecast.backtest import MOST_HISTORY, least_history, predict, select_forecaster
 from rheostat.forecast.series import RegularSeries, clean
 from rheostat.job.forecast import Forecast, ForecastChoice, Foresight
-from rheostat.job.observation import Observation
+from rheostat.job.observation import MOST, Observation
 
 MOST_STEPS_AHEAD = 20
 """Most steps of a horizon: a distant load cannot be forecast second by second."""
@@ -27,7 +27,7 @@ class Loads:
     def with_window(self, window: Observation) -> Loads:
         """Return the loads with that of one more window; a window without a load adds none."""
         rate = window.load_per_s
-        if rate is None or not 0 <= rate < math.inf or not math.isfinite(window.at_s):
+        if rate is None or not 0 <= rate < MOST or not math.isfinite(window.at_s):
             return self
         return Loads((*self.at_s, window.at_s)[-MOST_HISTORY:], (*self.rates_per_s, rate)[-MOST_HISTORY:])
 

@@ -53,7 +53,15 @@ def fit_suggestions(limits: Limits, wanted: Mapping[str, float]) -> dict[str, in
         if slots == allowed:
             return tasks_at(share)
         low, high = (share, high) if slots < allowed else (low, share)
-    return tasks_at(low if too_many else high)
+    tasks = tasks_at(low if too_many else high)
+    if limits.slots.clip(sum(tasks.values())) == sum(tasks.values()):
+        return tasks
+    # Equal shares skip the allowed slots: several operators grow at the same share. Here they grow one by one.
+    tasks = tasks_at(low)
+    for name in sorted(tasks, key=lambda name: tasks[name] / suggestions[name]):
+        if sum(tasks.values()) < limits.slots.min:
+            tasks[name] = fit_tasks(limits, name, tasks[name] + 1)
+    return tasks
 
 
 def clip(target: Allocation, limits: Limits) -> tuple[Allocation, str]:

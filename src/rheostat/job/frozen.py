@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping
 from functools import lru_cache
 from typing import Any, NoReturn, TypeVar, cast
 
-from rheostat.errors import InvalidValue
+from rheostat.errors import InvalidValue, describe
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -101,7 +101,18 @@ def from_json(kind: type[T], text: str | bytes) -> T:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or kind.__name__
         raise InvalidValue(f"cannot read {kind.__name__}: {place}: {first['msg']}") from error
+    except Exception as error:  # a type's own check of its values may raise anything
+        raise InvalidValue(f"cannot read {kind.__name__}: {describe(error)}") from error
     return result
+
+
+def readable(value: T) -> T:
+    """Return the value as a journal gives it back; InvalidValue where it cannot be written or read."""
+    try:
+        text = to_json(value)
+    except Exception as error:  # a foreign object may hold anything
+        raise InvalidValue(f"a {type(value).__name__} cannot be written: {describe(error)}") from error
+    return from_json(type(value), text)
 
 
 def check_whole(what: str, value: int, least: int) -> None:

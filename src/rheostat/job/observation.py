@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 
 from rheostat.job.allocation import Allocation
+from rheostat.job.fit import MOST_TASKS
 from rheostat.job.frozen import FrozenMap, put
 from rheostat.job.graph import JobSpec
 
@@ -181,7 +181,9 @@ _NUMBERS: dict[type, tuple[str, ...]] = {
     part: tuple(f.name for f in fields(part) if f.type not in ("str", str))
     for part in (SourceReading, OperatorReading, EdgeReading, Latency, BatchTime)
 }
-"""Fields that must be finite and at least zero where measured; collected once, not in every window."""
+"""Fields that must be at least zero and below `MOST` where measured; collected once, not in every window."""
+MOST = 1e18
+"""Records, bytes or seconds that no job has: one such number would spoil what is learned for a long time."""
 
 
 def total(values: Iterator[float | None]) -> float | None:
@@ -207,8 +209,11 @@ def absurdity(observation: Observation) -> str | None:
         return f"window from {observation.start_s:g} to {observation.end_s:g} s, observed at {observation.at_s:g} s"
     for name in ("overdue_s", "uptime_s", "downtime_s"):
         value = getattr(observation, name)
-        if value is not None and not 0 <= value < math.inf:
+        if value is not None and not 0 <= value < MOST:
             return f"{name} is {value}"
+    for name, tasks in (observation.running.tasks if observation.running else {}).items():
+        if tasks > MOST_TASKS:
+            return f"more than {MOST_TASKS:,} tasks of {name} run"
     readings = (*observation.sources, *observation.operators, *observation.edges)
     parts: tuple[object, ...] = (*readings, observation.latency, observation.batch_time)
     for part in parts:
@@ -216,7 +221,7 @@ def absurdity(observation: Observation) -> str | None:
             continue
         for name in _NUMBERS[type(part)]:
             value = getattr(part, name)
-            if value is not None and not (isinstance(value, float | int) and 0 <= value < math.inf):
+            if value is not None and not (isinstance(value, float | int) and 0 <= value < MOST):
                 return f"{name} of {getattr(part, 'name', 'the job')} is {value}"
     for reading in observation.operators:
         # Up to 5 % above one is rounding between two clocks; more is impossible.

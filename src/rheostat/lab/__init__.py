@@ -7,6 +7,7 @@
 | `bench/` | `rheostat bench` |
 | `demo/` | `rheostat demo` |
 | `jobs/`, `workload/` | the papers' simulated jobs; their pipelines in PySpark |
+| `chaos/` | the storms of `bench chaos` |
 | `testbeds.py` | testbeds by engine, for `plan` and `profile` |
 | `data.py` | the folder of the papers' measured data |
 """

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rheostat.errors import InvalidValue
+from rheostat.job.fit import MOST_TASKS
 from rheostat.job.frozen import check_number
 
 Floats = NDArray[np.float64]
@@ -25,7 +26,7 @@ class Sample:
     """Its position in the order of all samples; a sample's age is counted in samples."""
 
     def __post_init__(self) -> None:
-        check_number("tasks of a sample", self.tasks, least=1)
+        check_number("tasks of a sample", self.tasks, least=1, most=MOST_TASKS)
         check_number("capacity_per_s of a sample", self.capacity_per_s, least=5e-324)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from rheostat.errors import InvalidValue
 from rheostat.job.frozen import check_number
-from rheostat.job.observation import Observation
+from rheostat.job.observation import MOST, Observation
 
 MAX_RESTARTS = 32
 """Newest restarts that are retained."""
@@ -112,5 +112,5 @@ class Downtimes:
 
 def state_of(window: Observation) -> float | None:
     """Return the bytes of state of all operators that report them; None if none does."""
-    sizes = [o.state_bytes for o in window.operators if o.state_bytes is not None and 0 <= o.state_bytes < math.inf]
+    sizes = [o.state_bytes for o in window.operators if o.state_bytes is not None and 0 <= o.state_bytes < MOST]
     return sum(sizes) if sizes else None

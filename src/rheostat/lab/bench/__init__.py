@@ -3,6 +3,7 @@
 | file | what |
 |---|---|
 | `registry.py`, `measure.py` | benches and their parts by name; a measured number |
+| `chaos.py` | `chaos`: storms on the simulator |
 | `speed.py` | `simulator`, `decision` |
 | `fidelity.py`, `spark_fidelity.py`, `realtime_fidelity.py` | `fidelity`: the simulator against recordings and Spark |
 | `overhead.py`, `probes.py` | `overhead` and `resize`; `probes` |

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from rheostat.errors import InvalidValue, nearest
 from rheostat.lab.bench.bids2 import bids2
+from rheostat.lab.bench.chaos import chaos
 from rheostat.lab.bench.fidelity import fidelity
 from rheostat.lab.bench.forecast import forecast
 from rheostat.lab.bench.measure import Measure
@@ -27,14 +28,18 @@ from rheostat.lab.experiment.trial import Progress
 class Part:
     """A part of a bench; with `--quick` a bench takes at most about five minutes."""
 
-    measure: Callable[[bool, Progress], list[Measure]]
+    measure: Callable[..., list[Measure]]
+    """Takes `quick`, a `Progress`, and its sizes by name."""
     quick: str = ""
     """What `--quick` measures of it, where that is much less than fewer repeats."""
     slow: bool = False
     """Whether `--quick` leaves it out unless `--only` names it."""
+    sizes: tuple[str, ...] = ()
+    """Options of the command that set its size."""
 
 
 BENCHES: Mapping[str, Mapping[str, Part]] = {
+    "chaos": {"chaos": Part(chaos, "12 seeds, 2.4 hours each", sizes=("seeds", "days", "seed"))},
     "simulator": {"simulator": Part(simulator)},
     "decision": {"decision": Part(decision)},
     "fidelity": {
@@ -81,11 +86,21 @@ def omissions(bench: str, quick: bool, only: Sequence[str] = ()) -> list[str]:
     return lines + [f"{bench} {name}: left out; --only {name} measures it" for name in slow]
 
 
-def run_bench(bench: str, quick: bool, progress: Progress, only: Sequence[str] = ()) -> list[Measure]:
+def check_sizes(bench: str, sizes: Mapping[str, float]) -> None:
+    """Refuse a size that no part of the bench has."""
+    for name in sizes:
+        if not any(name in part.sizes for part in BENCHES[bench].values()):
+            raise InvalidValue(f"bench {bench} has no --{name}")
+
+
+def run_bench(
+    bench: str, quick: bool, progress: Progress, only: Sequence[str] = (), sizes: Mapping[str, float] | None = None
+) -> list[Measure]:
     """Measure the parts of a bench; counts that several parts have are added up."""
     measures: dict[str, Measure] = {}
     for part in select_parts(bench, quick, only).values():
-        for measure in part.measure(quick, progress):
+        given = {name: size for name, size in (sizes or {}).items() if name in part.sizes}
+        for measure in part.measure(quick, progress, **given):
             before = measures.get(measure.measure)
             measures[measure.measure] = replace(measure, value=measure.value + (before.value if before else 0))
     return list(measures.values())

@@ -14,7 +14,7 @@ from rheostat.control.controller import Pace
 from rheostat.control.memory import remember
 from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Decision, Expectation, Interval, Phase, Reason, Trial, Verdict
+from rheostat.job.decision import Decision, Expectation, Interval, Measurement, Phase, Reason, Trial, Verdict
 from rheostat.job.guards import UNGUARDED
 from rheostat.job.observation import Observation
 from rheostat.job.record import Ending, Intent, IntentEnd, IntentStep, Record, Run
@@ -303,12 +303,18 @@ def test_trials_run_on_the_testbed_and_are_learned_from() -> None:
     assert measured.problem is None
     assert measured.observation is not None
     assert world.controller.knowledge == before + 3  # window, decision, measurement
+
+    class Broken:
+        def measure(self, trial: Trial) -> Measurement:
+            raise OSError("no such cluster")
+
     for guards, testbed, says in (
-        (UNGUARDED, None, "no testbed"),
-        (replace(UNGUARDED, explore="never"), SimulatedTestbed(job(JOB)), "never"),
+        (UNGUARDED, None, "not run: there is no testbed"),
+        (replace(UNGUARDED, explore="never"), SimulatedTestbed(job(JOB)), "not run: explore = never"),
+        (UNGUARDED, Broken(), "OSError: no such cluster"),
     ):
         (skipped,) = World(policy, testbed=testbed, guards=guards).step().measurements
-        assert says in (skipped.problem or "")
+        assert skipped == Measurement(trial, None, 0.0, 0.0, says)
 
 
 def test_an_engine_without_a_time_is_blind() -> None:

@@ -242,8 +242,11 @@ def test_a_take_over_waits_for_a_journal_that_restarts() -> None:
         return acquire(*arguments)
 
     journal.acquire = unreachable  # type: ignore[method-assign]
-    heir.start_when_free()
+    failures.append(refusal := LeaseRefused("held by another"))
+    refused: list[LeaseRefused] = []
+    heir.start_when_free(refused.append)
     assert heir.started
+    assert refused == [refusal]
     heir.stop()
     failures.extend([JournalError("the database cannot be reached")] * 1000)
     with pytest.raises(JournalError, match="cannot be reached"):

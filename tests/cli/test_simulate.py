@@ -108,7 +108,7 @@ def test_the_traceback_of_a_policys_exception_is_shown_on_request(rheostat: Comm
 def test_a_policy_that_cannot_learn_ends_the_run_too(rheostat: Command, failing: Path) -> None:
     ended = rheostat("simulate", *SHORT, "--policy", f"{failing}:learns=false")
     assert ended.code == 1
-    assert "error: failing could not learn: KeyError: 'no such rate' (before the first step" in ended.err
+    assert "error: failing could not learn: KeyError: 'no such rate' (step 0, at 60 s" in ended.err
 
 
 def test_an_oracle_that_fails_beside_a_policy_ends_the_run(rheostat: Command, monkeypatch: pytest.MonkeyPatch) -> None:

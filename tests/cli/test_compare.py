@@ -136,6 +136,7 @@ def test_a_policy_that_cannot_learn_is_a_failed_row(rheostat: Command, failing: 
     ended = rheostat("compare", *SHORT, "--policy", f"{failing}:learns=false,ds2", "--json", "-")
     assert ended.code == 1
     rows = json.loads(ended.out)
+    assert "WARNING" not in ended.err
     assert rows[0]["policy_failures"] == 10
     assert rows[0]["failed"].startswith("failing could not learn: KeyError: 'no such rate' (10 of 10 decisions")
     assert rows[1]["failed"] == ""

@@ -89,7 +89,8 @@ class Simulated:
         errors: dict[int, PolicyError] = {}
         for replica, trial in enumerate(every):
             try:
-                controllers[replica] = self._start(trial, fleet.engine(replica), clock, replica)
+                with unlogged_failures():
+                    controllers[replica] = self._start(trial, fleet.engine(replica), clock, replica)
             except PolicyError as error:
                 if self.stop_at_failure:
                     raise located(error, "before the first step") from error.__cause__
@@ -107,8 +108,9 @@ class Simulated:
             self.watch(moment / first.duration_s, list(latest.values()))
             moment += first.interval_s
         clock.sleep_until(first.duration_s)
-        for controller in controllers.values():
-            controller.stop()
+        with unlogged_failures():
+            for controller in controllers.values():
+                controller.stop()
         trace = fleet.trace()
         return tuple(
             Run(

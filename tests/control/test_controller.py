@@ -11,6 +11,7 @@ import pytest
 from loop_world import JOB, Scripted, World
 
 from rheostat.control.controller import Pace
+from rheostat.control.cycle import Awaiting, judge
 from rheostat.control.memory import remember
 from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
@@ -23,6 +24,7 @@ from rheostat.policy.ds2 import DS2
 from rheostat.policy.hpa import HPA
 from rheostat.ports import Policy, Situation
 from rheostat.testing.engine import Failing, Ignoring, Late, Lying, Partial
+from rheostat.testing.situations import window, word_count
 
 
 def test_a_step_journals_before_it_applies() -> None:
@@ -322,3 +324,19 @@ def test_an_engine_without_a_time_is_blind() -> None:
     step = world.step()
     assert step.observation.at_s == 120.0
     assert step.decision.target is None
+
+
+def test_a_window_that_begins_with_the_change_judges_it() -> None:
+    seen = window(word_count(), 500.0, 4, 600.0, at_s=1000.0)
+    for since_s, judged in ((seen.start_s - 1.0, True), (seen.start_s, True), (seen.start_s + 1.0, False)):
+        waiting = Awaiting(3, Decision(None, Reason.MIXED, "larger"), since_s, None)
+        assert (judge(waiting, seen) is not None) is judged
+
+
+def test_a_change_says_how_long_it_will_stop_the_output() -> None:
+    class Costly(Failing):
+        def observe(self) -> Any:
+            return replace(super().observe(), change_costs_s={"splitter": 12.0, "count": 30.0})
+
+    step = World(Scripted((7,)), spoil=lambda engine: Costly(engine, {})).step()
+    assert step.decision.evidence["expected_downtime_s"] == 12.0, "of the operators that change"

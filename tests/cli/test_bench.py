@@ -45,6 +45,12 @@ def test_all_benches_run(rheostat: Command) -> None:
     assert [row["bench"] for row in json.loads(ended.out)] == ["one", "two"]
 
 
+def test_all_leaves_out_what_takes_hours(rheostat: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "ALONE", frozenset({"two"}))
+    ended = rheostat("bench", "all", "--quick", "--json", "-")
+    assert [row["bench"] for row in json.loads(ended.out)] == ["one"]
+
+
 def test_parts_are_asked_for_by_name_and_what_quick_leaves_out_is_said(rheostat: Command) -> None:
     assert "two wait: left out; --only wait measures it" in rheostat("bench", "two", "--quick").out
     assert "one count, quick: one of two" in rheostat("bench", "one", "--quick").out
@@ -59,6 +65,7 @@ def test_parts_are_asked_for_by_name_and_what_quick_leaves_out_is_said(rheostat:
     [
         (["two", "--only", "weight"], "bench two has no part 'weight'"),
         (["two", "--days", "3"], "bench two has no --days"),
+        (["two", "--minutes", "3"], "bench two has no --minutes"),
         (["all", "--seeds", "3"], "--seeds is an option of one bench"),
         (["two", "--only", "weight"], "its parts: ms, wait"),
         (["all", "--only", "ms"], "--only ms names parts of one bench"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import file_engine
 import pytest
+from step_clock import StepClock
 
 from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.errors import LeaseRefused
@@ -25,7 +26,7 @@ def test_a_killed_controllers_change_is_finished(tmp_path: Path, moment: str) ->
     assert child.returncode == (0 if moment == "never" else -signal.SIGKILL)
 
     # Nobody lets go of a dead one's lease: it holds until it expires.
-    clock = file_engine.StepClock(200.0)
+    clock = StepClock(200.0)
     engine = file_engine.FileEngine(state, clock)
     journal = SqlJournal(str(database))
     with pytest.raises(LeaseRefused):

@@ -12,7 +12,6 @@ from loop_world import Scripted, World
 
 from rheostat.control.controller import Controller, Pace
 from rheostat.errors import EngineError, JournalError, LeaseRefused
-from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Reason
 from rheostat.job.guards import UNGUARDED
 from rheostat.job.observation import Change
@@ -145,47 +144,6 @@ def test_the_lease_is_renewed_while_the_controller_does_something_else(busy: str
     finally:
         world.controller.stop()
     journal.acquire(world.controller.mind.spec.name, "another", 1.0)
-
-
-def test_an_overtaken_driver_does_not_start_its_query_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint
-    from rheostat.engine.spark.lifecycle.restart import Pipeline
-
-    started: list[Allocation] = []
-
-    class Stub(Pipeline):
-        def _build(self, allocation: Allocation) -> Any:
-            return lambda: None
-
-        def _start(self, allocation: Allocation, start: Any = None) -> None:
-            if allocation.slots == 6:
-                raise EngineError("no such table")
-            started.append(allocation)
-
-        def _started_query(self) -> Any:
-            return None
-
-        def _started_allocation(self) -> Allocation:
-            return Allocation({"job": 2})
-
-        def _new_partitions(self, *_: Any) -> None:
-            return None
-
-        def _stop(self, *_: Any) -> None:
-            pass
-
-        def _await_first_batch(self) -> None:
-            pass
-
-    def note(name: str) -> None:
-        if "as before" in name:
-            raise LeaseRefused("job 'clicks' was taken over")
-
-    monkeypatch.setattr(Checkpoint, "of", staticmethod(lambda *_: None))
-    pipeline = Stub(None, lambda _: None)  # type: ignore[arg-type, return-value]
-    with pytest.raises(LeaseRefused):
-        pipeline._replace_query(Allocation({"job": 6}), note, None)
-    assert started == []
 
 
 def test_a_change_does_not_act_after_an_end_whose_answer_was_lost() -> None:

@@ -16,7 +16,7 @@ from rheostat.cli import run
 from rheostat.control.controller import Pace
 from rheostat.engine.spark import microbatch
 from rheostat.engine.spark.executors import pool
-from rheostat.engine.spark.lifecycle import restart
+from rheostat.engine.spark.lifecycle import shape
 from rheostat.engine.spark.session.session import session_settings
 from rheostat.engine.spark.session.settings import NEEDED, RECOMMENDED, attach_settings
 from rheostat.job.forecast import Foresight
@@ -82,8 +82,8 @@ def others() -> Mapping[str, str]:
         "seconds until missing executors count as refused": engine["patience_s"].default,
         "seconds capped at a partial grant": microbatch.PARTIAL_GRANT_S,
         "seconds that a removal waits for a moment without jobs": pool.BOUNDARY_S,
-        "seconds that a restart waits for the end of a batch": restart.BATCH_S,
-        "tasks per slot of a started pipeline": restart.TASKS_PER_SLOT,
+        "seconds that a restart waits for the end of a batch": shape.BATCH_S,
+        "tasks per slot of a started pipeline": shape.TASKS_PER_SLOT,
         "seconds that `rheostat run` waits for a batch after a signal": run.STOP_S,
     }
     return {key: written(value) for key, value in values.items()}

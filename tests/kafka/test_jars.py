@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 from kafka_world import wait_until_gone
 
+from rheostat.engine.spark.session.ivy import cache_folder
 from rheostat.errors import EngineError, InvalidValue
 from rheostat.kafka import jars as kafka_jars
 from rheostat.kafka import pins
 from rheostat.kafka.broker import Broker
 
-FETCH = "from rheostat.kafka.jars import fetch; fetch(lambda text: print(text, flush=True))"
+FETCH = "from rheostat.kafka.jars import jar_set; jar_set().fetch(lambda text: print(text, flush=True))"
 
 
 def jar_names() -> list[str]:
@@ -89,7 +90,7 @@ def test_a_killed_fetch_leaves_nothing_that_counts_and_nothing_that_runs(machine
     assert not kafka_jars.is_cached()
     wait_until_gone(ivy)
     play_ivy(machine, all_jars())
-    folder = kafka_jars.fetch()
+    folder = kafka_jars.jar_set().fetch()
     assert sorted(str(jar.relative_to(folder)) for jar in folder.rglob("*.jar")) == sorted(jar_names())
     assert kept(machine) == [folder.name]
 
@@ -107,7 +108,7 @@ def test_the_second_of_two_processes_waits_and_fetches_nothing(machine: Path) ->
 
     with folder.with_name(f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        second = threading.Thread(target=kafka_jars.fetch, args=(tell,))
+        second = threading.Thread(target=kafka_jars.jar_set().fetch, args=(tell,))
         second.start()
         assert waits.wait(60)
         for name in jar_names():
@@ -130,37 +131,37 @@ def test_the_second_of_two_processes_waits_and_fetches_nothing(machine: Path) ->
 def test_what_ivy_cannot_fetch_is_an_error_that_says_what_to_do(machine: Path, script: str, said: str) -> None:
     play_ivy(machine, script)
     with pytest.raises(EngineError, match=rf"could not be fetched \(.*{said}.*reaches Maven Central.*IVY_SETTINGS"):
-        kafka_jars.fetch()
+        kafka_jars.jar_set().fetch()
     assert kept(machine) == [f"{kafka_jars.jars_folder().name}.log"]
 
 
 def test_a_mirror_is_named_by_the_user_s_own_settings(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RHEOSTAT_IVY_SETTINGS", str(machine / "nowhere.xml"))
     with pytest.raises(InvalidValue, match=r"RHEOSTAT_IVY_SETTINGS is .*nowhere\.xml', which is not a file"):
-        kafka_jars.fetch()
+        kafka_jars.jar_set().fetch()
     (machine / "nowhere.xml").write_text("<ivysettings/>")
-    kafka_jars.fetch()
+    kafka_jars.jar_set().fetch()
     assert f"-settings {machine}/nowhere.xml" in (machine / "arguments").read_text()
 
 
 def test_without_java_it_says_so(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rheostat.engine.spark.session.java.PLACES", {})
     with pytest.raises(EngineError, match="install Java 17 or newer"):
-        kafka_jars.fetch()
+        kafka_jars.jar_set().fetch()
 
 
 def test_a_cache_that_cannot_be_written_is_an_error(machine: Path) -> None:
     (machine / "cache").write_text("a file")
     with pytest.raises(EngineError, match="set RHEOSTAT_CACHE to another folder"):
-        kafka_jars.fetch()
+        kafka_jars.jar_set().fetch()
 
 
 def test_the_cache_is_the_user_s(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("RHEOSTAT_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert kafka_jars.cache_folder() == tmp_path / "rheostat"
+    assert cache_folder() == tmp_path / "rheostat"
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert kafka_jars.cache_folder() == Path.home() / ".cache" / "rheostat"
+    assert cache_folder() == Path.home() / ".cache" / "rheostat"
 
 
 def link_away(jar: Path) -> None:
@@ -179,7 +180,7 @@ BROKEN: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_jar_in_the_cache_that_is_not_the_pinned_one_is_deleted_and_refused(machine: Path, what: str) -> None:
-    folder = kafka_jars.fetch()
+    folder = kafka_jars.jar_set().fetch()
     name, spoil = BROKEN[what]
     spoil(folder / name)
     play_ivy(machine, "exit 1")
@@ -189,7 +190,7 @@ def test_a_jar_in_the_cache_that_is_not_the_pinned_one_is_deleted_and_refused(ma
         assert "deleted" in str(refused.value)
         assert not folder.exists()
         play_ivy(machine, all_jars())
-        kafka_jars.fetch()
+        kafka_jars.jar_set().fetch()
         spoil(folder / name)
 
 
@@ -200,7 +201,7 @@ def test_a_jar_in_the_cache_that_is_not_the_pinned_one_is_deleted_and_refused(ma
 def test_a_fetched_jar_that_is_not_the_pinned_one_is_deleted_and_refused(machine: Path, script: str) -> None:
     play_ivy(machine, f"{all_jars()}\n{script}")
     with pytest.raises(EngineError, match=r"SHA-256|could not be fetched"):
-        kafka_jars.fetch()
+        kafka_jars.jar_set().fetch()
     assert not kafka_jars.is_cached()
     assert not list((machine / "cache").rglob("*.jar"))
 

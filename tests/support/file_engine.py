@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from step_clock import StepClock
+
 from rheostat.control.controller import IMMEDIATE, Controller
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason
@@ -85,22 +87,6 @@ class FileEngine:
         self.die_if("noted start")
         self.write({"tasks": wanted, "stopped": False, "starts": state["starts"] + 1})
         self.die_if("started")
-
-
-class StepClock:
-    """Time that only a test moves."""
-
-    def __init__(self, now_s: float = 100.0) -> None:
-        self._now_s = now_s
-
-    def now(self) -> float:
-        return self._now_s
-
-    def monotonic(self) -> float:
-        return self._now_s
-
-    def sleep(self, seconds: float) -> None:
-        self._now_s += max(0.0, seconds)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ from pyspark.sql import SparkSession
 import rheostat
 from rheostat.api.scaler import Scaler
 from rheostat.api.start import slots_of
-from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, Checkpoint, temporary_settings
+from rheostat.engine.spark.lifecycle.application import spark_checkpoint, temporary_settings
+from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS
 from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.job.allocation import Allocation
@@ -78,7 +79,7 @@ def cluster(executors: tuple[int, int], folder: Path) -> SparkSession:
 
 def made_by_realtime(spark: SparkSession, staged: Staged, tasks: Allocation) -> str:
     """Create the checkpoint with real-time mode itself, as without Rheostat; return why its state is immovable."""
-    checkpoint = Checkpoint(spark, staged.checkpoint)
+    checkpoint = spark_checkpoint(spark, staged.checkpoint)
     partitions = {PARTITIONS: str(tasks.tasks[staged.keyed or ""])}
     with patch.object(Staged, "_seed", lambda *_: None), temporary_settings(spark, partitions):
         query = staged.start(spark, tasks)
@@ -151,7 +152,7 @@ def main(options: dict[str, Any]) -> None:
         downtimes = [step.observation.downtime_s for step in scaler.steps if step.observation.downtime_s is not None]
     for query in scaler.queries:
         query.stop()
-    state = Checkpoint(spark, staged.checkpoint).state()
+    state = spark_checkpoint(spark, staged.checkpoint).state()
     book = open_journal(journal)
     entries = [entry.record for entry in book.read("wordcount")]
     book.close()

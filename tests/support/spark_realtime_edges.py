@@ -20,7 +20,8 @@ from rheostat.api.scaler import Scaler
 from rheostat.clock import WallClock
 from rheostat.control.controller import Step
 from rheostat.engine.spark.lifecycle import owner, watcher
-from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint
+from rheostat.engine.spark.lifecycle.application import SparkApplication
+from rheostat.engine.spark.lifecycle.files import Files, HadoopFiles
 from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.errors import RheostatError
@@ -49,18 +50,18 @@ def wait(what: str, done: Callable[[], Any], scaler: Scaler) -> None:
         time.sleep(0.2)
 
 
-def replaced_while_read(checkpoint: Checkpoint) -> list[str | None]:
+def replaced_while_read(files: Files) -> list[str | None]:
     """Read a file repeatedly while a thread replaces it; return texts that are neither complete nor missing."""
     over = threading.Event()
 
     def renew() -> None:
         while not over.is_set():
-            checkpoint.write("note", "rheostat", "driver")
+            files.replace("note", "rheostat", "driver")
 
-    checkpoint.write("note", "rheostat", "driver")  # the thread may start late, and the first read needs a file
+    files.replace("note", "rheostat", "driver")  # the thread may start late, and the first read needs a file
     writer = threading.Thread(target=renew)
     writer.start()
-    read = [checkpoint.text("rheostat", "driver") for _ in range(300)]
+    read = [files.text("rheostat", "driver") for _ in range(300)]
     over.set()
     writer.join()
     assert "note" in read
@@ -74,7 +75,7 @@ def blinded(step: Step) -> bool:
 
 
 def main(servers: str, folder: Path, topics: dict[str, str]) -> None:
-    owner.RENEW_S, owner.FRESH_S = 1.0, 10.0
+    owner.RENEW_S, owner.FRESH_S, owner.PATIENCE_S = 1.0, 6.0, 4.0
     spark = local_session(SLOTS, quiet(folder))
 
     def pipeline(source: str, checkpoint: str) -> Staged:
@@ -99,7 +100,7 @@ def main(servers: str, folder: Path, topics: dict[str, str]) -> None:
             return str(error)
         return ""
 
-    say(event="note", unlike=replaced_while_read(Checkpoint(spark, str(folder / "notes"))))
+    say(event="note", unlike=replaced_while_read(HadoopFiles(spark, str(folder / "notes"))))
     say(
         event="refused",
         missing=refused(lambda: scaled("misspelt", "refused", "other.db")),
@@ -110,7 +111,8 @@ def main(servers: str, folder: Path, topics: dict[str, str]) -> None:
     with scaled(topics["source"], "checkpoint", "journal.db") as scaler:
         wait("a window", lambda: scaler.steps and scaler.steps[-1].observation.usable, scaler)
         # A second driver with its own journal claims the checkpoint first.
-        second = owner.Owner(Checkpoint(spark, str(folder / "checkpoint")), WallClock())
+        application, place = SparkApplication(spark), str(folder / "checkpoint")
+        second = owner.Owner(application.checkpoint(place), application.driver(), WallClock(), lambda _: None)
         twice = refused(second.claim)
         say(event="running", twice=twice, active=len(spark.streams.active), status=scaler.status)
         sys.stdin.readline()  # the broker is dead

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import rheostat
 from rheostat.api.scaler import Scaler
-from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint, Repartition
+from rheostat.engine.spark.lifecycle.application import spark_checkpoint
 from rheostat.engine.testbed.loads import Steps
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.engine.testbed.source import ScheduleCounter, batch, stream
@@ -96,7 +96,7 @@ class Clicks:
         )
 
     def partitions(self) -> int:
-        state = Checkpoint(self.spark, str(self.folder / "checkpoint")).state()
+        state = spark_checkpoint(self.spark, str(self.folder / "checkpoint")).state()
         assert state is not None
         return state.partitions
 
@@ -116,20 +116,22 @@ class Six(Policy[None]):
 class Deadly(SqlJournal):
     """Kills the driver in the middle of a journaled repartition."""
 
-    def __init__(self, path: str, spark: SparkSession) -> None:
+    def __init__(self, path: str, spark: SparkSession, checkpoint: Path) -> None:
         super().__init__(path)
+        self.checkpoint = checkpoint
         jvm: Any = spark._jvm
         self.jvm_pid = int(jvm.java.lang.ProcessHandle.current().pid())
 
     def append(self, lease: Lease, step: int, records: Sequence[Record]) -> int:
         number = super().append(lease, step, records)
         for record in records:
-            if isinstance(record, IntentStep) and (change := Repartition.read(record.name)):
-                threading.Thread(target=self.watch, args=(change,), daemon=True).start()
+            if isinstance(record, IntentStep) and record.name.startswith("repartition the state"):
+                threading.Thread(target=self.watch, daemon=True).start()
         return number
 
-    def watch(self, change: Repartition) -> None:
-        half = Path(change.checkpoint.removeprefix("file:")) / "offsets" / str(change.batch + 1)
+    def watch(self) -> None:
+        last = max(int(file.name) for file in (self.checkpoint / "offsets").glob("[0-9]*"))
+        half = self.checkpoint / "offsets" / str(last + 1)
         while not half.exists():
             time.sleep(0.001)
         os.kill(self.jvm_pid, signal.SIGKILL)
@@ -194,7 +196,7 @@ def grow(spark: SparkSession, folder: Path) -> dict[str, Any]:
 def kill(spark: SparkSession, folder: Path) -> dict[str, Any]:
     """Kill the driver during a repartition."""
     clicks = Clicks(spark, folder / "killed")
-    scaler = clicks.scaled(Deadly(str(folder / "killed.db"), spark))
+    scaler = clicks.scaled(Deadly(str(folder / "killed.db"), spark, folder / "killed" / "checkpoint"))
     until(scaler, "death", lambda: False)
     return {}
 
@@ -204,7 +206,7 @@ def recover(spark: SparkSession, folder: Path) -> dict[str, Any]:
     clicks = Clicks(spark, folder / "killed")
     # The clock is ahead, so that the lease of the killed driver has expired: this does not test the wait for it.
     journal = open_journal(str(folder / "killed.db"), wall=lambda: time.time() + 600.0)
-    log = Checkpoint(spark, str(folder / "killed" / "checkpoint"))
+    log = spark_checkpoint(spark, str(folder / "killed" / "checkpoint"))
     cut_off = [log.begun, log.done]
     scaler = clicks.scaled(journal)
     until(scaler, "the change", lambda: bool(ends(journal)))

@@ -13,7 +13,7 @@ from rheostat.api.checks import check_counters, check_queries, refuse_live, sess
 from rheostat.api.exposition import Counts, families
 from rheostat.api.scaler import Scaler
 from rheostat.clock import WallClock
-from rheostat.control.deadline import Deadline
+from rheostat.deadline import Deadline
 from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.errors import EngineError, InvalidValue, describe

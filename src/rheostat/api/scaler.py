@@ -110,7 +110,11 @@ class Scaler:
     @property
     def holds(self) -> bool:
         """Whether it looks after a query that runs."""
-        return self._thread.is_alive() and not self._engine.ended
+        try:
+            return self._thread.is_alive() and not self._engine.ended
+        except Exception as error:  # noqa: BLE001 - Spark's JVM may be gone
+            log.debug("whether a query runs is not known: %s", describe(error))
+            return False
 
     @property
     def steps(self) -> tuple[Step, ...]:

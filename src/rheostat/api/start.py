@@ -15,6 +15,7 @@ from rheostat.control.controller import Controller
 from rheostat.engine.spark.executors.local import in_one_process
 from rheostat.engine.spark.executors.pool import Executors
 from rheostat.engine.spark.executors.slots import ExecutorSlots, FixedSlots, Slots
+from rheostat.engine.spark.lifecycle.application import SparkApplication
 from rheostat.engine.spark.lifecycle.restart import Pipeline, Start, build_at_start
 from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.engine.spark.pipeline import PipelineFunction, Staged
@@ -93,14 +94,14 @@ def _microbatch(
     name = options.name or (_name(pipeline) if staged is None else staged.name)
 
     def opening(clock: WallClock) -> tuple[RunningJob, Begin]:
-        restartable = Pipeline(session, build_at_start(build))
+        restartable = Pipeline(SparkApplication(session), build_at_start(build))
         engine = MicroBatchEngine(
             session, restartable, bounds, clock, name=name, window_s=options.window_s, counters=options.counters
         )
 
         def begin_query(controller: Controller[Any]) -> None:
-            own = None if staged is None else staged.checkpoint
-            begin(restartable, engine, controller, initial, resize=not request.dry_run, checkpoint=own)
+            known = None if staged is None else staged.checkpoint
+            begin(restartable, engine, controller, initial, resize=not request.dry_run, checkpoint=known)
             check_attach(engine.queries, request)
 
         return engine, begin_query

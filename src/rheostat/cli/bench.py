@@ -15,14 +15,18 @@ if TYPE_CHECKING:
 
 
 def bench(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a bench, or all.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a bench, or all (without soak).")],
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer repeats, smaller sizes: at most about five minutes.")
     ] = False,
     only: Annotated[str | None, typer.Option(metavar="PART,...", help="Only these parts of the bench.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="chaos: number of storms.")] = None,
     days: Annotated[float | None, typer.Option(min=0.01, help="chaos: simulated days per storm.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="chaos: only this storm.")] = None,
+    minutes: Annotated[float | None, typer.Option(min=1, help="soak: minutes per part.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="chaos: only this storm. soak: seed of faults and sizes.")
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, help="freeze: rounds per part and mode.")] = None,
     json_file: options.JsonFile = None,
     verbose: options.Verbose = False,
 ) -> None:
@@ -31,7 +35,7 @@ def bench(
     from rheostat.cli.display.live import status
     from rheostat.cli.display.output import check_writable, console, write_json
     from rheostat.errors import InvalidValue, nearest
-    from rheostat.lab.bench.registry import BENCHES, check_sizes, omissions, run_bench, select_parts
+    from rheostat.lab.bench.registry import ALONE, BENCHES, check_sizes, omissions, run_bench, select_parts
 
     logs.configure(verbose)
     check_writable(json=json_file)
@@ -40,10 +44,10 @@ def bench(
     if name == "all" and only is not None:
         raise InvalidValue(f"--only {only} names parts of one bench: give the name of that bench instead of all")
     parts = [] if only is None else only.split(",")
-    names = list(BENCHES) if name == "all" else [name]
+    names = [each for each in BENCHES if each not in ALONE] if name == "all" else [name]
     for each in names:
         select_parts(each, quick, parts)
-    given = {"seeds": seeds, "days": days, "seed": seed}
+    given = {"seeds": seeds, "days": days, "minutes": minutes, "seed": seed, "rounds": rounds}
     sizes = {option: size for option, size in given.items() if size is not None}
     if name == "all" and sizes:
         raise InvalidValue(f"--{next(iter(sizes))} is an option of one bench: give its name instead of all")

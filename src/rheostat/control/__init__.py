@@ -9,5 +9,4 @@
 | `heartbeat.py` | a lease that stays ours, and until when it surely is |
 | `memory.py` | state and knowledge as folds over the journal |
 | `replay.py` | the same thinking over a journal |
-| `deadline.py` | calls that may hang |
 """

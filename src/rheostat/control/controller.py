@@ -20,10 +20,10 @@ from typing import Any, Generic, TypeVar
 
 from rheostat import __version__
 from rheostat.control.cycle import Mind, State, Thought, advance, learn, think
-from rheostat.control.deadline import Deadline
 from rheostat.control.heartbeat import Heartbeat
 from rheostat.control.memory import remember, snapshot
 from rheostat.control.recovery import doubt
+from rheostat.deadline import Deadline
 from rheostat.errors import (
     EngineError,
     InvalidValue,

@@ -22,11 +22,12 @@ from pathlib import Path
 from types import TracebackType
 
 from rheostat.engine.spark.session.embedded import LOCALHOST
+from rheostat.engine.spark.session.ivy import Notify, ignore
 from rheostat.engine.spark.session.java_process import SMALL, classpath, end_process, start_java
 from rheostat.errors import EngineError
 from rheostat.job.frozen import check_number
 from rheostat.kafka import client as kafka_client
-from rheostat.kafka.jars import Notify, broker_jars, ignore
+from rheostat.kafka.jars import broker_jars
 
 CLUSTER_ID = "cmhlb3N0YXQtZGV2ZWxvcA"
 """The cluster id, sixteen bytes in base64 as Kafka requires: `rheostat-develop`."""

@@ -7,7 +7,8 @@
 | `bench/` | `rheostat bench` |
 | `demo/` | `rheostat demo` |
 | `jobs/`, `workload/` | the papers' simulated jobs; their pipelines in PySpark |
-| `chaos/` | the storms of `bench chaos` |
+| `chaos/`, `freeze/`, `soak/` | the storms, suspended drivers and soaks of the benches of these names |
+| `kills/` | kills over a repartition and its roll-back, for `bench rescale` |
 | `testbeds.py` | testbeds by engine, for `plan` and `profile` |
 | `data.py` | the folder of the papers' measured data |
 """

@@ -82,19 +82,19 @@ def test_every_papers_pipeline_is_a_chain_of_stages(name: str) -> None:
 def test_a_pipeline_starts_with_the_last_allocation_and_the_partitions_of_its_state() -> None:
     staged = clicks.define()
     initial, ran = Allocation({"parse": 5, "count": 6}), Allocation({"parse": 2, "count": 3})
-    assert beginning(staged, None, None, 9, None, 12) == Allocation({"parse": 4, "count": 4})
-    assert beginning(staged, None, None, 0, None, 12) == Allocation({"parse": 1, "count": 1})
-    assert beginning(staged, None, initial, 9, None, 12) == initial
-    assert beginning(staged, ran, initial, 9, None, 12) == ran
-    assert beginning(staged, ran, initial, 9, 7, 12) == Allocation({"parse": 2, "count": 7})
+    assert beginning(staged, None, None, 9, {}, 12) == Allocation({"parse": 4, "count": 4})
+    assert beginning(staged, None, None, 0, {}, 12) == Allocation({"parse": 1, "count": 1})
+    assert beginning(staged, None, initial, 9, {}, 12) == initial
+    assert beginning(staged, ran, initial, 9, {}, 12) == ran
+    assert beginning(staged, ran, initial, 9, {"count": 7}, 12) == Allocation({"parse": 2, "count": 7})
     # An allocation of another graph in the journal does not count.
-    assert beginning(staged, Allocation({"old": 8}), None, 9, None, 12) == Allocation({"parse": 4, "count": 4})
+    assert beginning(staged, Allocation({"old": 8}), None, 9, {}, 12) == Allocation({"parse": 4, "count": 4})
     # Nor does one that the executors do not allow: they may be fewer than before, and others may write the journal.
-    assert beginning(staged, Allocation({"parse": 10_000, "count": 1}), initial, 9, None, 12) == initial
+    assert beginning(staged, Allocation({"parse": 10_000, "count": 1}), initial, 9, {}, 12) == initial
 
 
 def test_real_time_mode_needs_a_pipeline_and_a_known_mode() -> None:
     with pytest.raises(InvalidValue, match="mode is 'continuous'"):
         rheostat.start(clicks, mode="continuous")  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match=r"see rheostat\.pipeline"):
-        rheostat.start(lambda _: None, mode="realtime")  # type: ignore[arg-type, return-value]
+        rheostat.start(lambda _: None, mode="realtime")

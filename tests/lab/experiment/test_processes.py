@@ -13,7 +13,7 @@ import pytest
 
 from rheostat.errors import InvalidValue, RheostatError
 from rheostat.job.frozen import check_whole
-from rheostat.lab.experiment.processes import in_own_process, processes_below
+from rheostat.lab.experiment.processes import WATCHER, Child, in_own_process, processes_below
 
 # The grandchild ignores what a terminal or a service manager sends, as Spark's JVM ignores an interrupt.
 STUBBORN = "trap '' HUP INT TERM; sleep 300; :"
@@ -74,3 +74,28 @@ def test_our_own_errors_come_back_as_they_are_and_others_with_their_traceback() 
 def test_a_process_that_dies_is_an_error() -> None:
     with pytest.raises(RheostatError, match="ended with exit code 3"):
         in_own_process(os._exit, 3)
+
+
+def state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+def test_a_child_freezes_alone_or_with_all_that_it_has_started_and_still_ends() -> None:
+    child = Child(subprocess.call, ["sleep", "300"])
+    try:
+        assert wait_until(lambda: any(line == "sleep 300" for _, line in processes_below(child.pid)), 60)
+        (asleep,) = [pid for pid, line in processes_below(child.pid) if line == "sleep 300"]
+        (watcher,) = [pid for pid, line in processes_below(child.pid) if WATCHER in line]
+        child.freeze(whole=False)
+        assert wait_until(lambda: state(child.pid) == "T", 10)
+        assert state(asleep) == "S"
+        child.freeze(whole=True)
+        assert wait_until(lambda: state(asleep) == "T", 10)
+        assert state(watcher) == "S"
+        child.thaw()
+        assert wait_until(lambda: [state(pid) for pid in (child.pid, asleep)] == ["S", "S"], 10)
+        child.freeze(whole=True)
+    finally:
+        child.kill()
+    assert not runs(asleep)

@@ -15,7 +15,8 @@ from rheostat.engine.batches.bottleneck import describe_unused_slots
 from rheostat.engine.batches.observation import JobView, observe_queries
 from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.engine.spark.executors.pool import Executors, Loss, describe_losses
-from rheostat.engine.spark.lifecycle.restart import JOB, Pipeline
+from rheostat.engine.spark.lifecycle.restart import Pipeline
+from rheostat.engine.spark.lifecycle.shape import JOB
 from rheostat.engine.spark.telemetry.queries import QueryTelemetry
 from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation

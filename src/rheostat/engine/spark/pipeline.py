@@ -20,8 +20,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rheostat.engine.batches.probe import LATENCY, QUANTILES, RECORDS
-from rheostat.engine.spark.lifecycle.checkpoint import FORMAT, STORE, Checkpoint, temporary_settings
-from rheostat.engine.spark.lifecycle.restart import JOB, TASKS_PER_SLOT
+from rheostat.engine.spark.lifecycle.application import spark_checkpoint, temporary_settings
+from rheostat.engine.spark.lifecycle.checkpoint import FORMAT, STORE
+from rheostat.engine.spark.lifecycle.shape import JOB, TASKS_PER_SLOT
 from rheostat.engine.spark.telemetry.probe import add_probes
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.allocation import Allocation
@@ -147,13 +148,13 @@ class Staged:
 
         The micro-batch takes a few records at most; real-time mode reads the others.
         """
-        if Checkpoint(spark, self.checkpoint).done >= 0:
+        if spark_checkpoint(spark, self.checkpoint).done >= 0:
             return
         few = replace(self, source=replace(self.source, options={**self.source.options, "maxOffsetsPerTrigger": "1"}))
         query = few._writer(spark, allocation.tasks).trigger(availableNow=True).start()
         try:
             left_s = SEED_S
-            while query.isActive and Checkpoint(spark, self.checkpoint).done < 0 and left_s > 0:
+            while query.isActive and spark_checkpoint(spark, self.checkpoint).done < 0 and left_s > 0:
                 query.awaitTermination(1)
                 left_s -= 1
         finally:

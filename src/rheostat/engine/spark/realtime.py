@@ -28,9 +28,9 @@ from rheostat.engine.batches.realtime_window import (
 from rheostat.engine.batches.selection import window_start_s
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.spark.executors.slots import Slots
-from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint, StateStore
+from rheostat.engine.spark.lifecycle.application import Query, SparkApplication
+from rheostat.engine.spark.lifecycle.checkpoint import StateStore
 from rheostat.engine.spark.lifecycle.downtime import Downtime, expected_downtime_s
-from rheostat.engine.spark.lifecycle.owner import Owner
 from rheostat.engine.spark.lifecycle.restart import Pipeline
 from rheostat.engine.spark.lifecycle.watcher import Watcher
 from rheostat.engine.spark.pipeline import BATCH_S, Staged
@@ -83,7 +83,7 @@ class RealTime:
         """Return the allocation with one task of the keyed stage per partition of the state."""
         return allocation.with_tasks({self._pipeline.keyed: partitions} if self._pipeline.keyed else {})
 
-    def is_processing(self, query: StreamingQuery) -> bool:
+    def is_processing(self, query: Query) -> bool:
         """Whether the stages run, or a batch has finished."""
         # After a single task Spark needs no exchange by key, and runs the keyed stage together with the one before.
         stages = max(2, len(self._pipeline.names) - 1)
@@ -117,7 +117,9 @@ class RealTimeEngine:
         self.name = name or staged.name
         self.window_s, self.patience_s = window_s, patience_s
         shape = RealTime(spark, staged, self._stop_wait_s)
-        self.pipeline = Pipeline(spark, lambda allocation: staged.build(spark, allocation), clock, shape)
+        application = SparkApplication(spark)
+        self.pipeline = Pipeline(application, lambda allocation: staged.build(spark, allocation), clock, shape)
+        self.checkpoint = application.checkpoint(staged.checkpoint)
         self.topic = TopicEnds(spark, staged.source.servers, staged.source.topic, staged.source.options)
         self.partitions = self.topic.partitions()
         self._feed = Feed()
@@ -134,9 +136,7 @@ class RealTimeEngine:
         self._started_s = clock.now()
         self._tasks: dict[str, int] = {}
         self._downtimes: list[Downtime] = []
-        self._owner = Owner(Checkpoint(spark, staged.checkpoint), clock)
-        self.pipeline.confirm_claim = self._owner.confirm
-        self._watcher = Watcher(self.name, self.pipeline, self._owner, self._await_own_slots)
+        self._watcher = Watcher(self.name, self.pipeline, self._await_own_slots)
 
     # -- for the scaler ------------------------------------------------------------------------------------------
 
@@ -158,10 +158,6 @@ class RealTimeEngine:
         """The error of the last restart."""
         return self.pipeline.failure
 
-    def claim(self) -> None:
-        """Wait until no other driver runs on the checkpoint; raise if one keeps running."""
-        self._owner.claim()
-
     def begin(self, allocation: Allocation) -> None:
         """Start the query for the first time in this process."""
         self._check_state()
@@ -177,8 +173,6 @@ class RealTimeEngine:
         try:
             self.pipeline.finish()
         finally:
-            if not any(query.isActive for query in self.queries):
-                self._owner.release()
             self.spark.streams.removeListener(self._feed)
             self.topic.close()
 
@@ -330,10 +324,8 @@ class RealTimeEngine:
 
     def _check_state(self) -> None:
         """Find out before the first decision whether the state can be repartitioned."""
-        checkpoint = Checkpoint(self.spark, self.staged.checkpoint)
-        state = checkpoint.state()
-        if state is not None and self.staged.keyed:
-            self.pipeline.state_fixed_reason = checkpoint.immovable_reason()
+        if self.staged.keyed:
+            self.pipeline.state_fixed_reason = self.checkpoint.immovable_reason()
 
     # -- observation -------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rheostat.clock import WallClock
 from rheostat.engine.batches.offsets import OffsetCounter
-from rheostat.engine.spark.lifecycle.restart import JOB
+from rheostat.engine.spark.lifecycle.shape import JOB
 from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.spark.session.session import session

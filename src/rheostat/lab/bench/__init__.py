@@ -7,7 +7,9 @@
 | `speed.py` | `simulator`, `decision` |
 | `fidelity.py`, `spark_fidelity.py`, `realtime_fidelity.py` | `fidelity`: the simulator against recordings and Spark |
 | `overhead.py`, `probes.py` | `overhead` and `resize`; `probes` |
-| `rescale.py` | `rescale`: changes in real-time mode |
+| `rescale.py` | `rescale`: changes in real-time mode; kills over a repartition and its roll-back |
+| `soak.py` | `soak`: random sizes, kills and stops on Spark for an hour, in both modes |
+| `freeze.py` | `freeze`: suspended drivers on one checkpoint |
 | `recovery.py`, `spark_recovery.py` | `recovery` |
 | `forecast.py`, `models.py`, `planner.py` | forecasters, capacity models, plans |
 | `bids2.py`, `side_constraints.py` | BIDS2 against HiGHS; BIDS2 as a mixed-integer program |

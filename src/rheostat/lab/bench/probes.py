@@ -23,12 +23,12 @@ from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.kafka.broker import Broker
 from rheostat.lab.bench.measure import Measure
-from rheostat.lab.bench.rescale import fill
 from rheostat.lab.experiment.processes import in_own_process
 from rheostat.lab.experiment.realtime_run import SINK, SOURCE, local_session, open_topics, run_realtime
 from rheostat.lab.experiment.run import Run, run_apart
 from rheostat.lab.experiment.trial import Progress, Trial
 from rheostat.lab.jobs.realtime import word_count
+from rheostat.lab.workload.counting import fill
 from rheostat.lab.workload.realtime import realtime_pipeline
 
 if TYPE_CHECKING:
@@ -129,7 +129,8 @@ def cpu_ratio(warm: int, records: int) -> tuple[float, float]:
     """Return the CPU time per record without probes over that with them, and the former in microseconds."""
     from pyspark.sql.classic.dataframe import DataFrame
 
-    from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, temporary_settings
+    from rheostat.engine.spark.lifecycle.application import temporary_settings
+    from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS
     from rheostat.engine.spark.telemetry.stages import Stages
 
     clock = WallClock()
@@ -142,13 +143,13 @@ def cpu_ratio(warm: int, records: int) -> tuple[float, float]:
             )
             bare = replace(probed, name="bare", checkpoint=f"{folder}/bare")
             size, stages = Allocation({"split": 2, "count": 2}), Stages(spark.sparkContext)
-            fill(broker.bootstrap, warm)
+            fill(broker.bootstrap, SOURCE, warm)
             with temporary_settings(spark, {PARTITIONS: "2"}):
                 queries = [probed.start(spark, size)]
                 with patch.object(DataFrame, "observe", lambda rows, *_: rows):
                     queries.append(bare.start(spark, size))
             _cpu_s(queries, stages, warm, clock)
-            fill(broker.bootstrap, records)
+            fill(broker.bootstrap, SOURCE, records)
             with_probes, without = _cpu_s(queries, stages, warm + records, clock)
             for query in queries:
                 query.stop()

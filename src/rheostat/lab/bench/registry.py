@@ -10,6 +10,8 @@ from rheostat.lab.bench.bids2 import bids2
 from rheostat.lab.bench.chaos import chaos
 from rheostat.lab.bench.fidelity import fidelity
 from rheostat.lab.bench.forecast import forecast
+from rheostat.lab.bench.freeze import driver as frozen_driver
+from rheostat.lab.bench.freeze import python as frozen_python
 from rheostat.lab.bench.measure import Measure
 from rheostat.lab.bench.models import models
 from rheostat.lab.bench.overhead import overhead, resize
@@ -17,7 +19,8 @@ from rheostat.lab.bench.planner import planner
 from rheostat.lab.bench.probes import accuracy, cost
 from rheostat.lab.bench.realtime_fidelity import fidelity_of_realtime
 from rheostat.lab.bench.recovery import recovery
-from rheostat.lab.bench.rescale import downtime, storm
+from rheostat.lab.bench.rescale import downtime, kills, storm
+from rheostat.lab.bench.soak import soak_microbatches, soak_realtime
 from rheostat.lab.bench.spark_fidelity import fidelity_on_spark
 from rheostat.lab.bench.spark_recovery import recovery_on_spark
 from rheostat.lab.bench.speed import decision, simulator
@@ -48,6 +51,10 @@ BENCHES: Mapping[str, Mapping[str, Part]] = {
         "realtime": Part(fidelity_of_realtime, "one of six runs", slow=True),
     },
     "forecast": {"forecast": Part(forecast)},
+    "freeze": {
+        "python": Part(frozen_python, "one of ten rounds per mode", sizes=("rounds",)),
+        "driver": Part(frozen_driver, "one of ten rounds per mode", sizes=("rounds",)),
+    },
     "models": {"models": Part(models)},
     "overhead": {"overhead": Part(overhead, "12 of 60 batches")},
     "recovery": {"phoebe": Part(recovery), "spark": Part(recovery_on_spark, "one of two loads, three of ten kills")},
@@ -58,11 +65,21 @@ BENCHES: Mapping[str, Mapping[str, Part]] = {
     "rescale": {
         "downtime": Part(downtime, "100 keys, not 100,000 and 1,000,000; two of six changes"),
         "storm": Part(storm, "4 of 20 changes, one of three kills"),
+        "kills": Part(
+            kills, "2 of 20 kills over the move, 2 of 20 over its roll-back; two of eight formats", slow=True
+        ),
     },
     "resize": {"resize": Part(resize, "4 of 22 resizes")},
+    "soak": {
+        "microbatch": Part(soak_microbatches, "3 of 60 minutes", sizes=("minutes", "seed")),
+        "realtime": Part(soak_realtime, "3 of 60 minutes", sizes=("minutes", "seed")),
+    },
     "bids2": {"bids2": Part(bids2)},
     "planner": {"planner": Part(planner)},
 }
+
+ALONE = frozenset({"soak"})
+"""Benches that run for hours: `all` leaves them out."""
 
 
 def select_parts(bench: str, quick: bool, only: Sequence[str] = ()) -> dict[str, Part]:

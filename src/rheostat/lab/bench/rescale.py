@@ -1,35 +1,31 @@
-"""The downtime of a change in real-time mode, by keys in the state; and a storm of changes and kills.
+"""The downtime of a change in real-time mode, by keys in the state; a storm of changes and kills; kills over moves.
 
 Downtime is what a reader of the output topic sees: from the last result before a change to the first one after it.
 The storm changes tasks at random under load while the driver and its JVM are killed at random moments. The next driver
 continues from the journal. At the end every key's count is compared with what was sent.
+
+Part `kills` aims: drivers are killed while they repartition state, and others while they undo what those have left
+(`lab/kills/run.py`).
 """
 
 from __future__ import annotations
 
-import os
-import signal
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from rheostat.clock import WallClock
-from rheostat.engine.spark.pipeline import Builder, Staged
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.testbed.loads import Constant
 from rheostat.engine.testbed.schedule import Schedule
-from rheostat.errors import EngineError, PolicyError
+from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Decision, Reason
-from rheostat.job.record import Intent, IntentEnd
-from rheostat.journal import open_journal
-from rheostat.kafka import client as kafka_client
+from rheostat.job.record import Intent
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.broker import Broker
 from rheostat.kafka.load import start_load
@@ -37,11 +33,11 @@ from rheostat.lab.bench.measure import Measure
 from rheostat.lab.experiment.processes import Child, in_own_process
 from rheostat.lab.experiment.realtime_run import SINK, SOURCE, await_output, keys_wrong, local_session, open_topics
 from rheostat.lab.experiment.trial import Progress
-from rheostat.lab.workload.realtime import numbers, record
-from rheostat.ports import Policy, Situation
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from rheostat.lab.kills.run import FORMATS, QUICK_FORMATS, Kills, run_kills
+from rheostat.lab.soak import realtime as job
+from rheostat.lab.soak.changes import count_changes, raise_failure
+from rheostat.lab.soak.restless import Restless
+from rheostat.lab.workload.counting import counting, due, fill
 
 KEYS = (100, 100_000, 1_000_000)
 """Numbers of keys in the state."""
@@ -54,9 +50,10 @@ FILL_S = 300.0
 DRAIN_S = 120.0
 """Seconds to wait for the last results."""
 STORM_CHANGES, STORM_KILLS = 20, 3
-STORM_KEYS = 1000
 STORM_S = 900.0
 """Seconds for a storm."""
+KILLS, QUICK_KILLS = 20, 2
+"""Kills over the move, and as many over the roll-back."""
 
 
 def downtime(quick: bool, progress: Progress) -> list[Measure]:
@@ -89,6 +86,26 @@ def storm(quick: bool, progress: Progress) -> list[Measure]:
     ]
 
 
+def kills(quick: bool, progress: Progress) -> list[Measure]:
+    """Kill drivers while they repartition state, and while they undo what a killed driver has left."""
+    count, formats = (QUICK_KILLS, QUICK_FORMATS) if quick else (KILLS, FORMATS)
+    return kill_measures(run_kills(count, formats, progress), count)
+
+
+def kill_measures(result: Kills, wanted: int) -> list[Measure]:
+    """Return what the kills come to."""
+    stages = ", ".join(f"{stage} {count}" for stage, count in sorted(result.stages.items()))
+    continued = "; ".join(result.problems[:3]) or "all continued, and again in a new application"
+    kill = "SIGKILL of driver and JVM"
+    return [
+        Measure("rescale", "kills_move", result.move, "", f">= {wanted}", "higher", f"{kill} inside a repartition"),
+        Measure("rescale", "kills_undo", result.undo, "", f">= {wanted}", "higher", f"{kill} inside its roll-back"),
+        _keys_wrong(result.keys_wrong),
+        Measure("rescale", "stages_hit", len(result.stages), "", "", "higher", stages),
+        Measure("rescale", "undone", result.undone, "", "", "higher", continued),
+    ]
+
+
 def _keys_wrong(count: int) -> Measure:
     return Measure("rescale", "keys_wrong", count, "", "<= 0", "lower", "against what was sent")
 
@@ -110,37 +127,6 @@ class Downtimes:
     keys_wrong: int
 
 
-def counting(servers: str, checkpoint: str, keys: int) -> Staged:
-    """Return a pipeline that counts numbers by key."""
-
-    def by_key(rows: DataFrame) -> DataFrame:
-        from pyspark.sql.functions import expr
-
-        return rows.withColumn("key", expr(f"pmod(value, {keys})"))
-
-    def count(rows: DataFrame) -> DataFrame:
-        from pyspark.sql import functions as sql
-
-        return rows.groupBy("key").agg(sql.count("*").alias("count"), sql.max("timestamp").alias("timestamp"))
-
-    p = Builder("counting")
-    p.kafka("numbers", servers=servers, topic=SOURCE, parse=numbers, options={"startingOffsets": "earliest"})
-    p.stage("key", by_key)
-    p.keyed("count", count)
-    p.to_kafka("counts", servers=servers, topic=SINK, columns=record, checkpoint=checkpoint, event_time="timestamp")
-    return p.built
-
-
-def due(keys: int, sent: Mapping[str, int]) -> dict[str, int]:
-    """Return every key's count after the numbers from 0 up to each of these counts were sent."""
-    totals = np.zeros(keys, dtype=np.int64)
-    for count in sent.values():
-        whole, rest = divmod(count, keys)
-        totals += whole
-        totals[:rest] += 1
-    return {str(key): int(total) for key, total in enumerate(totals) if total}
-
-
 def downtimes(keys: int, changes: int) -> Downtimes:
     """Change the tasks of a pipeline under load repeatedly, in this process."""
     from rheostat.engine.spark.executors.slots import FixedSlots
@@ -149,10 +135,10 @@ def downtimes(keys: int, changes: int) -> Downtimes:
     clock = WallClock()
     with TemporaryDirectory(prefix="rheostat-rescale-") as folder, Broker() as broker:
         open_topics(broker, 2)
-        fill(broker.bootstrap, keys)
+        fill(broker.bootstrap, SOURCE, keys)
         spark = local_session(SLOTS, quiet(Path(folder)))
         try:
-            staged = counting(broker.bootstrap, f"{folder}/checkpoint", keys)
+            staged = counting(broker.bootstrap, SOURCE, SINK, f"{folder}/checkpoint", keys)
             engine = RealTimeEngine(spark, staged, FixedSlots(SLOTS), clock)
             engine.begin(Allocation({"key": 2, "count": 3}))
             _await_filled(engine, keys, clock)
@@ -179,19 +165,6 @@ def downtimes(keys: int, changes: int) -> Downtimes:
         tuple(seconds for seconds, stateful in pairs if stateful),
         keys_wrong(outputs, wanted),
     )
-
-
-def fill(servers: str, keys: int) -> None:
-    """Write every number once."""
-    producer = kafka_client.producer(servers, {"linger.ms": 50, "queue.buffering.max.messages": 1_000_000})
-    for number in range(keys):
-        while True:
-            try:
-                producer.produce(SOURCE, str(number).encode())
-                break
-            except BufferError:
-                producer.poll(0.1)
-    producer.flush()
 
 
 def _await_filled(engine: Any, keys: int, clock: WallClock) -> None:
@@ -222,21 +195,6 @@ def _change(engine: Any, stateful: bool, number: int, clock: WallClock) -> float
 # -- the storm ---------------------------------------------------------------------------------------------------------
 
 
-class Restless(Policy[None]):
-    """Requests random tasks in every window."""
-
-    name: ClassVar[str] = "restless"
-
-    def decide(self, situation: Situation[None]) -> Decision:
-        """Draw a number of tasks for every stage."""
-        drawn = {name: int(situation.rng().integers(1, 5)) for name in situation.spec.tunable_names}
-        drawn["key"] = 1 + (drawn["key"] + situation.step) % 4
-        target = Allocation(drawn)
-        if target == situation.running:
-            return Decision.hold(Reason.STEADY, "restless: the drawn tasks run already")
-        return Decision(target, Reason.MIXED, f"restless: {target}")
-
-
 @dataclass(frozen=True)
 class Storm:
     """The result of a storm."""
@@ -252,15 +210,20 @@ class Storm:
 def run_storm(changes: int, kills: int, seed: int = 0) -> Storm:
     """Start a driver, kill it at random moments and start the next one, until all changes are made."""
     rng, clock = np.random.default_rng(seed), WallClock()
-    with TemporaryDirectory(prefix="rheostat-storm-") as folder, Broker() as broker:
+    with TemporaryDirectory(prefix="rheostat-storm-", ignore_cleanup_errors=True) as folder, Broker() as broker:
+        journal = Path(folder) / "journal.db"
+
+        def finished() -> int:
+            return count_changes(journal, job.JOB).done
+
         open_topics(broker, 2)
-        fill(broker.bootstrap, STORM_KEYS)
+        fill(broker.bootstrap, SOURCE, job.KEYS)
         deadline_s, tried, survived = clock.now() + STORM_S, 0, 0
         with start_load(broker.bootstrap, SOURCE, Schedule(Constant(1.0), LOAD_PER_S / 2, 3600)) as load:
-            driver = Child(drive, broker.bootstrap, folder)
+            driver = Child(job.drive, broker.bootstrap, folder, Restless())
             # Each kill comes after some of the changes, at a random moment of the next one.
             due_at = sorted(rng.choice(np.arange(1, changes), size=kills, replace=False).tolist())
-            while (done := _finished_changes(folder)) < changes and clock.now() < deadline_s:
+            while (done := finished()) < changes and clock.now() < deadline_s:
                 if driver.exitcode is not None:
                     raise EngineError(f"the driver of the storm ended with exit code {driver.exitcode}")
                 if due_at and done >= due_at[0]:
@@ -268,66 +231,18 @@ def run_storm(changes: int, kills: int, seed: int = 0) -> Storm:
                     clock.sleep(float(rng.uniform(0.0, 8.0)))
                     driver.kill()
                     tried += 1
-                    before = _finished_changes(folder)
-                    driver = Child(drive, broker.bootstrap, folder)
-                    while _finished_changes(folder) == before and clock.now() < deadline_s and driver.exitcode is None:
+                    before = finished()
+                    driver = Child(job.drive, broker.bootstrap, folder, Restless())
+                    while finished() == before and clock.now() < deadline_s and driver.exitcode is None:
                         time.sleep(0.5)
-                    survived += _finished_changes(folder) > before
+                    survived += finished() > before
                 time.sleep(0.2)
             sent = load.stop()
-        wanted = due(STORM_KEYS, {"filled": STORM_KEYS, "load": sent.delivered})
+        wanted = due(job.KEYS, {"filled": job.KEYS, "load": sent.delivered})
         outputs = await_output(broker.bootstrap, wanted, clock, DRAIN_S)
         driver.end()
-        _raise_failure(folder)
-        made = _finished_changes(folder)
+        raise_failure(journal, job.JOB)
+        made = finished()
     wrong = keys_wrong(outputs, wanted)
     note = f"{made} random changes under {LOAD_PER_S / 2:,.0f} records/s, {sent.delivered:,} records"
     return Storm(made, tried, survived, wrong, kafka_output.repetitions(outputs), note)
-
-
-def _finished_changes(folder: str) -> int:
-    """Count the finished changes in the journal."""
-    if not (Path(folder) / "journal.db").exists():
-        return 0
-    journal = open_journal(f"{folder}/journal.db")
-    try:
-        return sum(
-            isinstance(entry.record, IntentEnd) and str(entry.record.ending) == "done"
-            for entry in journal.read("counting", kinds=("intent_end",))
-        )
-    finally:
-        journal.close()
-
-
-def _raise_failure(folder: str) -> None:
-    """Raise the first failure of the policy in the journal."""
-    journal = open_journal(f"{folder}/journal.db")
-    try:
-        for entry in journal.read("counting", kinds=("decision",)):
-            if isinstance(entry.record, Decision) and entry.record.reason is Reason.NO_POLICY:
-                raise PolicyError(f"{entry.record.sentence} (step {entry.step})")
-    finally:
-        journal.close()
-
-
-def drive(servers: str, folder: str) -> None:
-    """Run a driver of the storm until SIGTERM."""
-    from rheostat.api.options import Options
-    from rheostat.api.start import start
-    from rheostat.job.guards import UNGUARDED
-
-    # A killed driver and its JVM log much.
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (1, 2):
-        os.dup2(nowhere, stream)
-    spark = local_session(SLOTS, quiet(Path(folder)))
-    staged = counting(servers, f"{folder}/checkpoint", STORM_KEYS)
-    ending: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, _: ending.append(number))
-    restless = Options(interval_s=1.0, window_s=10.0, guards=UNGUARDED)
-    with start(staged, mode="realtime", policy=Restless(), journal=f"{folder}/journal.db", options=restless) as scaler:
-        while not ending and scaler.holds:
-            time.sleep(0.2)
-    for query in scaler.queries:
-        query.stop()
-    spark.stop()

@@ -1,4 +1,4 @@
-"""Child processes that end with this one, and executors that are killed."""
+"""Child processes that end with this one, freeze and thaw, and executors that are killed."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 from rheostat.errors import RheostatError
 
 T = TypeVar("T")
+WATCHER = "rheostat-watcher"
+"""Name of the shell that watches a child, in its command line."""
 SPAWN = get_context("spawn")
 # The end of the pipe means that the parent is gone or has finished with the child. The child gets SIGTERM first, so
 # that it can stop Spark and delete its folders; then the rest of its process group is killed, this shell included.
@@ -70,6 +72,30 @@ class Child:
             os.killpg(self.pid, signal.SIGKILL)
         self.end()
 
+    def freeze(self, *, whole: bool) -> None:
+        """Suspend the child's own process, or with `whole` also all that it has started, until `thaw`.
+
+        The watcher stays awake: a frozen child, too, ends with this process.
+        """
+        below = processes_below(self.pid) if whole else []
+        self._signal(signal.SIGSTOP, [self.pid, *(pid for pid, line in below if WATCHER not in line)])
+
+    def thaw(self) -> None:
+        """Let everything that is frozen continue."""
+        self._signal(signal.SIGCONT, [self.pid, *(pid for pid, _ in processes_below(self.pid))])
+
+    def _signal(self, number: signal.Signals, pids: list[int]) -> None:
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+
+def silence() -> None:
+    """Discard the output of this process and of what it starts: a killed driver and its JVM log much."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+
 
 def in_own_process(work: Callable[..., T], *arguments: object) -> T:
     """Run work in its own process, because Spark allows one application per process; return its result."""
@@ -89,7 +115,7 @@ def in_own_process(work: Callable[..., T], *arguments: object) -> T:
 def _live(watched: Connection, work: Callable[..., object], arguments: tuple[object, ...]) -> None:
     """Run the child: open a session, start the watcher, then do the work."""
     os.setsid()
-    watch = ["sh", "-c", WATCH, "sh", str(os.getpid())]
+    watch = ["sh", "-c", WATCH, WATCHER, str(os.getpid())]
     _watcher = subprocess.Popen(watch, stdin=watched.fileno(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     watched.close()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
@@ -107,13 +133,22 @@ def _answer(answer: Connection, work: Callable[..., object], *arguments: object)
     answer.send(message)
 
 
-def kill_an_executor(root: int | None = None) -> bool:
-    """Send SIGKILL to one executor below a process, by default this one; return whether there was one."""
+def kill_an_executor(root: int | None = None, share: float = 0.0) -> bool:
+    """Send SIGKILL to one executor below a process, by default this one; return whether there was one.
+
+    `share` (0 up to 1) says how far down the list it is; 0 is the oldest.
+    """
     executors = [pid for pid, line in processes_below(root or os.getpid()) if "CoarseGrainedExecutorBackend" in line]
     if not executors:
         return False
-    os.kill(executors[0], signal.SIGKILL)
+    os.kill(executors[int(share * len(executors))], signal.SIGKILL)
     return True
+
+
+def driver_jvm(root: int) -> int | None:
+    """Return the process id of the JVM that a driver's Python process has started; None without one."""
+    submits = [pid for pid, line in processes_below(root) if "org.apache.spark.deploy.SparkSubmit" in line]
+    return submits[0] if submits else None
 
 
 def processes_below(root: int) -> list[tuple[int, str]]:

@@ -1,10 +1,12 @@
 """A running query, read from its checkpoint on this disk: from another process, and also while its driver is dead.
 
-This works for queries that read `engine.testbed.source`, whose offsets are whole seconds since its start.
+`start_s` and `read_until` are for queries that read `engine.testbed.source`, whose offsets are whole seconds since its
+start; `read_from_kafka` is for those that read a topic from its beginning.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,3 +30,11 @@ class CheckpointReader:
         """Return the second up to which a batch has read; 0 for a batch that does not exist."""
         offsets = self.checkpoint / "offsets" / str(batch)
         return int(offsets.read_text().split()[-1]) if offsets.exists() else 0
+
+    def read_from_kafka(self, batch: int) -> int:
+        """Return the records of a topic up to which a batch has read; 0 for a batch that does not exist."""
+        offsets = self.checkpoint / "offsets" / str(batch)
+        if not offsets.exists():
+            return 0
+        by_topic = json.loads(offsets.read_text().splitlines()[-1])
+        return sum(offset for partitions in by_topic.values() for offset in partitions.values())

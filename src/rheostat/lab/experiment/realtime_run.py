@@ -144,8 +144,8 @@ def local_session(slots: int, conf: Mapping[str, str]) -> SparkSession:
 
 
 def parse_count(key: bytes | None, value: bytes | None) -> tuple[str, int, int]:
-    """Parse a result of `lab.workload.realtime`."""
-    number, event_ms = (value or b"0 0").split()
+    """Parse a result of `lab.workload.realtime`; the name of its writer may follow."""
+    number, event_ms, *_ = (value or b"0 0").split()
     return (key or b"").decode(), int(number), int(event_ms)
 
 

@@ -1,89 +1,129 @@
-"""A restart asks before each of its effects, after any wait, whether it may still act."""
+"""A restart asks before each of its effects, after any wait, whether it may still act; the claim decides who runs."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from folder_spark import Faults, Format, Job
+from kth_failure import World
 
-from rheostat.engine.spark.lifecycle import restart
-from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint
-from rheostat.engine.spark.lifecycle.restart import Pipeline
-from rheostat.errors import EngineError
+from rheostat.engine.spark.lifecycle.owner import FOLDER, Overtaken
+from rheostat.errors import EngineError, JournalError, LeaseRefused
 from rheostat.job.allocation import Allocation
 
-SMALL, LARGE = Allocation({"job": 2}), Allocation({"job": 6})
+CLAIM = "rheostat: list rheostat/drivers"
+EFFECTS = ("query: stop", "rheostat: replace rheostat/repartition", "call the tool", "start the query")
 
 
-class Traced(Pipeline):
-    """A pipeline whose query, checkpoint and waits only write a trace."""
-
-    def __init__(self, trace: list[str], *, unmovable: bool, half: int) -> None:
-        super().__init__(None, lambda _: lambda: None)  # type: ignore[arg-type, return-value]
-        self.trace, self.unmovable, self.half = trace, unmovable, half
-        self.allocation = SMALL
-        self.confirm_claim = lambda: trace.append("claim")
-        self.query = SimpleNamespace(stop=lambda: trace.append("effect: stop"), exception=lambda: None)  # type: ignore[assignment]
-
-    # -- the checkpoint
-    location = "memory:/checkpoint"
-    done = 7
-
-    @property
-    def begun(self) -> int:
-        self.half -= 1
-        return 8 if self.half >= 0 else 7
-
-    def repartition(self, *_: Any, **__: Any) -> None:
-        self.trace.append("effect: repartition")
-        if self.unmovable:
-            raise EngineError("not this state")
-
-    def roll_back(self, _: int) -> None:
-        self.trace.append("effect: roll back")
-
-    # -- the pipeline
-    def _new_partitions(self, *_: Any) -> tuple[int, int]:
-        return 4, 12
-
-    def _build(self, allocation: Allocation) -> Any:
-        self.trace.append("wait: build")
-        return lambda: None
-
-    def _start(self, allocation: Allocation, start: Any = None) -> None:
-        if start is None:
-            self._build(allocation)
-        self.confirm_claim()
-        self.trace.append("effect: start")
-
-    def _await_first_batch(self) -> None:
-        self.trace.append("wait: first batch")
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return Job(tmp_path, Format())
 
 
-@pytest.mark.parametrize("unmovable", [False, True])
-@pytest.mark.parametrize("half", [0, 2])
-def test_every_effect_follows_a_question_without_a_wait(
-    monkeypatch: pytest.MonkeyPatch, unmovable: bool, half: int
-) -> None:
-    trace: list[str] = []
-    pipeline = Traced(trace, unmovable=unmovable, half=half)
-    monkeypatch.setattr(restart, "await_gap", lambda *_: trace.append("wait: batch"))
-    monkeypatch.setattr(Checkpoint, "of", staticmethod(lambda *_: pipeline))
+def running(job: Job, **behaviour: Any) -> World:
+    world = World(job, Faults(), **behaviour)
+    world.begin()
+    world.process()
+    world.application.faults.calls.clear()
+    return world
 
-    def stopped() -> None:
-        trace.append("wait: executors")
 
-    pipeline._replace_query(LARGE, lambda name: trace.append("note"), stopped)
-    effects = [place for place, what in enumerate(trace) if what.startswith("effect")]
-    assert len(effects) >= 3
-    for place in effects:
-        since_wait: list[str] = []
-        for what in reversed(trace[:place]):
-            if what.startswith(("wait", "effect")):
+@pytest.mark.parametrize("behaviour", [{}, {"tool_fails_at": 1}, {"keyed": True, "unfinished_at_stop": True}])
+def test_every_effect_follows_a_question_without_a_wait(job: Job, behaviour: dict[str, Any]) -> None:
+    world = running(job, **behaviour)
+    world.restart(5)
+    calls = world.application.faults.calls
+    places = [place for place, what in enumerate(calls) if what in EFFECTS]
+    assert len(places) >= 4
+    for place in places:
+        since: list[str] = []
+        for what in reversed(calls[:place]):
+            if what.startswith(("query: status", "query: lastProgress", "query: stop", "call the tool", "build")):
                 break
-            since_wait.append(what)
-        # What touches the checkpoint asks for the claim on it, too; undoing a journaled repartition asks only that.
-        checkpoint = trace[place] != "effect: stop"
-        asked = {"claim"} if trace[place] == "effect: roll back" else {"note", "claim"} if checkpoint else {"note"}
-        assert asked <= set(since_wait), (trace[place], trace)
+            since.append(what)
+        asked = any(what.startswith("note") for what in since)
+        # What touches the checkpoint asks for the claim on it, too.
+        assert asked, (calls[place], calls)
+        assert calls[place] == "query: stop" or CLAIM in since, (calls[place], calls)
+
+
+def overtake(job: Job) -> None:
+    """Claim the checkpoint as another driver does after a silence."""
+    (number,) = job.files.entries(*FOLDER)
+    text = job.files.text(*FOLDER, number) or ""
+    token = text.split('"token": "')[1].split('"')[0]
+    job.files.create(text.replace(token, "another"), *FOLDER, str(int(number) + 1))
+
+
+class Restart:
+    """Notes of a change; some of them are refused."""
+
+    def __init__(self, refuse: str, error: Exception) -> None:
+        self.names: list[str] = []
+        self.refuse, self.error = refuse, error
+
+    def __call__(self, name: str) -> None:
+        self.names.append(name)
+        if name.startswith(self.refuse):
+            raise self.error
+
+
+@pytest.mark.parametrize("refuse", ["start", "repartition"])
+@pytest.mark.parametrize("error", [JournalError("the disk is full"), LeaseRefused("taken over"), EngineError("late")])
+def test_a_journal_that_fails_inside_a_restart_does_not_leave_the_query_stopped(
+    job: Job, refuse: str, error: Exception
+) -> None:
+    """Nobody else may start the query while the claim is ours: not even a controller with the lease."""
+    world = running(job)
+    before = world.pipeline.allocation
+    world.pipeline.restart(lambda: Allocation({"job": 5}), Restart(refuse, error))
+    world.pipeline.wait()
+    assert world.pipeline.failure is error
+    assert world.runs()
+    assert world.pipeline.allocation == before
+    world.process()
+    assert job.results() == job.expected()
+
+
+def test_a_journal_that_fails_between_two_attempts_to_stop_does_not_leave_the_query_stopped(job: Job) -> None:
+    """The state of a micro-batch query moves only after a whole batch, so it is started and stopped again."""
+    world = running(job, unfinished_at_stop=True)
+    world.pipeline.restart(lambda: Allocation({"job": 5}), Restart("start again", JournalError("the disk is full")))
+    world.pipeline.wait()
+    assert "the disk is full" in str(world.pipeline.failure)
+    assert world.runs()
+
+
+@pytest.mark.parametrize("step", ["start with", "repartition"])
+def test_an_overtaken_driver_does_not_start_its_query_again(job: Job, step: str) -> None:
+    world = running(job)
+
+    def note(name: str) -> None:
+        if name.startswith(step):
+            overtake(job)
+
+    world.pipeline.restart(lambda: Allocation({"job": 5}), note)
+    world.pipeline.wait()
+    assert isinstance(world.pipeline.failure, Overtaken)
+    assert not world.runs()
+    assert not job.files.entries("rheostat").get("repartition"), "the tool was not called"
+
+
+def test_one_restart_runs_at_a_time(job: Job) -> None:
+    world, refused = running(job), list[str]()
+
+    def note(_: str) -> None:
+        for begin in (world.pipeline.restart, world.pipeline.recover):
+            with pytest.raises(EngineError, match="the pipeline is restarting") as error:
+                begin(*((lambda: None, note) if begin == world.pipeline.restart else (lambda: None,)))
+            refused.append(str(error.value))
+
+    world.pipeline.restart(lambda: Allocation({"job": 2}), note)
+    world.pipeline.wait()
+    assert refused
+    assert world.pipeline.failure is None
+    world.pipeline.finish()
+    with pytest.raises(EngineError, match="closing"):
+        world.pipeline.restart(lambda: None, note)

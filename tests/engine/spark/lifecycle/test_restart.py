@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,16 @@ import pytest
 import spark_restart
 from pyspark.sql import SparkSession
 
-from rheostat.api.takeover import repair
 from rheostat.clock import WallClock
-from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint, Repartition
-from rheostat.engine.spark.lifecycle.restart import JOB, Pipeline, build_at_start, stop_after_batch
+from rheostat.engine.spark.lifecycle import owner
+from rheostat.engine.spark.lifecycle.application import SparkApplication
+from rheostat.engine.spark.lifecycle.checkpoint import NOTE, Checkpoint
+from rheostat.engine.spark.lifecycle.owner import Overtaken
+from rheostat.engine.spark.lifecycle.restart import Pipeline, build_at_start, stop_after_batch
+from rheostat.engine.spark.lifecycle.shape import JOB
+from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Status
-from rheostat.job.record import IntentStep
 
 pytestmark = pytest.mark.cluster
 
@@ -107,7 +111,8 @@ def a_few_batches(spark: SparkSession, counting: Counting) -> Checkpoint:
         while query.lastProgress is None:
             assert query.isActive
         stop_after_batch(query, WallClock(), None)
-        checkpoint = Checkpoint.of(spark, query)
+        application = SparkApplication(spark)
+        checkpoint = application.checkpoint(application.location(query))
         if checkpoint.begun == checkpoint.done:
             return checkpoint
     raise AssertionError("the query was never stopped between two batches")
@@ -115,7 +120,7 @@ def a_few_batches(spark: SparkSession, counting: Counting) -> Checkpoint:
 
 def test_after_a_failed_start_the_query_runs_as_before(spark: SparkSession, counting: Counting) -> None:
     notes: list[str] = []
-    pipeline = Pipeline(spark, build_at_start(counting))
+    pipeline = Pipeline(SparkApplication(spark), build_at_start(counting))
     pipeline.begin(Allocation({JOB: 1}))
     pipeline.wait()
     first = pipeline.query
@@ -137,7 +142,7 @@ def test_a_failed_build_does_not_stop_the_running_query(spark: SparkSession, cou
         return lambda: counting(allocation)
 
     notes: list[str] = []
-    pipeline = Pipeline(spark, build)
+    pipeline = Pipeline(SparkApplication(spark), build)
     pipeline.begin(Allocation({JOB: 1}))
     pipeline.wait()
     first = pipeline.query
@@ -153,7 +158,7 @@ def test_a_failed_build_does_not_stop_the_running_query(spark: SparkSession, cou
 
 def test_without_an_allocation_there_is_no_restart(spark: SparkSession, counting: Counting) -> None:
     notes: list[str] = []
-    pipeline = Pipeline(spark, build_at_start(counting))
+    pipeline = Pipeline(SparkApplication(spark), build_at_start(counting))
     pipeline.begin(Allocation({JOB: 2}))
     pipeline.wait()
     first = pipeline.query
@@ -166,31 +171,40 @@ def test_without_an_allocation_there_is_no_restart(spark: SparkSession, counting
 
 def test_a_pipeline_must_return_its_query(spark: SparkSession) -> None:
     with pytest.raises(ValueError, match="must return it, and returned a builtins"):
-        Pipeline(spark, build_at_start(lambda _: None)).begin(Allocation({JOB: 1}))  # type: ignore[arg-type, return-value]
+        Pipeline(SparkApplication(spark), build_at_start(lambda _: None)).begin(Allocation({JOB: 1}))
 
 
-def test_a_journal_cannot_name_the_checkpoint_of_another_query(
-    spark: SparkSession, counting: Counting, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_a_query_on_a_claimed_checkpoint_is_stopped_before_it_begins_a_batch(
+    spark: SparkSession, counting: Counting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A batch that runs has no commit yet: to undo it would take its offsets away from a running query."""
-    while (checkpoint := a_few_batches(spark, counting)).done < 1:
-        pass  # a batch before the one without a commit is needed
-    last, state = checkpoint.done, checkpoint.state()
-    assert state is not None
-    place = Path(checkpoint.location.removeprefix("file:"))
-    for name in (str(last), f".{last}.crc"):
-        (place / "commits" / name).unlink()
-    forged = Repartition(checkpoint.location, last - 1, state.partitions + 1, state.partitions)
-    step = IntentStep("1", str(forged), 0.0)
-    pipeline = Pipeline(spark, build_at_start(counting))
-    assert not repair(pipeline, step, str(tmp_path / "own"))
-    assert f"checkpoint {checkpoint.location}, which is not that of this pipeline" in caplog.text
-    assert (checkpoint.begun, checkpoint.done) == (last, last - 1)
-    for name in ("repartition no JSON", 'repartition {"checkpoint": 5}', 'repartition ["rm", "-rf"]'):
-        assert not repair(pipeline, IntentStep("1", name, 0.0), str(place))
-    # Its own checkpoint is repaired, however it is written.
-    repair(pipeline, step, f"{place}/")
-    assert checkpoint.begun == checkpoint.done
+    """The checkpoint of a user's function is only known when its query starts."""
+    monkeypatch.setattr(owner, "FRESH_S", 1.0)
+    monkeypatch.setattr(owner, "PATIENCE_S", 1.0)
+    monkeypatch.setattr(owner, "RENEW_S", 0.2)
+    checkpoint = a_few_batches(spark, counting)
+    application, last = SparkApplication(spark), checkpoint.done
+    first = owner.Owner(checkpoint, application.driver(), WallClock(), lambda _: None)
+    first.claim()
+    second = Pipeline(application, build_at_start(counting))
+    with pytest.raises(Overtaken, match=r"another driver \(process \d+ on .*\) runs on file:"):
+        second.begin(Allocation({JOB: 1}))
+    assert (checkpoint.begun, checkpoint.done) == (last, last)
+    assert [(q.name, str(q.runId), q.isActive, q.status, q.lastProgress) for q in spark.streams.active] == []
+    first.release()
+    second = Pipeline(application, build_at_start(counting))
+    second.begin(Allocation({JOB: 1}))
+    second.wait()
+    assert checkpoint.done > last
+    with pytest.raises(Overtaken):
+        first.confirm()
+    second.finish()  # the query goes on, and so does the claim
+    renewed = second._owner
+    assert renewed is not None
+    assert renewed.look().driver.ended is False  # type: ignore[union-attr]
+    second.query.stop()
+    assert renewed._thread is not None
+    renewed._thread.join(10)
+    assert renewed.look().driver.ended is True  # type: ignore[union-attr]
 
 
 def test_a_repartition_is_finished_undone_or_left_alone(spark: SparkSession, counting: Counting) -> None:
@@ -198,26 +212,34 @@ def test_a_repartition_is_finished_undone_or_left_alone(spark: SparkSession, cou
     last, state = checkpoint.done, checkpoint.state()
     assert state is not None
     assert state.movable
-    change = Repartition(checkpoint.location, last, state.partitions, state.partitions + 3)
-    assert Repartition.read(str(change)) == change
-    assert checkpoint.repair(change) == ""  # not begun: no action
+    change = checkpoint.plan(state.partitions + 3)
+    assert checkpoint.settle() == ""
 
     checkpoint.repartition(change)
     checkpoint.repartition(change)  # a repetition is not an error
     assert (checkpoint.begun, checkpoint.done) == (last + 1, last + 1)
     assert checkpoint.state() == type(state)(change.new, state.provider)
-    assert checkpoint.repair(change) == ""  # finished: no action
+    assert checkpoint.settle() == ""
 
-    commit = Path(checkpoint.location.removeprefix("file:")) / "commits" / str(last + 1)
-    commit.unlink()
-    (commit.parent / f".{commit.name}.crc").unlink()
-    other = Repartition(checkpoint.location, last, state.partitions, state.partitions + 5)
-    assert checkpoint.repair(other) == ""  # not the interrupted one
-    assert checkpoint.repair(change).startswith("finished")
-    assert (checkpoint.begun, checkpoint.done) == (last + 1, last + 1)
-
-    checkpoint.roll_back(last)
+    place = Path(checkpoint.location.removeprefix("file:"))
+    checkpoint.files.replace(json.dumps(asdict(change)), *NOTE)
+    assert checkpoint.settle() == ""  # it has committed: only the note goes
+    checkpoint.files.replace(json.dumps(asdict(change)), *NOTE)
+    checkpoint.files.delete("commits", str(last + 1))
+    assert checkpoint.settle().startswith("undone: repartition the state of batch")
     assert (checkpoint.begun, checkpoint.done, checkpoint.state()) == (last, last, state)
-    left = [path.name for path in commit.parent.parent.glob(f"*/*{last + 1}*")]
-    assert not [name for name in left if name in (str(last + 1), f".{last + 1}.crc")]
+    left = [
+        path for path in place.rglob("*") if path.name.split(".")[0].split("_")[0] in (str(last + 1), str(last + 2))
+    ]
+    newer = [path for path in left if path.parent.name in ("offsets", "commits") or path.name.startswith(str(last + 2))]
+    assert newer == []
+    assert not (place / "rheostat" / "repartition").exists()
     assert a_few_batches(spark, counting).done > last
+
+
+def test_an_unreadable_note_stops_the_start_with_a_reason(spark: SparkSession, counting: Counting) -> None:
+    checkpoint = a_few_batches(spark, counting)
+    checkpoint.files.replace("nonsense", *NOTE)
+    with pytest.raises(EngineError, match=r"rheostat/repartition in .* cannot be read.*delete it if you are sure"):
+        Pipeline(SparkApplication(spark), build_at_start(counting)).begin(Allocation({JOB: 1}))
+    checkpoint.files.delete(*NOTE)

@@ -3,19 +3,17 @@
 from typing import Any
 
 import pytest
-from file_engine import FileEngine, Seven, StepClock
+from file_engine import FileEngine, Seven
+from step_clock import StepClock
 
-from rheostat.api.takeover import last_allocation
+from rheostat.api.takeover import resumed_allocation
 from rheostat.control.controller import Controller, Pace
 from rheostat.control.cycle import State
-from rheostat.engine.spark.lifecycle.checkpoint import Repartition
 from rheostat.engine.spark.lifecycle.restart import stop_after_batch
 from rheostat.errors import LeaseRefused
 from rheostat.job.allocation import Allocation
 from rheostat.job.record import Intent, IntentStep
 from rheostat.journal.memory import MemoryJournal
-
-REPARTITION = str(Repartition("file:/checkpoint", 12, 4, 16))
 
 
 class Scripted:
@@ -52,27 +50,30 @@ def test_a_query_is_stopped_between_two_batches(messages: list[str], reads: int)
 
 
 @pytest.mark.parametrize(
-    ("opened", "step", "moved", "slots"),
+    ("opened", "step", "partitions", "slots"),
     [
-        (False, "start with job=8", False, 6),
-        (True, "request 4 executors", False, 2),
-        (True, "stop after a batch", False, 2),
-        (True, REPARTITION, False, 2),
-        (True, REPARTITION, True, 8),
-        (True, "start with job=8", False, 8),
-        (True, "start with job=2 as before: no memory", False, 2),
+        (False, "start with job=8", 2, 6),
+        (True, "request 4 executors", 2, 2),
+        (True, "stop after a batch", 2, 2),
+        (True, "repartition the state of batch 12 from 2 to 8 partitions", 2, 2),
+        (True, "repartition the state of batch 12 from 2 to 8 partitions", 8, 8),
+        (True, "start with job=8", 2, 8),
+        (True, "start with job=2 as before: no memory", 2, 2),
     ],
 )
-def test_a_pipeline_starts_with_the_allocation_of_the_journal(opened: bool, step: str, moved: bool, slots: int) -> None:
+def test_a_pipeline_starts_with_the_allocation_of_the_journal(
+    opened: bool, step: str, partitions: int, slots: int
+) -> None:
     small, large, observed = (Allocation({"job": count}) for count in (2, 8, 6))
     state = State(open=Intent("1", 1, 0.0, large, small) if opened else None)
-    assert last_allocation(state, IntentStep("1", step, 0.0), moved, observed) == Allocation({"job": slots})
+    resumed = resumed_allocation(state, IntentStep("1", step, 0.0), observed, {"job": partitions})
+    assert resumed == Allocation({"job": slots})
 
 
 def test_a_new_job_has_no_allocation_and_older_steps_do_not_count() -> None:
-    assert last_allocation(State(), None, False, None) is None
+    assert resumed_allocation(State(), None, None, {}) is None
     state = State(open=Intent("2", 1, 0.0, Allocation({"job": 8}), Allocation({"job": 4})))
-    assert last_allocation(state, IntentStep("1", "start with job=6", 0.0), False, None) == Allocation({"job": 4})
+    assert resumed_allocation(state, IntentStep("1", "start with job=6", 0.0), None, {}) == Allocation({"job": 4})
 
 
 @pytest.mark.parametrize("alive", [False, True])

@@ -1,26 +1,25 @@
-"""A query's checkpoint: its batches, the partitions of its state, and the repair of an interrupted repartition.
+"""A query's checkpoint: its batches, the partitions of its state, and the undoing of an interrupted repartition.
 
-A checkpoint has two logs: `offsets/N` is written when batch N begins, `commits/N` when it ends. A repartition of the
-state is a batch of its own, N+1, which reads no data. It only adds files. So deleting the files after N undoes it,
-commits first: a commit without its offsets is an error for Spark.
+A checkpoint has two logs: `offsets/N` is written when batch N begins, `commits/N` when it ends. State of batch N is
+version N+1 in `state/OPERATOR/PARTITION/`. Spark's tool repartitions state in a batch of its own, which reads no data.
+Without exactly-once it first gives every batch that has begun and not ended an empty commit. The tool only adds files,
+so deleting what it added undoes it. A kill can leave any part of that behind.
 
-All access goes through Hadoop's file system API in the JVM, so it works wherever Spark writes its checkpoints.
+Therefore a note in the checkpoint (`rheostat/repartition`) says what was there before, from before the tool begins
+until it has committed or is undone. While there is a note, all that is newer belongs to the tool.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rheostat.errors import EngineError, first_line
+from rheostat.engine.spark.lifecycle.files import Files
+from rheostat.errors import EngineError, InvalidValue, first_line
 from rheostat.job.frozen import from_json
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 STORE = "spark.sql.streaming.stateStore.providerClass"
@@ -29,31 +28,31 @@ REALTIME_NAMES: Mapping[str, str] = {"StatefulStreamlineAggregate": "stateStoreS
 """Real-time mode's name of a stateful operator -> micro-batch mode's name of the same one."""
 RENAMED_IN = ("4.3.",)
 """Versions of Spark for which renaming state is tested."""
-GONE = ("java.io.FileNotFoundException", "java.nio.file.NoSuchFileException")
-"""Errors when a file is deleted before it is read."""
-STEP = "repartition "
-"""Beginning of a journaled repartition."""
+NOTE = ("rheostat", "repartition")
+"""The file that says that a repartition is under way."""
 SAME = "SHUFFLE_PARTITIONS_ALREADY_MATCH"
 """Spark's error class when the state has the requested number of partitions already."""
+VERSION = re.compile(r"(\d+)(?:_[\w-]+)?\.(?:zip|changelog|delta|snapshot)(?:\.|$)")
+"""Name of a file with one version of a partition's state, in state formats 1 and 2."""
+
+Tool = Callable[[str, int, bool, str], None]
+"""Spark's repartitioning: checkpoint, new number, whether exactly once, version of the state format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repartition:
-    """A repartition of the state, with all that finishing or undoing it needs. It is journaled before it begins."""
+    """A repartition of the state, with all that undoing it needs."""
 
-    checkpoint: str
     batch: int
-    """The last finished batch before it."""
+    """The last batch before it that has finished."""
+    begun: int
+    """The last batch before it that has begun."""
     old: int
     new: int
 
     def __str__(self) -> str:
-        return STEP + json.dumps(asdict(self))
-
-    @staticmethod
-    def read(step: str) -> Repartition | None:
-        """Read a journaled step; return None if it is not a repartition, InvalidValue if it cannot be read."""
-        return from_json(Repartition, step.removeprefix(STEP)) if step.startswith(STEP) else None
+        unfinished = f", without batch {self.begun}, which has not finished" if self.begun > self.batch else ""
+        return f"repartition the state of batch {self.batch} from {self.old} to {self.new} partitions{unfinished}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,26 +72,13 @@ class StateStore:
 class Checkpoint:
     """The checkpoint of one query. The query must be stopped before a call that changes it."""
 
-    def __init__(self, spark: SparkSession, location: str) -> None:
-        self._spark, self.location = spark, location
-        jvm: Any = spark._jvm
-        self._path: Any = jvm.org.apache.hadoop.fs.Path
-        self._text: Any = jvm.org.apache.commons.io.IOUtils
-        self._conf_of_files: Any = spark._jsparkSession.sessionState().newHadoopConf()
-        self._files: Any = self._path(location).getFileSystem(self._conf_of_files)
-        # Spark's own manager writes atomically on every store that Spark supports.
-        self._manager: Any = jvm.org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
-
-    @classmethod
-    def of(cls, spark: SparkSession, query: StreamingQuery) -> Checkpoint:
-        """Return the checkpoint of a running or stopped query."""
-        return cls(spark, str(query._jsq.streamingQuery().resolvedCheckpointRoot()))
+    def __init__(self, files: Files, tool: Tool) -> None:
+        self.files, self._tool = files, tool
 
     @property
-    def resolved(self) -> tuple[str, str, str]:
-        """Scheme, authority and path of the location: the same for all ways to write it."""
-        uri = self._files.makeQualified(self._path(self.location)).toUri()
-        return str(uri.getScheme()), str(uri.getAuthority() or ""), str(uri.getPath())
+    def location(self) -> str:
+        """The checkpoint's folder."""
+        return self.files.location
 
     @property
     def begun(self) -> int:
@@ -107,10 +93,20 @@ class Checkpoint:
     def state(self) -> StateStore | None:
         """Return the state store; None if the query has no state or has not begun a batch."""
         last = self.begun
-        if last < 0 or not self._files.exists(self._at("state")):
+        if last < 0 or not self.files.entries("state"):
             return None
         conf = self._conf(last)
         return StateStore(int(conf[PARTITIONS]), conf[STORE].rpartition(".")[2])
+
+    def check(self) -> None:
+        """Raise EngineError if the newest file of a log is half written, as a kill leaves it where renames copy."""
+        for log, last in (("offsets", self.begun), ("commits", self.done)):
+            text = self.files.text(log, str(last)) if last >= 0 else None
+            if text is not None and not _is_whole(text):
+                raise EngineError(
+                    f"{log}/{last} in {self.location} is half written, and Spark cannot read it: this store does not "
+                    f"rename atomically; stop all drivers and delete {log}/{last}, then batch {last} is repeated"
+                )
 
     def immovable_reason(self) -> str:
         """Return why Spark would refuse to repartition this state; "" if it would not."""
@@ -136,143 +132,136 @@ class Checkpoint:
             tested = " or ".join(f"{version}x" for version in RENAMED_IN)
             raise EngineError(f"renaming state is tested on Spark {tested} only, not on {spark_version}")
         renamed = []
-        for file, operator in self._metadata():
-            old = str(operator["operatorName"])
+        for file, text in self._metadata():
+            old = _operator_name(text)
             if (new := REALTIME_NAMES.get(old)) is None:
                 continue
-            text = self._read(file).replace(f'"operatorName":"{old}"', f'"operatorName":"{new}"')
-            self._replace(file, text)
+            self.files.replace(text.replace(f'"operatorName":"{old}"', f'"operatorName":"{new}"'), *file)
             renamed.append(old)
         return tuple(renamed)
 
-    def text(self, *names: str) -> str | None:
-        """Return the text of a file of Rheostat's; None if there is none. Another driver may write it meanwhile."""
-        from py4j.protocol import Py4JJavaError
-
-        file, files = self._at(*names), self._files
-        if str(files.getScheme()) == "file":
-            # The local file system replaces a file and its checksum one after the other: in between they do not match.
-            files = files.getRawFileSystem()
-        try:
-            return self._read(file, files) if files.exists(file) else None
-        except Py4JJavaError as error:
-            if str(error.java_exception.getClass().getName()) in GONE:
-                return None
-            raise
-
-    def write(self, text: str, *names: str) -> None:
-        """Write a file of Rheostat's atomically."""
-        self._files.mkdirs(self._at(*names[:-1]))
-        self._replace(self._at(*names), text)
-
-    def delete(self, *names: str) -> None:
-        """Delete a file of Rheostat's."""
-        self._files.delete(self._at(*names), False)
-
     def operators(self) -> tuple[str, ...]:
         """Return the names of the stateful operators in their metadata."""
-        return tuple(str(operator["operatorName"]) for _, operator in self._metadata())
+        return tuple(_operator_name(text) for _, text in self._metadata())
 
-    def _metadata(self) -> list[tuple[Any, dict[str, Any]]]:
-        """Return the metadata file of every stateful operator, with its content."""
-        folder, metadata = self._at("state"), []
-        for entry in self._files.listStatus(folder) if self._files.exists(folder) else ():
-            file = self._at("state", str(entry.getPath().getName()), "_metadata", "metadata")
-            if self._files.exists(file):
-                metadata.append((file, json.loads(self._read(file).splitlines()[-1])["operatorInfo"]))
-        return metadata
+    # -- repartition ---------------------------------------------------------------------------------------------
+
+    def plan(self, partitions: int) -> Repartition:
+        """Return the repartition of the present state to a number of partitions."""
+        state = self.state()
+        if state is None:
+            raise EngineError(f"{self.location} has no state to repartition")
+        return Repartition(self.done, self.begun, state.partitions, partitions)
 
     def repartition(self, change: Repartition, *, exactly_once: bool = True) -> None:
-        """Repartition the state; do nothing if it has the new number already.
+        """Repartition the state; if Spark cannot, undo what it has begun and raise EngineError.
 
         `exactly_once` refuses a checkpoint whose last batch has not finished. Without it Spark drops that batch, and a
         sink that deduplicates by batch id gets its records twice.
         """
         # The format must be that of the commit log, not the session's default.
-        version = self._read(self._at("commits", str(change.batch))).splitlines()[0].removeprefix("v")
+        commit = self.files.text("commits", str(change.batch)) or ""
+        version = (commit.splitlines() or [""])[0].removeprefix("v")
+        self.files.replace(json.dumps(asdict(change)), *NOTE)
         try:
-            with temporary_settings(self._spark, {FORMAT: version}):
-                self._spark._streamingCheckpointManager.repartition(self.location, change.new, exactly_once)
+            self._tool(self.location, change.new, exactly_once, version)
         except Exception as error:
             if SAME not in str(error):
+                self.settle()
                 raise EngineError(f"the state cannot be repartitioned: {_first_line(error)}") from error
+        self.files.delete(*NOTE)
 
-    def roll_back(self, batch: int) -> None:
-        """Make this finished batch the last one: delete all later ones."""
-        if batch not in self._batches("commits"):
-            raise EngineError(f"{self.location}: batch {batch} has not finished, nothing was rolled back")
-        for log in ("commits", "offsets"):
-            for number in sorted(self._batches(log), reverse=True):
-                if number > batch:
-                    # Spark's local file systems delete the checksum file, too.
-                    self._files.delete(self._at(log, str(number)), False)
+    def settle(self) -> str:
+        """Undo a repartition that was interrupted, and forget one that has committed; return the action, "" for none.
 
-    def is_interrupted(self, change: Repartition) -> bool:
-        """Whether this repartition was interrupted; Spark itself repeats any other batch without a commit."""
-        begun = self.begun
-        interrupted = begun == change.batch + 1 and self.done == change.batch
-        return interrupted and self._conf(begun).get(PARTITIONS) == str(change.new)
-
-    def repair(self, change: Repartition, *, exactly_once: bool = True) -> str:
-        """Finish an interrupted repartition, or else undo it; return the action, "" for none."""
-        if not self.is_interrupted(change):
+        Only the driver that owns the checkpoint may call it, while no query runs.
+        """
+        text = self.files.text(*NOTE)
+        if text is None:
             return ""
         try:
-            # Spark accepts only the same number.
-            self.repartition(change, exactly_once=exactly_once)
-        except EngineError as error:
-            self.roll_back(change.batch)
-            return f"rolled back to batch {change.batch} and {change.old} partitions: {error}"
-        return f"finished the repartition from {change.old} to {change.new} partitions"
+            change = from_json(Repartition, text)
+        except InvalidValue as error:
+            raise EngineError(
+                f"{'/'.join(NOTE)} in {self.location} cannot be read, so whether a repartition was interrupted is "
+                f"unknown: {error}; delete it if you are sure that none was"
+            ) from error
+        action = ""
+        # The tool's commit is that of the batch after the last one that had begun.
+        if self.done <= change.begun:
+            self._undo(change)
+            action = f"undone: {change}"
+        self.files.delete(*NOTE)
+        return action
+
+    def _undo(self, change: Repartition) -> None:
+        """Delete all that is newer than a repartition's beginning: commits first, the logs of its batch last."""
+        if change.batch not in self._batches("commits"):
+            raise EngineError(
+                f"{self.location}: batch {change.batch} has no commit, so the repartition after it cannot be undone"
+            )
+        self._delete_newer("commits", change.batch)  # a commit without its offsets is an error for Spark
+        # Otherwise Spark may load a snapshot of the new partitions later: in state format 1 it takes the newest one.
+        for operator in self._numbered("state"):
+            for partition in self._numbered("state", operator):
+                self._delete_state("state", operator, partition, version=change.batch + 1)
+            metadata = ("state", operator, "_metadata", "v2")
+            for batch in self._numbered(*metadata):
+                if int(batch) > change.batch:
+                    self.files.delete(*metadata, batch)
+        self._delete_newer("offsets", change.begun)
+
+    def _delete_state(self, *folder: str, version: int) -> None:
+        for name, entry in self.files.entries(*folder).items():
+            found = VERSION.match(name)
+            if entry.is_folder:
+                self._delete_state(*folder, name, version=version)
+            elif found is not None and int(found[1]) > version:
+                self.files.delete(*folder, name)
+
+    def _delete_newer(self, log: str, batch: int) -> None:
+        for number in sorted(self._batches(log), reverse=True):
+            if number > batch:
+                self.files.delete(log, str(number))
+
+    # -- the files -----------------------------------------------------------------------------------------------
+
+    def _metadata(self) -> list[tuple[tuple[str, ...], str]]:
+        """Return the metadata file of every stateful operator, with its text."""
+        files = [("state", operator, "_metadata", "metadata") for operator in self._numbered("state")]
+        return [(file, text) for file in files if (text := self.files.text(*file)) is not None]
 
     def _batches(self, log: str) -> list[int]:
-        folder = self._at(log)
-        if not self._files.exists(folder):
-            return []
-        names = [str(entry.getPath().getName()) for entry in self._files.listStatus(folder)]
-        return [int(name) for name in names if name.isdigit()]
+        return [int(name) for name in self._numbered(log)]
+
+    def _numbered(self, *folder: str) -> list[str]:
+        return [name for name in self.files.entries(*folder) if name.isdigit()]
 
     def _conf(self, batch: int) -> dict[str, str]:
         """Return the settings that the checkpoint fixes: the second line of a batch's offsets."""
-        lines = self._read(self._at("offsets", str(batch))).splitlines()
-        conf: dict[str, str] = json.loads(lines[1])["conf"]
+        text = self.files.text("offsets", str(batch))
+        if text is None:
+            raise EngineError(f"{self.location}: offsets/{batch} has been deleted")
+        conf: dict[str, str] = json.loads(text.splitlines()[1])["conf"]
         return conf
 
-    def _read(self, file: Any, files: Any = None) -> str:
-        stream = (files or self._files).open(file)
-        try:
-            return str(self._text.toString(stream, "UTF-8"))
-        finally:
-            stream.close()
 
-    def _replace(self, file: Any, text: str) -> None:
-        """Replace a file atomically."""
-        stream = self._manager.create(file.getParent(), self._conf_of_files).createAtomic(file, True)
-        try:
-            stream.write(bytearray(text.encode()))
-        except BaseException:
-            stream.cancel()
-            raise
-        stream.close()
-
-    def _at(self, *names: str) -> Any:
-        return self._path("/".join((self.location, *names)))
-
-
-@contextmanager
-def temporary_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Set these settings while a query starts, which copies them; then restore the session's own."""
-    before = {key: spark.conf.get(key, None) for key in settings}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
+def _is_whole(text: str) -> bool:
+    """Whether a file of a log is complete: a version, a line of JSON, then offsets, which are JSON or plain."""
+    version, *lines = text.splitlines() or [""]
+    if not version.startswith("v") or not lines:
+        return False
     try:
-        yield
-    finally:
-        for key, old in before.items():
-            if old is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, old)
+        for place, line in enumerate(lines):
+            if place == 0 or line.startswith(("{", "[")):
+                json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _operator_name(metadata: str) -> str:
+    return str(json.loads(metadata.splitlines()[-1])["operatorInfo"]["operatorName"])
 
 
 def _first_line(error: Exception) -> str:

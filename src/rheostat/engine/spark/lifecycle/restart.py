@@ -3,8 +3,9 @@
     executors -> stop after a batch -> repartition the state -> start -> first batch
 
 A batch can take minutes just when more slots are needed, so a restart runs in its own thread and the engine reports its
-activity. Each step is journaled before it happens. If a step fails, the query starts again as before. If the driver is
-killed while it repartitions the state, the next start repairs the checkpoint (`checkpoint.py`).
+activity. Each step is journaled before it happens. Whatever fails after the stop, the query starts again as before, for
+as long as this driver owns the checkpoint (`owner.py`): the journal decides who may change a job, the claim who may run
+it. What a killed driver leaves of a repartition is undone at the next start (`checkpoint.py`).
 """
 
 from __future__ import annotations
@@ -13,41 +14,25 @@ import logging
 import re
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Any
 
 from rheostat.clock import WallClock
-from rheostat.engine.spark.lifecycle.checkpoint import (
-    PARTITIONS,
-    Checkpoint,
-    Repartition,
-    StateStore,
-    temporary_settings,
-)
-from rheostat.errors import EngineError, InvalidValue, JournalError, LeaseRefused, first_line
+from rheostat.deadline import Deadline
+from rheostat.engine.spark.lifecycle.application import Application, Build, Query, StartQuery
+from rheostat.engine.spark.lifecycle.checkpoint import Checkpoint
+from rheostat.engine.spark.lifecycle.owner import Overtaken, Owner
+from rheostat.engine.spark.lifecycle.shape import MicroBatch, Shape
+from rheostat.errors import EngineError, JournalError, describe, first_line, redact
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Status
 from rheostat.ports import Clock, Note
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
-Start = Callable[[Allocation], "StreamingQuery"]
+Start = Callable[[Allocation], Any]
 """Builds and starts a query for an allocation."""
-
-Build = Callable[[Allocation], Callable[[], "StreamingQuery"]]
-"""Builds a query for an allocation, while another one may run, and returns the function that starts it."""
 
 Prepare = Callable[[], Allocation | None]
 """Waits for the executors of a restart and returns its allocation; None if no restart is needed."""
 
-JOB = "job"
-"""The one operator of a micro-batch application."""
-TASKS_PER_SLOT = 2
-"""Tasks per slot at a start: the slots can double before the next restart, and a long task delays a stage half as
-much."""
-BATCH_S = 60.0
-"""Seconds that a stop waits for the end of a batch. Then it interrupts the batch, which is repeated with more slots."""
 TRIES = 5
 """Attempts to stop between two batches, which repartitioning requires: of back-to-back batches of 0.5 s, 10 of 12 stops
 succeeded at the first attempt."""
@@ -55,6 +40,18 @@ POLL_S = 0.001
 """Seconds between two reads of the query's status in a wait for a gap between batches, which lasts at least 50 ms."""
 FIRST_POLL_S = 0.05
 """Seconds between two checks for the first batch."""
+FIRST_BATCH_S = 120.0
+"""Seconds that a start waits for the first batch. A longer one is observed as it runs: it may need more executors."""
+WHOLE_BATCH_S = 900.0
+"""Seconds that a stop waits for the end of a batch that must be whole; then the restart is given up."""
+STOP_S = 120.0
+"""Seconds within which a query must have stopped."""
+START_S = 300.0
+"""Seconds within which a query must have started, its wait for another driver included."""
+RESTORE_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+"""Seconds before each attempt to start a query as before a restart that failed."""
+TWO_DRIVERS = "CONCURRENT_STREAM_LOG_UPDATE"
+"""Spark's error class when another driver has written the same batch."""
 BATCH_RUNS = ("Initializing", "Processing", "No new data but")
 """Beginnings of Spark's status message while a batch runs."""
 
@@ -64,69 +61,20 @@ STARTED = re.compile(r"start with ((?:[^ =]+=\d+ ?)+)")
 log = logging.getLogger(__name__)
 
 
-class Shape(Protocol):
-    """The meaning of an allocation for a query: shuffle partitions, state partitions, stops."""
-
-    exactly_once: bool
-    """Whether state may be repartitioned only after a whole batch has reached the sink."""
-
-    def stop_wait_s(self) -> float:
-        """Return the seconds to wait for the end of a batch before a stop interrupts it."""
-
-    def shuffle_partitions(self, allocation: Allocation) -> int:
-        """Return the number of shuffle partitions, which is also that of a new state."""
-
-    def state_partitions(self, allocation: Allocation, state: StateStore) -> int:
-        """Return the number of partitions that an existing state should have."""
-
-    def with_state_partitions(self, allocation: Allocation, partitions: int) -> Allocation:
-        """Return the allocation that fits a state that cannot be repartitioned."""
-
-    def is_processing(self, query: StreamingQuery) -> bool:
-        """Whether a query that has just started processes data."""
-
-
-class MicroBatch:
-    """All stages share the slots: each has several tasks per slot, and the state only gets more partitions."""
-
-    exactly_once = True
-
-    def stop_wait_s(self) -> float:
-        """Return a minute: batches can take long just when more slots are needed."""
-        return BATCH_S
-
-    def shuffle_partitions(self, allocation: Allocation) -> int:
-        """Return twice the slots."""
-        return TASKS_PER_SLOT * allocation.slots
-
-    def state_partitions(self, allocation: Allocation, state: StateStore) -> int:
-        """Return twice the slots, or the present number if that is larger."""
-        return max(state.partitions, TASKS_PER_SLOT * allocation.slots)
-
-    def with_state_partitions(self, allocation: Allocation, partitions: int) -> Allocation:
-        """Return the allocation unchanged: stages without state can use its slots."""
-        return allocation
-
-    def is_processing(self, query: StreamingQuery) -> bool:
-        """Return whether the first progress event has arrived, even one without a batch."""
-        return query.lastProgress is not None
-
-
 class Pipeline:
     """A query with the function that builds it. `activity` describes a running restart, "" without one."""
 
     def __init__(
         self,
-        spark: SparkSession,
+        application: Application,
         build: Build,
         clock: Clock | None = None,
         shape: Shape | None = None,
     ) -> None:
-        self.spark, self._build_query, self._clock = spark, build, clock or WallClock()
+        self.application, self._build_query, self._clock = application, build, clock or WallClock()
         self.shape: Shape = shape or MicroBatch()
-        self.confirm_claim: Callable[[], None] = lambda: None
-        """Raises if another driver has taken over the checkpoint; called before every effect on it."""
-        self.query: StreamingQuery | None = None
+        self.query: Any = None
+        """The query that was started last, a StreamingQuery; None before the first start."""
         self.allocation: Allocation | None = None
         """The allocation of the last start."""
         self.status = Status.DOWN
@@ -143,7 +91,10 @@ class Pipeline:
         """Why the state cannot be repartitioned; "" if it can."""
         self.closing = False
         """Whether no further restart may begin."""
+        self._owner: Owner | None = None
+        self._working, self._works = threading.Lock(), False
         self._worker: threading.Thread | None = None
+        self._stopping, self._starting = Deadline(STOP_S), Deadline(START_S)
 
     @property
     def slots(self) -> int:
@@ -151,9 +102,9 @@ class Pipeline:
         return 0 if self.allocation is None else self.allocation.slots
 
     def begin(self, allocation: Allocation) -> None:
-        """Start the query for the first time in this process."""
-        self._start(allocation)
-        self._run_in_background(self._await_first_batch)
+        """Start the query for the first time in this process, on the caller's thread."""
+        self._start(allocation, deadline=Deadline(None))
+        self._run_in_background(self._await_beginning)
 
     def restart(
         self,
@@ -186,7 +137,7 @@ class Pipeline:
             self.activity = "starting again after a failure"
             ready()
             if allocation is not None and not self.closing:
-                self._start(allocation)
+                self._start(self._settled_allocation(allocation))
                 self._await_first_batch()
                 self.downtime_s = self.ready_s - failed_s
 
@@ -198,56 +149,105 @@ class Pipeline:
             self._worker.join()
 
     def finish(self) -> None:
-        """Allow no further restart. A running one is cancelled if the query still runs, else finished."""
-        self.closing = True
-        self.wait()
+        """Allow no further restart. A running one is cancelled if the query still runs, else finished.
 
-    # -- the steps ---------------------------------------------------------------------------------------------
+        The claim on the checkpoint is given back as soon as the query has ended.
+        """
+        with self._working:
+            self.closing = True
+        self.wait()
+        if self._owner is not None:
+            self._owner.release(self._runs)
+
+    # -- the claim -----------------------------------------------------------------------------------------------
+
+    def watch_owner(self, location: str) -> Owner:
+        """Return this driver's claim on a checkpoint, which is not taken yet: its present owner is looked at."""
+        if self._owner is None:
+            self._owner = self._claim_on(location)
+        self._owner.look()
+        return self._owner
+
+    def claim(self, location: str) -> None:
+        """Take the checkpoint, and undo a repartition that its last owner left behind."""
+        owner = self.watch_owner(location)
+        owner.claim()
+        self._settle(owner.checkpoint)
+        owner.checkpoint.check()
+
+    def confirm_claim(self) -> None:
+        """Raise Overtaken if another driver owns the checkpoint; called before every effect on it."""
+        if self._owner is not None:
+            self._owner.confirm()
+
+    def _claim_on(self, location: str) -> Owner:
+        application = self.application
+        return Owner(application.checkpoint(location), application.driver(), self._clock, self._abandon)
+
+    def _admit(self, location: str) -> None:
+        """Let a query begin that is about to: on this driver's checkpoint, or on one that it can claim."""
+        if self._owner is not None:
+            if self.application.same(location, self._owner.checkpoint.location):
+                self._owner.confirm()
+                return
+            self._owner.release()
+            self._owner = None
+        self.claim(location)
+
+    def _settle(self, checkpoint: Checkpoint) -> None:
+        if done := checkpoint.settle():
+            log.warning("checkpoint %s: %s", redact(checkpoint.location), done)
+
+    def _abandon(self, overtaken: Overtaken) -> None:
+        """Stop the query, since another driver owns its checkpoint."""
+        self.closing, self.failure = True, overtaken
+        if self.query is not None:
+            try:
+                Deadline(STOP_S).call("stop", self.query.stop)
+            except Exception as error:  # noqa: BLE001 - the claim's thread has no caller
+                log.error("the query could not be stopped: %s", describe(error))
+
+    # -- the steps -----------------------------------------------------------------------------------------------
 
     def _replace_query(self, target: Allocation, note: Note, stopped: Callable[[], None] | None) -> None:
-        before, checkpoint = self._started_allocation(), Checkpoint.of(self.spark, self._started_query())
+        before, query = self._started_allocation(), self._started_query()
+        checkpoint = self.application.checkpoint(self.application.location(query))
         partitions = self._new_partitions(checkpoint, target, note)
         try:
             start = self._build(target)
         except Exception as error:
             self._mark_fixed(target, error)
             raise
-        self._stop(checkpoint, partitions is not None and self.shape.exactly_once, note)
-        stopped_s = self._clock.now()
+        whole = partitions is not None and self.shape.exactly_once
+        self._await_stop(note, whole)
+        stopped_s, at_fault = self._clock.now(), False
         try:
+            self._stop(checkpoint, whole, note)
             if partitions is not None:
-                change = Repartition(checkpoint.location, checkpoint.done, *partitions)
-                if not self._repartition(change, checkpoint, note):
-                    target = self.shape.with_state_partitions(target, change.old)
+                have = self._repartition(checkpoint, partitions, note)
+                if have != partitions:
+                    target = self.shape.with_state_partitions(target, have)
                     start = self._build(target)
             if stopped is not None:
                 stopped()
             note(f"start with {target}")
+            at_fault = True  # from here on what fails is the query, or its start with this allocation
             self._start(target, start)
             self._await_first_batch()
-        except LeaseRefused:
-            raise  # another controller owns the job and starts it
         except Exception as error:
-            if not isinstance(error, JournalError):
+            if at_fault and not isinstance(error, Overtaken):
                 self._mark_fixed(target, error)
-            try:
-                note(f"start with {before} as before: {first_line(error)}")
-            except LeaseRefused:
-                raise  # as above
-            except (JournalError, EngineError) as unwritten:
-                log.warning("the query is started as before, and that cannot be journaled: %s", unwritten)
-            self._start(before)
-            self._await_first_batch()
+            self._restore(before, error, note)
             raise
         finally:
             if self.status is Status.RUNNING:
                 self.downtime_s = self.ready_s - stopped_s
 
-    def _new_partitions(self, checkpoint: Checkpoint, target: Allocation, note: Note) -> tuple[int, int] | None:
-        """Return the present and the new number of state partitions; None if they stay the same."""
+    def _new_partitions(self, checkpoint: Checkpoint, target: Allocation, note: Note) -> int | None:
+        """Return the new number of state partitions; None if it stays the same."""
         state = checkpoint.state()
         new = None if state is None else self.shape.state_partitions(target, state)
-        if state is None or new is None or new == state.partitions:
+        if state is None or new == state.partitions:
             return None
         if not state.movable:
             self.state_fixed_reason = (
@@ -255,19 +255,30 @@ class Pipeline:
             )
             note(f"{self.state_fixed_reason}, RocksDB can")
             return None
-        return state.partitions, new
+        return new
+
+    def _await_stop(self, note: Note, whole: bool) -> None:
+        """Wait for the end of a batch, and ask whether this change may stop the query now."""
+        self.activity = "waiting for the end of a batch"
+        note("stop after a batch")
+        query, wait_s = self._started_query(), WHOLE_BATCH_S if whole else self.shape.stop_wait_s()
+        reached = await_gap(query, self._clock, wait_s, lambda: self.closing)
+        if self.closing:
+            raise EngineError("the restart was cancelled because the scaler was stopped")
+        if not query.isActive:
+            error = query.exception()
+            raise EngineError(f"the query failed: {first_line(error)}" if error else "the query was stopped")
+        if whole and not reached:
+            raise EngineError(f"state can be repartitioned only after a whole batch, and none ended in {wait_s:g} s")
+        note("")  # the wait may have outlasted the lease or the change
 
     def _stop(self, checkpoint: Checkpoint, whole: bool, note: Note) -> None:
         """Stop after a batch; if the batch must be whole, this may take several attempts."""
-        for _ in range(TRIES):
-            self.activity = "waiting for the end of a batch"
-            note("stop after a batch")
+        for attempt in range(TRIES):
+            if attempt:
+                self._await_stop(note, whole)
             query = self._started_query()
-            await_gap(query, self._clock, None if whole else self.shape.stop_wait_s(), lambda: self.closing)
-            if self.closing:
-                raise EngineError("the restart was cancelled because the scaler was stopped")
-            note("")  # the wait may have outlasted the lease or the change
-            query.stop()
+            self._stopping.call("stop", query.stop)
             self.status, self.activity = Status.DOWN, "stopped"
             if (error := query.exception()) is not None:
                 raise EngineError(f"the query failed: {first_line(error)}")
@@ -279,87 +290,142 @@ class Pipeline:
             self._await_first_batch()
         raise EngineError(f"the query was stopped {TRIES} times, but never between two batches")
 
-    def _repartition(self, change: Repartition, checkpoint: Checkpoint, note: Note) -> bool:
-        """Repartition the state; if Spark cannot, restore it and return False."""
+    def _repartition(self, checkpoint: Checkpoint, partitions: int, note: Note) -> int:
+        """Repartition the state; return the number of its partitions, which stays the same if Spark cannot."""
+        change = checkpoint.plan(partitions)
         self.activity = f"repartitioning the state from {change.old} to {change.new}"
         note(str(change))
         self.confirm_claim()
         try:
             checkpoint.repartition(change, exactly_once=self.shape.exactly_once)
         except EngineError as error:
-            # No step to journal: after a kill, the journaled repartition is rolled back in the same way.
-            self.confirm_claim()
-            checkpoint.roll_back(change.batch)
-            self.state_fixed_reason = f"the state keeps its {change.old} partitions: {error}"
-            note(self.state_fixed_reason)
-            return False
-        return True
+            if (have := checkpoint.plan(partitions).old) != partitions:
+                self.state_fixed_reason = f"the state keeps its {have} partitions: {error}"
+                note(self.state_fixed_reason)
+            return have
+        return partitions
+
+    def _restore(self, before: Allocation, cause: Exception, note: Note) -> None:
+        """Start the query as before a restart that failed, unless it runs or another driver owns its checkpoint.
+
+        Without the lease, too: no other driver may run the query while the claim is ours.
+        """
+        last: Exception = cause
+        for wait_s in RESTORE_S:
+            if not self.closing:
+                self._clock.sleep(wait_s)
+            try:
+                if self.application.ended():
+                    break
+                if self._runs():
+                    self.status = Status.RUNNING
+                    return
+                self.confirm_claim()
+                allocation = self._settled_allocation(before)
+                try:
+                    note(f"start with {allocation} as before: {first_line(cause)}")
+                except (JournalError, EngineError) as unwritten:
+                    log.warning("the query is started as before, and that cannot be journaled: %s", unwritten)
+                self._start(allocation)
+                self._await_first_batch()
+                return
+            except Overtaken:
+                raise  # the other driver runs the query
+            except Exception as error:  # noqa: BLE001 - tried again below
+                log.warning("the query could not be started as before: %s", first_line(error))
+                last = error
+        raise EngineError(
+            f"the query is stopped: a restart failed ({first_line(cause)}), and it could not be started as before "
+            f"({first_line(last)}); the next start repairs it"
+        ) from last
+
+    def _settled_allocation(self, allocation: Allocation) -> Allocation:
+        """Undo what an interrupted repartition left, and return the allocation that fits the state."""
+        if self._owner is None:
+            return allocation
+        checkpoint = self._owner.checkpoint
+        self._settle(checkpoint)
+        state = checkpoint.state()
+        return allocation if state is None else self.shape.with_state_partitions(allocation, state.partitions)
+
+    def _runs(self) -> bool:
+        return self.query is not None and bool(self.query.isActive)
 
     def _mark_fixed(self, target: Allocation, error: Exception) -> None:
         self.fixed_reason = f"the query could not start with {target}: {first_line(error)}"
 
-    def _build(self, allocation: Allocation) -> Callable[[], StreamingQuery]:
-        from pyspark.sql import SparkSession
+    def _build(self, allocation: Allocation) -> StartQuery:
+        return self.application.build(self._build_query, allocation)
 
-        # The active session is a thread-local, and the user's function may read it.
-        SparkSession._get_j_spark_session_class(self.spark._jvm).setActiveSession(self.spark._jsparkSession)
-        return self._build_query(allocation)
-
-    def _start(self, allocation: Allocation, start: Callable[[], StreamingQuery] | None = None) -> None:
-        from pyspark.sql.streaming.query import StreamingQuery
-
+    def _start(self, allocation: Allocation, start: StartQuery | None = None, deadline: Deadline | None = None) -> None:
         self.activity = f"starting with {allocation}"
-        start = start or self._build(allocation)
+        built = start or self._build(allocation)
         self.confirm_claim()
-        with temporary_settings(self.spark, {PARTITIONS: str(self.shape.shuffle_partitions(allocation))}):
-            query = start()
-        if not isinstance(query, StreamingQuery):
-            kind = f"{type(query).__module__}.{type(query).__name__}"
-            raise InvalidValue(f"the function that starts the query must return it, and returned a {kind}")
-        self.query, self.allocation, self.status = query, allocation, Status.RECOVERING
-        if not query._jsq.streamingQuery().sparkSession().equals(self.spark._jsparkSession):
-            query.stop()
-            raise InvalidValue("the query was started by another session: use SparkSession.active()")
+        partitions, deadline = self.shape.shuffle_partitions(allocation), deadline or self._starting
+        self.query = deadline.call("start", lambda: self.application.start(built, partitions, self._admit))
+        self.allocation, self.status = allocation, Status.RECOVERING
+        if self.closing and isinstance(self.failure, Overtaken):
+            self._abandon(self.failure)  # it was overtaken while the query started
+            raise self.failure
 
     def _await_first_batch(self) -> None:
-        """Wait until the query processes data."""
+        """Wait until the query processes data, for a limited time."""
         self.activity = "waiting for the first batch"
-        query = self._started_query()
+        query, deadline_s = self._started_query(), self._clock.monotonic() + FIRST_BATCH_S
         while not self.shape.is_processing(query) and not self.closing:
             if not query.isActive:
                 error = query.exception()
                 reason = first_line(error) if error else "stopped"
                 raise EngineError(f"the query ended before its first batch: {reason}")
+            if self._clock.monotonic() > deadline_s:
+                log.warning("the first batch has not ended after %g s: it is observed as it runs", FIRST_BATCH_S)
+                break
             self._clock.sleep(FIRST_POLL_S)
         self.ready_s, self.status = self._clock.now(), Status.RUNNING
+
+    def _await_beginning(self) -> None:
+        """Wait for the first batch, and start again if the driver that was overtaken has committed it meanwhile."""
+        for attempt in range(TRIES):
+            try:
+                self._await_first_batch()
+                return
+            except EngineError as error:
+                if TWO_DRIVERS not in str(error) or attempt == TRIES - 1:
+                    raise
+                log.warning("the query is started again: %s", error)
+                self._start(self._settled_allocation(self._started_allocation()))
 
     def _started_allocation(self) -> Allocation:
         if self.allocation is None:
             raise EngineError("the pipeline was not started")
         return self.allocation
 
-    def _started_query(self) -> StreamingQuery:
+    def _started_query(self) -> Query:
         if self.query is None:
             raise EngineError("the pipeline was not started")
-        return self.query
+        query: Query = self.query
+        return query
 
     def _run_in_background(self, work: Callable[[], None]) -> None:
-        if self.activity and self._worker is not None and self._worker.is_alive():
-            raise EngineError(f"the pipeline is restarting: {self.activity}")
-
         def run() -> None:
+            failure: Exception | None = None
             try:
                 work()
             except Exception as error:  # noqa: BLE001 - the engine reports `failure`; a thread has no caller
                 if not self.closing:
                     log.warning("the pipeline could not restart: %s", first_line(error))
-                self.failure = error
-            finally:
-                self.activity = ""
+                failure = error
+            with self._working:
+                self.failure, self.activity, self._works = failure or self.failure, "", False
 
-        self.failure, self.activity = None, "beginning"
-        self._worker = threading.Thread(target=run, name="rheostat-pipeline", daemon=True)
-        self._worker.start()
+        with self._working:
+            if self._works:
+                raise EngineError(f"the pipeline is restarting: {self.activity}")
+            if self.closing:
+                raise EngineError("the pipeline is closing: no restart begins")
+            self.failure, self.activity, self._works = None, "beginning", True
+            self._worker = threading.Thread(target=run, name="rheostat-pipeline", daemon=True)
+            self._worker.start()
 
 
 def build_at_start(start: Start) -> Build:
@@ -367,16 +433,14 @@ def build_at_start(start: Start) -> Build:
     return lambda allocation: lambda: start(allocation)
 
 
-def stop_after_batch(query: StreamingQuery, clock: Clock, wait_s: float | None) -> None:
+def stop_after_batch(query: Query, clock: Clock, wait_s: float | None) -> None:
     """Stop a query between two batches, or after `wait_s` (None: never) inside a batch."""
     await_gap(query, clock, wait_s)
     query.stop()
 
 
-def await_gap(
-    query: StreamingQuery, clock: Clock, wait_s: float | None, cancelled: Callable[[], bool] = lambda: False
-) -> None:
-    """Return when no batch runs, after `wait_s`, or when cancelled.
+def await_gap(query: Query, clock: Clock, wait_s: float | None, cancelled: Callable[[], bool] = lambda: False) -> bool:
+    """Return whether no batch runs: True as soon as that is so, False after `wait_s`, when cancelled or not active.
 
     Between back-to-back batches this is the moment when one has ended and the next has not begun. The poll can miss
     it, so a caller that depends on it checks the checkpoint afterwards.
@@ -387,6 +451,7 @@ def await_gap(
         message = str(query.status["message"])
         runs = message.startswith(BATCH_RUNS)
         if message.startswith("Waiting") or (ran and not runs):
-            return
+            return True
         ran = runs
         clock.sleep(POLL_S)
+    return False

@@ -6,5 +6,6 @@
 | `settings.py` | settings that live resizing needs, each with its reason, for every master |
 | `embedded.py` | the home and the addresses of an embedded cluster |
 | `java.py`, `java_process.py` | the Java that Spark starts; a Java child process that ends with this process |
+| `ivy.py` | sets of jars that PySpark does not ship, fetched once and pinned |
 | `log4j.py` | settings that silence Spark's log |
 """

@@ -23,10 +23,12 @@ GOOD = Soak(
     ended_alone=0,
     python=Trend(150.0, 151.0, 2.0, 31.0),
     jvm=None,
+    heap=None,
+    heap_text="heap 300 MB, classes and code 200 MB",
     journal_mb=1.5,
 )
 NAMES = ["minutes", "faults", "came_back", "keys_wrong", "changes", "restarts"]
-MEMORY = ["python_mb_per_hour", "jvm_mb_per_hour", "journal_mb"]
+MEMORY = ["python_mb_per_hour", "jvm_mb_per_hour", "live_mb_per_hour", "journal_mb"]
 
 
 def test_names_are_stable_and_end_with_the_mode() -> None:

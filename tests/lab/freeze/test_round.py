@@ -8,12 +8,15 @@ import pytest
 
 from rheostat.lab.freeze.round import freeze_driver, freeze_python
 
+LONGEST_S = 180.0
+"""Seconds of a freeze at most: it ends when the second driver has begun, however long that takes on a busy machine."""
+
 
 @pytest.mark.cluster
 def test_no_second_query_beside_a_frozen_python_and_no_commit_of_a_woken_driver() -> None:
     with ThreadPoolExecutor(2) as both:  # side by side: a round mostly waits
         alone = both.submit(freeze_python, "microbatch", 25.0, killed=True)
-        whole = both.submit(freeze_driver, "realtime", 32.0, same_journal=False, after_s=8.0)
+        whole = both.submit(freeze_driver, "realtime", LONGEST_S, same_journal=False, wake_s=2.0, after_s=8.0)
         python, driver = alone.result(), whole.result()
     assert not python.started_beside, python.text
     assert python.take_over_s is not None, python.text

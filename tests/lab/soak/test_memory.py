@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from rheostat.lab.soak.memory import Sample, longest_life, memory_trend, resident_mb
+from rheostat.lab.soak.memory import HEAPS, Heap, Sample, longest_life, memory_trend, read_heaps, resident_mb
 
 
 def test_a_line_has_its_slope_and_the_means_of_its_quarters() -> None:
@@ -49,3 +52,11 @@ def test_memory_is_read_of_running_processes_only() -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
     assert resident_mb(gone.pid) is None
+
+
+def test_notes_about_heaps_are_read_by_driver_without_a_half_line(tmp_path: Path) -> None:
+    line = json.dumps(asdict(Heap(1.0, 100.0, 300.0, 200.0)))
+    (tmp_path / f"{HEAPS}17").write_text(f"{line}\n{line}\n{line[:9]}")
+    (tmp_path / f"{HEAPS}18").write_text(f"{line}\n")
+    assert [len(heaps) for heaps in read_heaps(tmp_path)] == [2, 1]
+    assert str(read_heaps(tmp_path)[1][0]) == "heap 300 MB, classes and code 200 MB"

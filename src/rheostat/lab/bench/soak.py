@@ -69,7 +69,8 @@ def measures(soak: Soak, mode: str) -> list[Measure]:
         Measure(BENCH, f"changes_{mode}", changes.done, "", "", "higher", "of size, at random"),
         Measure(BENCH, f"restarts_{mode}", changes.restarts, "", "", "higher", restarts),
         _memory(f"python_mb_per_hour_{mode}", soak.python, "the driver's Python with the scaler in it"),
-        _memory(f"jvm_mb_per_hour_{mode}", soak.jvm, "the driver's JVM"),
+        _memory(f"jvm_mb_per_hour_{mode}", soak.jvm, f"the driver's JVM ({soak.heap_text})"),
+        _memory(f"live_mb_per_hour_{mode}", soak.heap, "live objects in the JVM's heap, all garbage collected"),
         Measure(BENCH, f"journal_mb_{mode}", soak.journal_mb, "MB", "", "lower"),
     ]
 

@@ -79,7 +79,7 @@ def freeze_python(mode: Mode, hold_s: float, *, killed: bool) -> Round:
         if killed:
             alive_s = time.time()
             first.process.kill()
-            await_true(lambda: second.has_started, LATE_S)
+            await_true(lambda: second.has_started, START_S)
         else:
             first.process.thaw()
             time.sleep(AFTER_S)

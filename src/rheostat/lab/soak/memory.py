@@ -1,14 +1,21 @@
-"""Resident memory of processes over time, and its trend."""
+"""Resident memory of processes over time, the live objects in a JVM's heap, and their trends."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
+from rheostat.job.frozen import from_json
+
 KB_PER_MB = 1024
+HEAPS = "heap-"
+"""Beginning of the name of the file in which a driver notes its heap."""
+L = TypeVar("L", "Sample", "Heap")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +25,22 @@ class Sample:
     at_s: float
     python_mb: float
     jvm_mb: float
+
+
+@dataclass(frozen=True, slots=True)
+class Heap:
+    """A JVM's memory just after all garbage was collected. Resident memory beyond the two sizes is native."""
+
+    at_s: float
+    live_mb: float
+    """Live objects."""
+    heap_mb: float
+    """Size of the heap, which grows up to its maximum before a JVM gives memory back."""
+    other_mb: float
+    """Size of classes, compiled code and the like."""
+
+    def __str__(self) -> str:
+        return f"heap {self.heap_mb:.0f} MB, classes and code {self.other_mb:.0f} MB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +77,15 @@ def memory_trend(at_s: Sequence[float], resident_mb: Sequence[float]) -> Trend |
     )
 
 
-def longest_life(lives: Sequence[Sequence[Sample]]) -> Sequence[Sample]:
+def longest_life(lives: Sequence[Sequence[L]]) -> Sequence[L]:
     """Return the samples of the driver that was sampled for the longest time; none without samples."""
     return max(lives, key=lambda life: life[-1].at_s - life[0].at_s if life else -1.0, default=())
+
+
+def read_heaps(folder: Path) -> list[list[Heap]]:
+    """Read what every driver has noted about its heap; a line that is half written is left out."""
+    texts = [file.read_text().rpartition("\n")[0] for file in sorted(folder.glob(f"{HEAPS}*"))]
+    return [[from_json(Heap, line) for line in text.splitlines()] for text in texts]
 
 
 def resident_mb(pid: int) -> float | None:

@@ -148,5 +148,5 @@ def drive(folder: str, policy: Restless, seed: int, log_file: str) -> None:
             seed=seed,
         ),
     )
-    serve(scaler)
+    serve(scaler, spark, place)
     spark.stop()

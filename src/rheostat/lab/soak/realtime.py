@@ -95,5 +95,6 @@ def drive(servers: str, folder: str, policy: Restless, seed: int = 0, log_file: 
     spark = local_session(SLOTS, quiet(Path(folder)))
     staged = counting(servers, SOURCE, SINK, f"{folder}/checkpoint", KEYS)
     options = Options(interval_s=1.0, window_s=10.0, guards=UNGUARDED, seed=seed)
-    serve(start(staged, mode="realtime", policy=policy, journal=f"{folder}/journal.db", options=options))
+    scaler = start(staged, mode="realtime", policy=policy, journal=f"{folder}/journal.db", options=options)
+    serve(scaler, spark, Path(folder))
     spark.stop()

@@ -21,7 +21,7 @@ from rheostat.lab.experiment.processes import Child
 from rheostat.lab.experiment.trial import Progress
 from rheostat.lab.soak.changes import Changes, count_changes, journal_mb, raise_failure
 from rheostat.lab.soak.faults import DEADLY, Fault, Kind, draw_faults
-from rheostat.lab.soak.memory import Trend, longest_life, memory_trend
+from rheostat.lab.soak.memory import Trend, longest_life, memory_trend, read_heaps
 from rheostat.lab.soak.supervisor import Supervisor
 
 RETURN_S = 180.0
@@ -79,6 +79,10 @@ class Soak:
     """Drivers that ended without a fault that ends them."""
     python: Trend | None
     jvm: Trend | None
+    heap: Trend | None
+    """Live objects in the heap of the driver's JVM."""
+    heap_text: str
+    """Sizes of the heap and of what is not the heap, at the first and the last collection."""
     journal_mb: float
 
 
@@ -100,6 +104,7 @@ def run_soak(open_job: Callable[[Path, int], SoakedJob], minutes: float, seed: i
         wrong, records = job.compare(supervisor.end)
         journal, life = place.folder / "journal.db", longest_life(supervisor.lives)
         at_s = [sample.at_s for sample in life]
+        heaps = longest_life(read_heaps(place.folder))
         soak = Soak(
             minutes=passed_s / 60,
             faults=Counter(running.faults),
@@ -112,6 +117,8 @@ def run_soak(open_job: Callable[[Path, int], SoakedJob], minutes: float, seed: i
             ended_alone=supervisor.ended_alone,
             python=memory_trend(at_s, [sample.python_mb for sample in life]),
             jvm=memory_trend(at_s, [sample.jvm_mb for sample in life]),
+            heap=memory_trend([heap.at_s for heap in heaps], [heap.live_mb for heap in heaps]),
+            heap_text=" -> ".join(str(heap) for heap in (*heaps[:1], *heaps[-1:])),
             journal_mb=journal_mb(journal),
         )
         place.keep = bool(wrong or soak.came_back < len(running.faults) or soak.ended_alone)

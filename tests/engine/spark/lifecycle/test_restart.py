@@ -228,10 +228,9 @@ def test_a_repartition_is_finished_undone_or_left_alone(spark: SparkSession, cou
     checkpoint.files.delete("commits", str(last + 1))
     assert checkpoint.settle().startswith("undone: repartition the state of batch")
     assert (checkpoint.begun, checkpoint.done, checkpoint.state()) == (last, last, state)
-    left = [
-        path for path in place.rglob("*") if path.name.split(".")[0].split("_")[0] in (str(last + 1), str(last + 2))
-    ]
-    newer = [path for path in left if path.parent.name in ("offsets", "commits") or path.name.startswith(str(last + 2))]
+    newer = [path for log in ("offsets", "commits") for path in (place / log).glob(str(last + 1))]
+    newer += [path for path in (place / "state").rglob(f"{last + 2}*") if path.is_file()]
+    newer += (place / "state").rglob(f"_metadata/v2/{last + 1}")
     assert newer == []
     assert not (place / "rheostat" / "repartition").exists()
     assert a_few_batches(spark, counting).done > last

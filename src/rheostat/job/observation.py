@@ -37,6 +37,8 @@ class SourceReading:
     rate_per_s: float | None
     backlog: float | None = None
     lag_s: float | None = None
+    measured_s: float | None = None
+    """When rate and backlog were measured; None for the moment of the observation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,11 @@ from typing import Any
 
 import pytest
 
+from rheostat.engine.batches.arrivals import ArrivalCount, arrival_rate
 from rheostat.engine.batches.lateness import Chain
 from rheostat.engine.batches.probe import LATENCY, NANOSECONDS, RECORDS, SAMPLED
 from rheostat.engine.batches.progress import Batch
-from rheostat.engine.batches.realtime_window import (
-    ArrivalCount,
-    RealTimeWindow,
-    RunningBatch,
-    arrival_rate,
-    realtime_window,
-)
+from rheostat.engine.batches.realtime_window import RealTimeBatch, RealTimeWindow, realtime_window
 from rheostat.engine.batches.stage import Stage
 
 CHAIN = Chain(("lines", "split", "count"), {"lines": 2, "split": 2, "count": 4}, 5.0)
@@ -48,7 +43,7 @@ def read_window(
     batches: list[Batch],
     work: list[Stage],
     now_s: float,
-    running: RunningBatch | None = None,
+    running: RealTimeBatch | None = None,
     done: float | None = None,
     arrived: list[ArrivalCount] | None = None,
     last_read_s: float | None = 80.0,
@@ -64,7 +59,7 @@ def window(*args: object, **kwargs: object) -> RealTimeWindow:
 
 
 def test_true_rates_are_records_in_per_useful_second_of_one_task() -> None:
-    result = window([batch(1, 80.0), batch(2, 85.0)], [], 91.0, RunningBatch(90.0, ()), 9000.0)
+    result = window([batch(1, 80.0), batch(2, 85.0)], [], 91.0, RealTimeBatch(90.0, ()), 9000.0)
     lines, split, count = result.operators
     assert lines.records_in_per_s == pytest.approx(100.0)
     assert (split.records_in_per_s, count.records_in_per_s) == pytest.approx((100.0, 300.0))
@@ -91,7 +86,7 @@ def test_the_true_rate_of_a_cpu_bound_stage_comes_from_its_cpu_time() -> None:
     [((5.0, 9.0, 9.1), "split"), ((5.0, 5.1, 9.0), "count")],
 )
 def test_a_stage_that_ends_later_than_the_backlog_explains_is_overloaded(ends_s: tuple[float, ...], late: str) -> None:
-    result = window([batch(1, 80.0, 9.1)], stages(1, 80.0, ends_s), 90.0, RunningBatch(89.1, ()), 8500.0)
+    result = window([batch(1, 80.0, 9.1)], stages(1, 80.0, ends_s), 90.0, RealTimeBatch(89.1, ()), 8500.0)
     assert result.overloaded == (late,)
     assert result.operators[CHAIN.names.index(late)].blocking_share > 0.3  # type: ignore[operator]
 
@@ -100,16 +95,16 @@ def test_a_long_batch_after_a_backlog_is_catching_up() -> None:
     work = stages(1, 80.0, (5.0, 9.0, 9.1))
     assert (
         window(
-            [batch(1, 80.0, 9.1, rows=1200)], work, 90.0, RunningBatch(89.1, ()), 9200.0, last_read_s=75.0
+            [batch(1, 80.0, 9.1, rows=1200)], work, 90.0, RealTimeBatch(89.1, ()), 9200.0, last_read_s=75.0
         ).overloaded
         == ()
     )
     # So may be the very first batch: the last read before it is unknown.
-    assert window([batch(1, 80.0, 9.1)], work, 90.0, RunningBatch(89.1, ()), 8500.0, last_read_s=None).overloaded == ()
+    assert window([batch(1, 80.0, 9.1)], work, 90.0, RealTimeBatch(89.1, ()), 8500.0, last_read_s=None).overloaded == ()
 
 
 def test_an_overdue_batch_shows_overload_before_it_ends() -> None:
-    running = RunningBatch(85.0, ("split", "count"))
+    running = RealTimeBatch(85.0, ("split", "count"))
     result = window([batch(1, 80.0)], [], 95.0, running, 8500.0)
     assert result.overloaded == ("split",)
     assert result.overdue_s == pytest.approx(95 - 85 - 5.5)
@@ -119,14 +114,14 @@ def test_an_overdue_batch_shows_overload_before_it_ends() -> None:
 
 
 def test_there_is_no_window_before_a_batch_has_ended() -> None:
-    assert read_window([], [], 90.0, RunningBatch(80.0, ("split", "count"))) == (
+    assert read_window([], [], 90.0, RealTimeBatch(80.0, ("split", "count"))) == (
         "no batch has finished since the change, and the running one is 4 s overdue"
     )
-    assert read_window([], [], 82.0, RunningBatch(80.0, ())) == "no batch has finished since the change"
+    assert read_window([], [], 82.0, RealTimeBatch(80.0, ())) == "no batch has finished since the change"
 
 
 def test_without_the_broker_there_is_neither_rate_nor_backlog() -> None:
-    result = window([batch(1, 80.0, 9.1)], [], 90.0, RunningBatch(89.1, ()), 8500.0, [ArrivalCount(0.0, 0.0)])
+    result = window([batch(1, 80.0, 9.1)], [], 90.0, RealTimeBatch(89.1, ()), 8500.0, [ArrivalCount(0.0, 0.0)])
     assert (result.rate_per_s, result.backlog, result.lag_s) == (None, None, None)
 
 

@@ -71,6 +71,7 @@ def observe_queries(
                 total(part.rate_per_s for part in parts),
                 total(part.backlog for part in parts),
                 max(part.lag_s for part in parts),
+                min((part.measured_s for part in parts if part.measured_s is not None), default=None),
             ),
         ),
         operators=tuple(operators),

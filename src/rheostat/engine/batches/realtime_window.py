@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rheostat.engine.batches.arrivals import ArrivalCount, arrival_rate
 from rheostat.engine.batches.lateness import LATE, Chain, Span, blocking_shares, late_stages, required_busy_shares
 from rheostat.engine.batches.probe import LATENCY, RECORDS, read_probe
 from rheostat.engine.batches.progress import Batch
@@ -21,15 +22,7 @@ from rheostat.job.observation import EdgeReading, Latency, OperatorReading
 
 
 @dataclass(frozen=True, slots=True)
-class ArrivalCount:
-    """The number of records ever written to the source, at one moment."""
-
-    at_s: float
-    records: float
-
-
-@dataclass(frozen=True, slots=True)
-class RunningBatch:
+class RealTimeBatch:
     """The running batch: its start, its unfinished stages, and its tasks."""
 
     start_s: float
@@ -56,16 +49,6 @@ class RealTimeWindow:
     """Whether the backlog exceeds the input of one batch."""
 
 
-def arrival_rate(arrived: Sequence[ArrivalCount], since_s: float) -> float | None:
-    """Return the input rate since a moment; None with fewer than two counts."""
-    inside = [point for point in arrived if point.at_s >= since_s]
-    before = [point for point in arrived if point.at_s < since_s]
-    points = before[-1:] + inside
-    if len(points) < 2 or points[-1].at_s <= points[0].at_s:
-        return None
-    return max(0.0, points[-1].records - points[0].records) / (points[-1].at_s - points[0].at_s)
-
-
 def realtime_window(
     chain: Chain,
     batches: Sequence[Batch],
@@ -74,7 +57,7 @@ def realtime_window(
     now_s: float,
     arrived: Sequence[ArrivalCount],
     done: float | None,
-    running: RunningBatch | None,
+    running: RealTimeBatch | None,
     last_read_s: float | None = None,
 ) -> RealTimeWindow | str:
     """Return the window of the batches that began at `since_s` or later, or the reason why there is none.
@@ -146,7 +129,7 @@ def _spans(
     return spans
 
 
-def _running_span(chain: Chain, running: RunningBatch | None, batches: Sequence[Batch], now_s: float) -> Span | None:
+def _running_span(chain: Chain, running: RealTimeBatch | None, batches: Sequence[Batch], now_s: float) -> Span | None:
     if running is None:
         return None
     read_s = min(running.start_s + chain.batch_s, now_s)
@@ -208,7 +191,7 @@ def _backlog(
     arrived: Sequence[ArrivalCount],
     done: float | None,
     rate: float | None,
-    running: RunningBatch | None,
+    running: RealTimeBatch | None,
     chain: Chain,
     now_s: float,
 ) -> float | None:

@@ -75,6 +75,8 @@ class QueryWindow:
     batch_time: BatchTime | None = None
     settled: bool = True
     """False when the batches ran at another size: then only input rate, backlog and lag are valid."""
+    measured_s: float | None = None
+    """When input rate and backlog were measured; None for the end of the window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +174,14 @@ def query_window(
         busy_s = fitted.slot_s_per_record * records if fitted is not None else 0.0
     span_s = max(last.end_s - first.start_s, 1e-3)
     since_last_s = max(0.0, now_s - last.start_s)
-    rate = _rate_by_clock(last, counters, since_last_s, window_s)
+    rate, measured_s = _rate_by_clock(last, counters, since_last_s, window_s), now_s
     if rate is None:
         rate = _rate_by_reports(before or first, inside, counters, last_idle_s)
+        measured_s = max(last.start_s, last_idle_s)
     unreported_s = max(0.0, now_s - max(last.start_s, last_idle_s))
-    waiting = _waiting_records(last, counters, since_last_s, unreported_s, rate) if unreported_s else 0.0
+    waiting: float | None = 0.0
+    if unreported_s:
+        waiting = _waiting_records(last, counters, since_last_s, unreported_s, rate, window_s)
     typical_s = sorted(batch.seconds for batch in inside)[len(inside) // 2]
     # The running batch began with its trigger, after the usual idle gap, not at the end of the last batch.
     begun_s = max(last.end_s + _gap_s(batches), last_idle_s)
@@ -208,6 +213,7 @@ def query_window(
         has_stages=bool(share_with_stages),
         gc_share=gc_share(work),
         batch_time=fitted,
+        measured_s=measured_s,
     )
 
 
@@ -334,13 +340,18 @@ def _rate_by_clock(last: Batch, counters: Counters, since_last_s: float, window_
 
 
 def _waiting_records(
-    last: Batch, counters: Counters, since_last_s: float, unreported_s: float, rate: float | None
+    last: Batch, counters: Counters, since_last_s: float, unreported_s: float, rate: float | None, most_s: float
 ) -> float | None:
-    """Return the records without a result: by the clock, or the records left plus the arrivals since at this rate."""
+    """Return the records without a result: by the clock, or the records left plus the arrivals since at this rate.
+
+    A rate that was reported more than `most_s` ago says nothing about the arrivals since.
+    """
     arrived, done = _arrived_records(last, counters, since_last_s), _records_before(last, "end_offset", counters)
     if arrived is not None and done is not None:
         return max(0.0, arrived - done)
-    return None if rate is None else (_records_left(last, counters) or 0.0) + rate * unreported_s
+    if rate is None or unreported_s > most_s:
+        return None
+    return (_records_left(last, counters) or 0.0) + rate * unreported_s
 
 
 def _rate_by_reports(before: Batch, inside: Sequence[Batch], counters: Counters, last_idle_s: float) -> float | None:

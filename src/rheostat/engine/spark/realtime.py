@@ -14,17 +14,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from rheostat.engine.batches.arrivals import ArrivalCount, arrival_rate
 from rheostat.engine.batches.lateness import Chain, worth_waiting_s
 from rheostat.engine.batches.observation import JobView, observe_stages
 from rheostat.engine.batches.offsets import KafkaCounter
 from rheostat.engine.batches.progress import Batch, parse_progress
-from rheostat.engine.batches.realtime_window import (
-    ArrivalCount,
-    RealTimeWindow,
-    RunningBatch,
-    arrival_rate,
-    realtime_window,
-)
+from rheostat.engine.batches.realtime_window import RealTimeBatch, RealTimeWindow, realtime_window
 from rheostat.engine.batches.selection import window_start_s
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.spark.executors.slots import Slots
@@ -363,7 +358,7 @@ class RealTimeEngine:
             batches, work = [previous.batch, *batches], [*previous.work, *work]
         overdue = now_s - begun_s > chain.late_s
         since_s = window_start_s(batches, now_s, self.window_s, clean_s, overdue=overdue)
-        running = RunningBatch(begun_s, self._active_stages(chain) if overdue else (), chain.tasks)
+        running = RealTimeBatch(begun_s, self._active_stages(chain) if overdue else (), chain.tasks)
         if previous is not None and not self._batches:
             # The readings then have the tasks of that batch.
             chain = replace(chain, tasks=previous.tasks)

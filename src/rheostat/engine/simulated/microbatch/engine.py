@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 
 from rheostat.engine.batches import progress
+from rheostat.engine.batches.arrivals import ArrivalCount
 from rheostat.engine.batches.batch_time import SlotHistory
+from rheostat.engine.batches.live import Live, read_live
 from rheostat.engine.batches.observation import JobView, observe_queries
+from rheostat.engine.batches.present import ReadingAtChange, read_work
 from rheostat.engine.batches.stage import Stage
-from rheostat.engine.batches.window import QueryView, read_query
+from rheostat.engine.batches.window import QueryView
 from rheostat.engine.simulated.engine import SimulatedEngine
 from rheostat.engine.simulated.fleet import Fleet
 from rheostat.engine.simulated.microbatch.job import BATCH_HISTORY, Batch, MicroBatchJob
@@ -38,6 +41,8 @@ class SimulatedMicroBatch(SimulatedEngine):
         self._slot_history = SlotHistory()
         self._last_idle_s = -math.inf
         self._next_number = 0
+        self._arrived: deque[ArrivalCount] = deque(maxlen=BATCH_HISTORY)
+        self._at_change = ReadingAtChange()
 
     def _steps(self, intent: Intent) -> tuple[str, ...]:
         return (f"request {intent.target.slots // self.job.discipline.quantum} executors",)
@@ -53,10 +58,11 @@ class SimulatedMicroBatch(SimulatedEngine):
         self._slot_history.record(end_s, job.slots)
         if not job.active and job.backlog == 0:
             self._last_idle_s = end_s
-        part, problem = read_query(self._view(end_s, clean_s))
+        view = self._view(end_s, clean_s)
+        part, problem = read_live(view, self._live(view))
         missing = self._missing(rng)
         error = 1.0 if missing else self._error(rng)
-        parts = [] if part is None else [replace(part, busy_s=part.busy_s / error)]
+        parts = [replace(part, busy_s=part.busy_s / error)]
         state = JobView(now_s, running, wanted, change, uptime_s=now_s, end_s=end_s)
         observation = observe_queries(state, self.name, job.slots, parts, problem)
         if missing and observation.operators:
@@ -90,6 +96,19 @@ class SimulatedMicroBatch(SimulatedEngine):
             self.job.slots,
             self._slot_history.during,
         )
+
+    def _live(self, view: QueryView) -> Live:
+        """Return what the source and the running batch show now; metrics that arrive late show no running batch."""
+        self._arrived.append(ArrivalCount(view.now_s, self._arrivals_by(view.now_s)))
+        running = self.job.running_batch() if view.now_s >= self.fleet.now else None
+        if running is None:
+            return Live(self._arrived, self.job.done if view.now_s >= self.fleet.now else None)
+        then = self._at_change.of(running, view.changed_s)
+        work = read_work(running, running.planned[0] - running.begun[0], (), then)
+        return Live(self._arrived, self.job.done, running.start_s, work)
+
+    def _arrivals_by(self, moment: float) -> float:
+        return float(self.fleet.at(moment, self.replica)[self.fleet.rows["arrived"]][0])
 
     def _report(self, number: int, batch: Batch) -> progress.Batch:
         """Return a batch as a progress event would show it; offsets count records from the start."""

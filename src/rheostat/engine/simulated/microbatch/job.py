@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from rheostat.engine.batches.present import RunningBatch, RunningStage
 from rheostat.engine.simulated.arrivals import TINY, Arrivals
 from rheostat.engine.simulated.microbatch.discipline import MicroBatch
 from rheostat.engine.simulated.microbatch.executors import Executors
@@ -125,6 +126,21 @@ class MicroBatchJob:
     def lag_s(self) -> float:
         """Age of the oldest record without a result."""
         return max(0.0, self.now_s - self._arrivals.oldest_s(self.done))
+
+    def running_batch(self) -> RunningBatch | None:
+        """Return the running batch as Spark shows one: tasks that have finished, rows that were read."""
+        batch = self._batch
+        if batch is None:
+            return None
+        tasks = self.discipline.partitions or 1
+        running = sum(group.count for group in batch.groups)
+        finished = tasks - running - batch.waiting if batch.work_s is not None else 0
+        read = finished * batch.each + sum(group.count * (batch.each - group.records) for group in batch.groups)
+        busy_s = sum(group.busy_s for group in batch.groups)
+        stage = RunningStage(
+            0, tasks, finished, running, batch.busy_s, round(finished * batch.each), busy_s, batch.work_s
+        )
+        return RunningBatch("", 0, self.now_s, batch.start_s, (self.done,), (batch.until,), (stage,), read)
 
     def arrive(self, records: float) -> None:
         """Add the records of the next second; they arrive evenly."""

@@ -13,10 +13,11 @@ from dataclasses import replace
 import numpy as np
 
 from rheostat.engine.batches import progress
+from rheostat.engine.batches.arrivals import ArrivalCount
 from rheostat.engine.batches.lateness import Chain, Span, late_stages
 from rheostat.engine.batches.observation import JobView, observe_stages
 from rheostat.engine.batches.probe import LATENCY, NANOSECONDS, QUANTILES, RECORDS, SAMPLED
-from rheostat.engine.batches.realtime_window import ArrivalCount, RealTimeWindow, RunningBatch, realtime_window
+from rheostat.engine.batches.realtime_window import RealTimeBatch, RealTimeWindow, realtime_window
 from rheostat.engine.batches.selection import window_start_s
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.simulated.engine import SimulatedEngine
@@ -81,7 +82,7 @@ class SimulatedRealTime(SimulatedEngine):
             batches[-1].before + batches[-1].stages[0].records,
             None
             if now is None
-            else RunningBatch(now.start_s, self._active_stages(end_s), self._chain(job.running).tasks),
+            else RealTimeBatch(now.start_s, self._active_stages(end_s), self._chain(job.running).tasks),
             shown[0].last_read_s,
         )
 

@@ -1,0 +1,86 @@
+"""Counts of a source's records over time: the input rate, and the moment at which a record arrived. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+LEAST_S = 4.0
+"""Seconds over which a rate is measured at least: producers send in bursts of a second or so."""
+STEADY = 0.2
+"""Largest difference between two stretches of one load, as a share of the larger rate."""
+NOISE = 4.0
+"""The same in standard deviations of a count of independent arrivals, which decides where few records arrive."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalCount:
+    """The number of records ever written to the source, at one moment."""
+
+    at_s: float
+    records: float
+
+
+def arrival_rate(arrived: Sequence[ArrivalCount], since_s: float) -> float | None:
+    """Return the input rate since a moment; None with fewer than two counts."""
+    inside = [point for point in arrived if point.at_s >= since_s]
+    before = [point for point in arrived if point.at_s < since_s]
+    return _rate(before[-1:] + inside)
+
+
+def present_rate(arrived: Sequence[ArrivalCount], window_s: float) -> float | None:
+    """Return the input rate of the load that arrives now; None with fewer than two counts.
+
+    It is measured over the window, or since the load has changed if that is later, but over `LEAST_S` at least: a jump
+    shows at once, and a steady load is averaged.
+    """
+    points = _since_reset(arrived)
+    if len(points) < 2:
+        return None
+    newest = points[-1]
+    first = _back(points, len(points) - 1)
+    while first > 0 and newest.at_s - points[first - 1].at_s <= window_s:
+        earlier = _back(points, first)
+        if newest.at_s - points[earlier].at_s > window_s or _differ(points[earlier], points[first], newest):
+            break
+        first = earlier
+    return _rate([points[first], newest])
+
+
+def arrival_moment_s(arrived: Sequence[ArrivalCount], records: float) -> float | None:
+    """Return when this many records had arrived; None if they have not, or before the first count."""
+    points = _since_reset(arrived)
+    if not points or records < points[0].records or records >= points[-1].records:
+        return None
+    after = next(place for place, point in enumerate(points) if point.records > records)
+    low, high = points[after - 1], points[after]
+    return low.at_s + (high.at_s - low.at_s) * (records - low.records) / (high.records - low.records)
+
+
+def _since_reset(arrived: Sequence[ArrivalCount]) -> Sequence[ArrivalCount]:
+    """Return the counts since they last fell: a topic that was deleted and created again counts from 0."""
+    for place in range(len(arrived) - 1, 0, -1):
+        if arrived[place].records < arrived[place - 1].records:
+            return arrived[place:]
+    return arrived
+
+
+def _back(points: Sequence[ArrivalCount], last: int) -> int:
+    """Return the latest point that is at least `LEAST_S` before another one; the first one if there is none."""
+    return next((at for at in range(last - 1, 0, -1) if points[last].at_s - points[at].at_s >= LEAST_S), 0)
+
+
+def _differ(start: ArrivalCount, middle: ArrivalCount, end: ArrivalCount) -> bool:
+    """Whether the load was another one before the middle than after it."""
+    before, after = middle.records - start.records, end.records - middle.records
+    before_s, after_s = middle.at_s - start.at_s, end.at_s - middle.at_s
+    rates = before / before_s, after / after_s
+    noise = NOISE * math.hypot(math.sqrt(before) / before_s, math.sqrt(after) / after_s)
+    return abs(rates[0] - rates[1]) > max(STEADY * max(rates), noise)
+
+
+def _rate(points: Sequence[ArrivalCount]) -> float | None:
+    if len(points) < 2 or points[-1].at_s <= points[0].at_s:
+        return None
+    return max(0.0, points[-1].records - points[0].records) / (points[-1].at_s - points[0].at_s)

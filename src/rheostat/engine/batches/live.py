@@ -1,0 +1,145 @@
+"""Completes a micro-batch query's window with what is seen now: the ends of its sources, and its running batch. Pure.
+
+Finished batches say what a slot can do, but they are as old as the last progress event. The load, the backlog and the
+lag come from the sources themselves. A batch that lasts longer than usual, or that is the first of its size, counts
+with the tasks that it has finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from rheostat.engine.batches.arrivals import ArrivalCount, arrival_moment_s, present_rate
+from rheostat.engine.batches.present import Work
+from rheostat.engine.batches.window import BACK_TO_BACK, BEHIND, QueryView, QueryWindow, read_query
+from rheostat.job.observation import Latency
+
+FRESH_S = 10.0
+"""Seconds for which an answer of a source counts as the present."""
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A query at this moment."""
+
+    arrived: Sequence[ArrivalCount] = ()
+    """Counts of all its sources together, oldest first."""
+    committed: float | None = None
+    """Records of its finished batches, counted as `arrived`."""
+    batch_s: float | None = None
+    """Start of the running batch; None between two batches."""
+    work: Work | None = None
+    """How far the running batch has come."""
+    problem: str = ""
+    """Why the sources did not answer."""
+
+
+def read_live(view: QueryView, live: Live) -> tuple[QueryWindow, str | None]:
+    """Return one query's part of the window, and the reason if no decision may rest on it."""
+    part, problem = read_query(view)
+    work = live.work
+    part = part or _nothing_yet(view)
+    if work is not None and work.settled:
+        if not part.settled:
+            part, problem = _first_of_its_size(view, work, part), None
+        elif part.overdue_s > 0:
+            part = _with_running(view, work, part)
+    return _with_sources(view, live, part), problem if problem is None or not live.problem else live.problem
+
+
+def _nothing_yet(view: QueryView) -> QueryWindow:
+    """Return the window of a query that has finished no batch since it was followed."""
+    return QueryWindow(
+        start_s=view.now_s,
+        end_s=view.now_s,
+        batches=0,
+        records=0.0,
+        rate_per_s=None,
+        backlog=None,
+        lag_s=0.0,
+        overdue_s=0.0,
+        overloaded=False,
+        latency=None,
+        busy_s=0.0,
+        cpu_s=0.0,
+        gc_s=0.0,
+        spilled_bytes=0,
+        most_tasks=0,
+        state_bytes=0,
+        probes={},
+        bottlenecks=(),
+        settled=False,
+    )
+
+
+def _first_of_its_size(view: QueryView, work: Work, part: QueryWindow) -> QueryWindow:
+    """Return the window of a running batch: no other one of the present size has finished."""
+    return replace(
+        part,
+        start_s=work.start_s,
+        end_s=view.now_s,
+        batches=0,
+        records=work.records,
+        busy_s=work.busy_s,
+        most_tasks=work.tasks,
+        settled=True,
+    )
+
+
+def _with_running(view: QueryView, work: Work, part: QueryWindow) -> QueryWindow:
+    """Add a batch that lasts longer than usual to the finished ones."""
+    running_s, latency = view.now_s - work.start_s, part.latency
+    if latency is not None:
+        latency = Latency(
+            latency.p50_s,
+            max(latency.p95_s, running_s),
+            max(latency.p99_s, running_s),
+            latency.event_p50_s,
+            max(latency.event_p95_s, running_s),
+            max(latency.event_p99_s, running_s),
+        )
+    return replace(
+        part,
+        end_s=view.now_s,
+        records=part.records + work.records,
+        busy_s=part.busy_s + work.busy_s,
+        most_tasks=max(part.most_tasks, work.tasks),
+        latency=latency,
+    )
+
+
+def _with_sources(view: QueryView, live: Live, part: QueryWindow) -> QueryWindow:
+    """Replace load, backlog and lag by what the sources say now."""
+    arrived = [count for count in live.arrived if count.at_s <= view.now_s]
+    if not arrived or view.now_s - arrived[-1].at_s > FRESH_S:
+        return part
+    rate, newest = present_rate(arrived, view.window_s), arrived[-1]
+    backlog = lag_s = None
+    if live.committed is not None:
+        done = 0.0 if live.work is None else live.work.done
+        backlog = max(0.0, newest.records - live.committed - done)
+        lag_s = _lag_s(arrived, live.committed, view.now_s, part.lag_s)
+    if rate is None:
+        rate = part.rate_per_s
+    seconds = max(part.end_s - part.start_s, 1e-3)
+    running_s = 0.0 if live.batch_s is None else max(0.0, part.end_s - max(live.batch_s, part.start_s))
+    overloaded = part.overloaded
+    if not part.batches and rate is not None and part.settled:
+        overloaded = running_s > BACK_TO_BACK * seconds and rate > BEHIND * part.records / seconds
+    return replace(
+        part,
+        rate_per_s=rate,
+        backlog=part.backlog if backlog is None else backlog,
+        lag_s=part.lag_s if lag_s is None else lag_s,
+        overloaded=overloaded,
+        measured_s=newest.at_s,
+    )
+
+
+def _lag_s(arrived: Sequence[ArrivalCount], committed: float, now_s: float, reported_s: float) -> float:
+    """Return the age of the oldest record without a result; where it arrived before the first count, by the reports."""
+    if committed >= arrived[-1].records:
+        return 0.0
+    moment_s = arrival_moment_s(arrived, committed)
+    return max(reported_s, now_s - arrived[0].at_s) if moment_s is None else now_s - moment_s

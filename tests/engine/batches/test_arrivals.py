@@ -1,0 +1,79 @@
+"""The input rate of the load that arrives now, and when a record arrived."""
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rheostat.engine.batches.arrivals import ArrivalCount, arrival_moment_s, present_rate
+
+
+def counts(rate_at: Callable[[float], float], until_s: int, every_s: int = 5) -> list[ArrivalCount]:
+    total, listed = 0.0, [ArrivalCount(0.0, 0.0)]
+    for second in range(until_s):
+        total += rate_at(second)
+        if (second + 1) % every_s == 0:
+            listed.append(ArrivalCount(second + 1.0, total))
+    return listed
+
+
+def test_a_jump_shows_within_one_interval() -> None:
+    load = counts(lambda second: 500.0 if second < 100 else 6000.0, 110)
+    assert present_rate(load[:-2], 30.0) == 500.0
+    assert present_rate(load[:-1], 30.0) == 6000.0
+    assert present_rate(load, 30.0) == 6000.0
+
+
+def test_silence_shows_within_one_interval() -> None:
+    load = counts(lambda second: 6000.0 if second < 100 else 0.0, 105)
+    assert present_rate(load, 30.0) == 0.0
+
+
+def test_a_steady_load_is_averaged_over_the_window() -> None:
+    load = counts(lambda second: 1000.0 + (100.0 if second // 5 % 2 else -100.0), 100)
+    assert present_rate(load, 30.0) == pytest.approx(1000.0)
+    assert present_rate(load, 10.0) == pytest.approx(1000.0)
+    assert present_rate(load, 5.0) == pytest.approx(1100.0)
+
+
+def test_a_few_records_more_or_less_are_no_change_of_load() -> None:
+    load = [ArrivalCount(0.0, 0.0), ArrivalCount(10.0, 3.0), ArrivalCount(20.0, 9.0), ArrivalCount(30.0, 12.0)]
+    assert present_rate(load, 30.0) == pytest.approx(0.4)
+
+
+def test_counts_of_less_than_a_few_seconds_are_put_together() -> None:
+    load = [ArrivalCount(at_s / 10, 1000.0 * (at_s // 10)) for at_s in range(0, 101)]
+    assert present_rate(load, 30.0) == pytest.approx(1000.0)
+
+
+def test_a_topic_that_was_created_again_counts_from_its_creation() -> None:
+    load = [*counts(lambda _: 1000.0, 60), ArrivalCount(65.0, 0.0), ArrivalCount(70.0, 500.0)]
+    assert present_rate(load, 30.0) == 100.0
+    assert arrival_moment_s(load, 250.0) == 67.5
+
+
+def test_one_count_has_no_rate() -> None:
+    assert present_rate([], 30.0) is None
+    assert present_rate([ArrivalCount(1.0, 5.0)], 30.0) is None
+
+
+def test_the_arrival_of_a_record_is_found_between_two_counts() -> None:
+    load = counts(lambda second: 100.0 if second < 10 else 10.0, 20)
+    assert arrival_moment_s(load, 0.0) == 0.0
+    assert arrival_moment_s(load, 750.0) == 7.5
+    assert arrival_moment_s(load, 1025.0) == 12.5
+    assert arrival_moment_s(load, 1100.0) is None  # it has not arrived
+    assert arrival_moment_s(load[2:], 750.0) is None  # it arrived before the first count
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 20.0), st.floats(0, 1e6)), min_size=2, max_size=40), st.floats(1.0, 120.0))
+def test_a_rate_is_one_that_some_stretch_up_to_now_had(steps: list[tuple[float, float]], window_s: float) -> None:
+    load = [ArrivalCount(0.0, 0.0)]
+    for seconds, records in steps:
+        load.append(ArrivalCount(load[-1].at_s + seconds, load[-1].records + records))
+    rate = present_rate(load, window_s)
+    rates = [(b.records - a.records) / (b.at_s - a.at_s) for a, b in pairwise(load)]
+    assert rate is not None
+    assert min(rates) * (1 - 1e-6) - 1e-6 <= rate <= max(rates) * (1 + 1e-6) + 1e-6

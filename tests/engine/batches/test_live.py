@@ -1,0 +1,118 @@
+"""A window with what is seen now: the sources' own counts, and the tasks of a long batch."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from rheostat.engine.batches.arrivals import ArrivalCount
+from rheostat.engine.batches.live import FRESH_S, Live, read_live
+from rheostat.engine.batches.offsets import KafkaCounter
+from rheostat.engine.batches.present import RunningBatch, RunningStage, Work, read_work
+from rheostat.engine.batches.progress import Batch, SourceProgress
+from rheostat.engine.batches.stage import Stage
+from rheostat.engine.batches.window import QueryView
+
+
+def offset(records: float) -> dict[str, dict[str, int]]:
+    return {"clicks": {"0": int(records)}}
+
+
+def batch(number: int, start_s: float, seconds: float = 1.0, rows: int = 1000) -> Batch:
+    """Batches of 1000 records, one after the other, that take everything."""
+    end = offset((number + 1) * rows)
+    source = SourceProgress("KafkaV2[Subscribe[clicks]]", offset(number * rows), end, end, rows, {})
+    return Batch("query", "run", number, start_s, seconds, 0.9 * seconds, rows, (source,), {}, 0, 0)
+
+
+def work_of(one: Batch) -> Stage:
+    return Stage(one.number, one.run_id, one.number, 4, 0.8 * one.seconds, 2.0, 1.0, 0.0, one.rows, 0)
+
+
+def view(batches: Sequence[Batch], now_s: float, changed_s: float = 0.0, *, active: bool = True) -> QueryView:
+    stages = [work_of(one) for one in batches]
+    counter = KafkaCounter()
+    return QueryView(
+        batches, stages, lambda *_: counter, now_s, 30.0, changed_s, 0.0, active, 2, lambda low_s, high_s: 2
+    )
+
+
+SECONDS = [batch(number, 100.0 + number) for number in range(10)]
+"""A batch a second from 100 to 110 s."""
+
+
+def counts(rate_per_s: float, from_s: float, until_s: float, start: float = 0.0) -> list[ArrivalCount]:
+    return [
+        ArrivalCount(from_s + 5.0 * step, start + 5.0 * step * rate_per_s)
+        for step in range(int((until_s - from_s) / 5) + 1)
+    ]
+
+
+def test_load_backlog_and_lag_are_those_of_the_source_however_old_the_last_report_is() -> None:
+    # The load falls from 1000 to 100 a second at 110 s; the batch that began then runs on.
+    arrived = counts(1000.0, 95.0, 110.0, 0.0)[:-1] + counts(100.0, 110.0, 150.0, 10_000.0)
+    part, problem = read_live(view(SECONDS, 150.0), Live(arrived, 10_000.0, 110.0))
+    assert problem is None
+    assert part.rate_per_s == pytest.approx(100.0)
+    assert part.backlog == 4000.0
+    assert part.lag_s == 40.0
+    assert part.measured_s == 150.0
+
+
+def test_without_an_answer_a_report_is_not_extended_beyond_the_window() -> None:
+    part, problem = read_live(view(SECONDS, 120.0), Live())
+    assert problem is None
+    assert part.backlog == pytest.approx(11_000.0)  # 1000/s since the last trigger
+    part, problem = read_live(view(SECONDS, 150.0), Live(counts(1000.0, 95.0, 150.0 - FRESH_S - 5.0), 10_000.0, 110.0))
+    assert part.backlog is None
+    assert part.measured_s == 109.0
+
+
+def test_a_long_batch_counts_with_the_tasks_that_it_has_finished() -> None:
+    stage = RunningStage(10, 8, 4, 2, 40.0, 4000, 20.0, 111.0)
+    running = RunningBatch("run", 10, 150.0, 110.0, (offset(10_000),), (offset(18_000),), (stage,))
+    work = read_work(running, 8000.0, [(2.0,)] * 5)
+    assert work is not None
+    live = Live(counts(200.0, 110.0, 150.0, 10_000.0), 10_000.0, 110.0, work)
+    part, problem = read_live(view(SECONDS, 150.0), live)
+    assert problem is None
+    # The last batch of 1000 records in 2 s, and 60 of the 80 s for the 8000 of this one.
+    assert (part.records, part.busy_s, part.end_s) == (7000.0, 62.0, 150.0)
+    assert part.backlog == pytest.approx(8000.0 - 6000.0)
+    assert part.latency is not None
+    assert part.latency.p99_s == 40.0
+
+
+def test_the_first_batch_of_a_size_is_read_while_it_runs() -> None:
+    work = Work(3000.0, 30.0, 8, 112.0, 2000.0, 20.0, settled=True)
+    live = Live(counts(6000.0, 100.0, 120.0), 10_000.0, 111.0, work)
+    part, problem = read_live(view(SECONDS, 120.0, changed_s=111.5), live)
+    assert problem is None
+    assert part.settled
+    assert (part.start_s, part.end_s, part.batches) == (112.0, 120.0, 0)
+    assert part.records / part.busy_s == 100.0
+    assert part.rate_per_s == 6000.0
+    assert part.overloaded  # 250 of the 6000 records per second are done
+
+
+def test_while_no_task_of_the_new_size_has_ended_the_window_only_shows_the_load() -> None:
+    work = Work(3000.0, 30.0, 8, 112.0, 0.0, 4.0, settled=False)
+    live = Live(counts(6000.0, 100.0, 120.0), 10_000.0, 111.0, work)
+    part, problem = read_live(view(SECONDS, 120.0, changed_s=111.5), live)
+    assert problem == "no batch has finished in this window"
+    assert not part.settled
+    assert part.rate_per_s == 6000.0
+    assert part.backlog == 120_000.0 - 10_000.0 - 3000.0
+
+
+def test_a_query_without_a_finished_batch_shows_what_waits() -> None:
+    part, problem = read_live(view([], 120.0), Live(counts(100.0, 100.0, 120.0), 0.0))
+    assert problem == "no batch has finished in this window"
+    assert (part.rate_per_s, part.backlog, part.lag_s) == (100.0, 2000.0, 20.0)
+
+
+def test_sources_that_do_not_answer_are_the_reason_where_nothing_else_is_known() -> None:
+    silent = "the Kafka broker at b:9092 has not answered for 12 s"
+    _, problem = read_live(view([], 120.0), Live(problem=silent))
+    assert problem == silent
+    _, problem = read_live(view(SECONDS, 112.0), Live(problem=silent))
+    assert problem is None

@@ -1,0 +1,64 @@
+"""How far a running batch has come, by its tasks."""
+
+from dataclasses import replace
+
+import pytest
+
+from rheostat.engine.batches.present import RunningBatch, RunningStage, read_work
+
+SCAN = RunningStage(7, tasks=8, finished=2, active=2, busy_s=20.0, records_in=2000, active_s=6.0, start_s=101.0)
+BATCH = RunningBatch("run", 3, 113.0, 100.0, (None,), ({"t": {"0": 8000}},), (SCAN,))
+
+
+def test_finished_tasks_tell_the_work_of_a_stage() -> None:
+    work = read_work(BATCH, 8000.0, ())
+    assert work is not None
+    assert (work.busy_s, work.left_busy_s) == (26.0, 54.0)
+    assert work.done == pytest.approx(8000 * 26 / 80)
+    assert (work.start_s, work.records, work.tasks, work.settled) == (100.0, work.done, 8, True)
+    assert work.records / work.busy_s == pytest.approx(100.0)  # of a slot, per busy second
+
+
+def test_stages_that_come_later_are_those_of_the_batches_before() -> None:
+    work = read_work(BATCH, 8000.0, [(10.0, 5.0), (20.0, 10.0), (1.0, 9.0)])
+    assert work is not None
+    assert work.left_busy_s == pytest.approx(80 * 1.5 - 26)
+    both = replace(BATCH, stages=(SCAN, RunningStage(8, 4, 0, 0, 0.0, 0)))
+    assert read_work(both, 8000.0, ()) is None  # nothing tells how much work the second stage is
+
+
+def test_before_the_first_task_ends_the_rows_that_were_read_tell() -> None:
+    reading = replace(BATCH, stages=(replace(SCAN, finished=0, busy_s=0.0, active_s=30.0),), rows_read=2000.0)
+    work = read_work(reading, 8000.0, ())
+    assert work is not None
+    assert (work.busy_s, work.left_busy_s, work.done) == (30.0, 90.0, 2000.0)
+    assert read_work(replace(reading, rows_read=None), 8000.0, ()) is None
+    assert read_work(replace(reading, rows_read=0.0), 8000.0, ()) is None
+
+
+def test_after_a_change_only_tasks_that_ended_since_then_tell() -> None:
+    later = replace(BATCH, at_s=123.0, stages=(replace(SCAN, finished=2, active=4, active_s=16.0),))
+    work = read_work(later, 8000.0, (), BATCH)
+    assert work is not None
+    assert not work.settled
+    assert (work.start_s, work.busy_s) == (113.0, 10.0)
+    later = replace(BATCH, at_s=123.0, stages=(replace(SCAN, finished=4, active=4, busy_s=36.0, active_s=8.0),))
+    work = read_work(later, 8000.0, (), BATCH)
+    assert work is not None
+    assert work.settled
+    assert work.busy_s == 18.0
+    assert work.done == pytest.approx(8000 * 44 / 72)
+    assert work.records == pytest.approx(8000 * 18 / 72)
+
+
+def test_a_batch_that_shows_nothing_has_no_work() -> None:
+    assert read_work(replace(BATCH, stages=()), 8000.0, ()) is None
+    assert read_work(replace(BATCH, start_s=None), 8000.0, ()) is None
+    assert read_work(BATCH, 0.0, ()) is None
+
+
+def test_a_batch_with_long_last_tasks_never_has_less_than_no_work_left() -> None:
+    long = replace(BATCH, stages=(replace(SCAN, finished=7, active=1, busy_s=7.0, active_s=60.0),))
+    work = read_work(long, 8000.0, ())
+    assert work is not None
+    assert (work.left_busy_s, work.done) == (0.0, 8000.0)

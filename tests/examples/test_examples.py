@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = ROOT / "examples"
 SCRIPTS = ("kafka_json", "files", "realtime")
-RUNS_S = (15, 60, 240)
+RUNS_S = (40, 240)
 """Seconds of the first run, and of those that resume from its checkpoint where the machine was too slow."""
 
 

@@ -60,7 +60,7 @@ class MicroBatchEngine:
         self.executors = Executors.of(spark.sparkContext)
         # A pipeline's worker reads the executors, too, and `Executors` is used from one thread at a time.
         self._executors_lock = threading.Lock()
-        self.telemetry = QueryTelemetry(spark, counters)
+        self.telemetry = QueryTelemetry(spark, clock, counters)
         self.telemetry.follow(self._attached)
         self._started_s = self._changed_s = self._lost_s = clock.now()
         self._executor_count = len(self.executors.running())

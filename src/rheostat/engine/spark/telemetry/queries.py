@@ -7,13 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rheostat.engine.batches.batch_time import SlotHistory
+from rheostat.engine.batches.live import read_live
 from rheostat.engine.batches.offsets import OffsetCounter, counter_for
 from rheostat.engine.batches.progress import Batch, parse_progress
 from rheostat.engine.batches.stage import Stage, max_concurrent_tasks
-from rheostat.engine.batches.window import QueryView, QueryWindow, read_query
+from rheostat.engine.batches.window import QueryView, QueryWindow
 from rheostat.engine.spark.telemetry.admission import Admission
 from rheostat.engine.spark.telemetry.feed import Feed
+from rheostat.engine.spark.telemetry.live import CounterOf, LiveQuery
+from rheostat.engine.spark.telemetry.running import RunningBatches
 from rheostat.engine.spark.telemetry.stages import Stages
+from rheostat.ports import Clock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,11 +32,13 @@ STAGE_HISTORY = 4096
 class QueryTelemetry:
     """Listens to the queries of one session."""
 
-    def __init__(self, spark: SparkSession, counters: Mapping[str, OffsetCounter] | None = None) -> None:
-        self._spark = spark
+    def __init__(self, spark: SparkSession, clock: Clock, counters: Mapping[str, OffsetCounter] | None = None) -> None:
+        self._spark, self._clock = spark, clock
         self._own_counters = dict(counters or {})
         self._counters: dict[tuple[str, int, str], OffsetCounter] = {}
         self._stages = Stages(spark.sparkContext)
+        self._running = RunningBatches(spark, self._stages)
+        self._live: dict[str, LiveQuery] = {}
         self._feed = Feed()
         spark.streams.addListener(self._feed)
         self._runs: dict[str, StreamingQuery] = {}
@@ -60,7 +66,10 @@ class QueryTelemetry:
         return next((error for error in self._feed.ended.values() if error), "")
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop listening, and asking the sources."""
+        for live in self._live.values():
+            live.close()
+        self._live = {}
         self._spark.streams.removeListener(self._feed)
 
     def follow(self, queries: Sequence[StreamingQuery]) -> bool:
@@ -71,6 +80,8 @@ class QueryTelemetry:
         if set(self._runs) == set(self._batches):
             return False
         self._batches = {run: deque(maxlen=BATCH_HISTORY) for run in self._runs}
+        for run in set(self._live) - set(self._runs):
+            self._live.pop(run).close()
         self.max_tasks = 0
         return True
 
@@ -96,29 +107,46 @@ class QueryTelemetry:
         active = {run: query for run, query in self._runs.items() if query.isActive}
         parts, problem = [], None
         for run, query in active.items():
+            self._watch(run, query).ask()
+        for run, query in active.items():
             status = query.status
             trigger_active = bool(status["isTriggerActive"])
             # Idle: the last trigger had no input, and the query waits for the next one.
             if not trigger_active and not status["isDataAvailable"]:
                 self._last_idle_s[run] = now_s
-            part, reason = read_query(
-                QueryView(
-                    list(self._batches[run]),
-                    self._work,
-                    self._counter,
-                    now_s,
-                    window_s,
-                    changed_s,
-                    self._last_idle_s.get(run, 0.0),
-                    trigger_active,
-                    # The bottlenecks of a query are judged by its share of the slots.
-                    max(1, slots // len(active)),
-                    self.slot_history.during,
-                )
+            view = QueryView(
+                list(self._batches[run]),
+                self._work,
+                self._counter,
+                now_s,
+                window_s,
+                changed_s,
+                self._last_idle_s.get(run, 0.0),
+                trigger_active,
+                # The bottlenecks of a query are judged by its share of the slots.
+                max(1, slots // len(active)),
+                self.slot_history.during,
             )
-            parts += [] if part is None else [part]
+            live = self._live[run].read(now_s, changed_s, view.batches, self._work, self._counters_of(run, query))
+            part, reason = read_live(view, live)
+            parts.append(part)
             problem = problem if reason is None else f"{query.name or query.id}: {reason}"
         return parts, problem
+
+    def _watch(self, run: str, query: StreamingQuery) -> LiveQuery:
+        if run not in self._live:
+            own = self._own_counters.get(query.name or str(query.id))
+            self._live[run] = LiveQuery(self._spark, query, self._running, self._clock, own)
+        return self._live[run]
+
+    def _counters_of(self, run: str, query: StreamingQuery) -> CounterOf:
+        """Return the counters of a query's sources, by their place among them."""
+        batches, name = self._batches[run], query.name or str(query.id)
+        if batches:
+            sources = batches[-1].sources
+            return lambda index: self._counter(name, index, sources[index].description)
+        descriptions = self._live[run].descriptions
+        return lambda index: self._counter(name, index, descriptions[index])
 
     def _complete(self, batch: Batch) -> Batch:
         """Add the limits of the running query's sources, which its progress does not hold."""

@@ -1,0 +1,100 @@
+"""One running query at this moment: what its sources say, and how far its running batch has come."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rheostat.engine.batches.arrivals import ArrivalCount
+from rheostat.engine.batches.live import Live
+from rheostat.engine.batches.offsets import OffsetCounter
+from rheostat.engine.batches.present import ReadingAtChange, RunningBatch, SourceEnd, Work, read_work
+from rheostat.engine.batches.progress import Batch
+from rheostat.engine.batches.stage import Stage
+from rheostat.engine.spark.telemetry.ends import SourceEnds
+from rheostat.engine.spark.telemetry.running import RunningBatches
+from rheostat.ports import Clock
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+HISTORY = 1024
+"""Counts of the sources to retain: more than a window covers."""
+USUAL_BATCHES = 16
+"""Batches whose stages tell what is still to come in the running one."""
+
+CounterOf = Callable[[int], OffsetCounter]
+"""Index of a source -> its counter."""
+
+
+class LiveQuery:
+    """Watches one query. A restarted query needs a new one."""
+
+    def __init__(
+        self, spark: SparkSession, query: StreamingQuery, batches: RunningBatches, clock: Clock, own_counter: object
+    ) -> None:
+        self._query, self._running = query, batches
+        self._ends = SourceEnds(spark, query, clock, own_counter)
+        self._arrived: deque[ArrivalCount] = deque(maxlen=HISTORY)
+        self._at_change = ReadingAtChange()
+
+    def ask(self) -> None:
+        """Start to ask the sources: ask those of all queries before you read the first."""
+        self._ends.begin()
+
+    def read(
+        self, now_s: float, changed_s: float, batches: Sequence[Batch], stages: Sequence[Stage], counter: CounterOf
+    ) -> Live:
+        """Return the query at this moment. `batches` and `stages` are those that have finished."""
+        running, ends = self._running.read(self._query, now_s), self._ends.read()
+        self._count(ends, batches, counter)
+        begun = None if running is None else _count_all(running.begun, counter)
+        if running is None and batches:
+            begun = _count_all([source.end_offset for source in batches[-1].sources], counter)
+        work = None if running is None or begun is None else self._work(running, begun, changed_s, stages, counter)
+        return Live(
+            self._arrived,
+            begun,
+            None if running is None else running.start_s,
+            work,
+            "; ".join(dict.fromkeys(end.problem for end in ends if end.problem)),
+        )
+
+    def close(self) -> None:
+        """Stop asking the sources."""
+        self._ends.close()
+
+    def _count(self, ends: Sequence[SourceEnd], batches: Sequence[Batch], counter: CounterOf) -> None:
+        """Count the records of all sources, if they have answered since the last count."""
+        if not ends or any(end.offset is None for end in ends):
+            return
+        if batches and all(
+            counter(index).ahead(source.latest_offset, 0.0) is not None
+            for index, source in enumerate(batches[-1].sources)
+        ):
+            return  # the clock says it more exactly than offsets in whole seconds
+        at_s, records = min(end.at_s for end in ends), _count_all([end.offset for end in ends], counter)
+        if records is not None and (not self._arrived or at_s > self._arrived[-1].at_s):
+            self._arrived.append(ArrivalCount(at_s, records))
+
+    def _work(
+        self, running: RunningBatch, begun: float, changed_s: float, stages: Sequence[Stage], counter: CounterOf
+    ) -> Work | None:
+        planned = _count_all(running.planned, counter)
+        if planned is None or running.stages_missing:
+            return None
+        usual: dict[int, list[float]] = {}
+        for stage in stages:
+            if stage.run_id == running.run_id and stage.batch < running.number:
+                usual.setdefault(stage.batch, []).append(stage.busy_s)
+        return read_work(
+            running, planned - begun, list(usual.values())[-USUAL_BATCHES:], self._at_change.of(running, changed_s)
+        )
+
+
+def _count_all(offsets: Sequence[Any], counter: CounterOf) -> float | None:
+    """Return the records before the offsets of all sources; None where one does not show them."""
+    counts = [counter(index).records(offset) for index, offset in enumerate(offsets)]
+    return sum(count for count in counts if count is not None) if counts and None not in counts else None

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from folder_spark import CallError, Faults, FolderApplication, Format, Job
+from folder_spark import CallError, Faults, Format, Job
 from step_clock import StepClock
 
 from rheostat.engine.spark.lifecycle import owner
@@ -54,10 +54,10 @@ class World:
     """One driver on a job's folder."""
 
     def __init__(self, job: Job, faults: Faults | None = None, keyed: bool = False, **behaviour: Any) -> None:
-        self.application = FolderApplication(job, faults, **behaviour)
+        self.application = job.application(faults, **behaviour)
         self.clock, self.job = StepClock(), job
         shape = Keyed() if keyed else MicroBatch()
-        self.pipeline = Pipeline(self.application, build_at_start(lambda _: None), self.clock, shape)
+        self.pipeline = Pipeline(self.application, build_at_start(lambda _: job.start()), self.clock, shape)
 
     def begin(self, slots: int = 2) -> None:
         self.pipeline.begin(Allocation({JOB: slots}))

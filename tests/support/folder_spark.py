@@ -17,10 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from step_clock import StepClock
+
 from rheostat.engine.spark.lifecycle.application import Admit, Application, Build, Query, StartQuery
 from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, STORE, Checkpoint
 from rheostat.engine.spark.lifecycle.files import Entry, Files
 from rheostat.engine.spark.lifecycle.owner import Driver, Process
+from rheostat.engine.spark.lifecycle.shape import MicroBatch, Shape
 from rheostat.job.allocation import Allocation
 
 T = TypeVar("T")
@@ -185,6 +188,9 @@ class CountingJob(Protocol):
     def paused(self) -> AbstractContextManager[None]:
         """Return a context in which a batch begins, and does not end."""
 
+    def resume(self) -> None:
+        """Let the batch that runs end."""
+
     def results(self) -> dict[int, int]:
         """Return the count of every key in the sink."""
 
@@ -205,6 +211,8 @@ def count_by_key(records: int) -> dict[int, int]:
 class Job:
     """A counting job: its input is a number of records, its sink a folder with one file per batch."""
 
+    shape: Shape = MicroBatch()
+
     def __init__(self, folder: Path, written: Format) -> None:
         self.folder, self.format = folder, written
         self.files = FolderFiles(folder / "checkpoint")
@@ -215,6 +223,10 @@ class Job:
 
     def start(self) -> None:
         """Do nothing: the application creates the query."""
+
+    def clock(self) -> StepClock:
+        """Return the clock of a driver."""
+        return StepClock()
 
     @property
     def arrived(self) -> int:
@@ -227,7 +239,12 @@ class Job:
     @contextmanager
     def paused(self) -> Iterator[None]:
         self.is_paused = True
-        yield
+        try:
+            yield
+        finally:
+            self.resume()
+
+    def resume(self) -> None:
         self.is_paused = False
 
     def results(self) -> dict[int, int]:
@@ -332,7 +349,7 @@ class Log:
             raise RuntimeError(f"[CONCURRENT_STREAM_LOG_UPDATE] {log}/{batch}")
 
     def ids(self, batch: int) -> list[str]:
-        """Return the unique id of every partition's state after a batch; none in format 1, and none of a skipped one."""
+        """Return the unique ids of a batch's state by partition; none in format 1, and none of a dropped batch."""
         lines = (self.files.text("commits", str(batch)) or "").splitlines()
         found = json.loads(lines[1]).get("stateUniqueIds", {}) if len(lines) > 1 else {}
         return [store for (store,) in found.get("0", [])]
@@ -430,7 +447,9 @@ class FolderQuery:
         self._recover()
         if self._running is None:
             if self._job.arrived == (0 if self._last is None else self._last.end):
-                self._progress = {"batchId": 0 if self._last is None else self._last.number + 1, "numInputRows": 0}
+                # Spark reports a trigger without a batch at once after a start, and then every ten seconds.
+                number = 0 if self._last is None else self._last.number + 1
+                self._progress = self._progress or {"batchId": number, "numInputRows": 0}
                 return False
             self._begin()
         batch = self._running
@@ -489,9 +508,9 @@ class FolderApplication:
 
     def start(self, start: StartQuery, partitions: int, admit: Admit) -> Query:
         def begin() -> FolderQuery:
-            start()
             if self.query is not None:
-                self.query._active = False  # spark.sql.streaming.stopActiveRunOnRestart
+                self.query._active = False
+            start()
             admit(self.job.files.location)
             self.query = FolderQuery(self.job, self.spark_files, partitions, self.unfinished_at_stop)
             return self.query

@@ -40,7 +40,7 @@ FORMATS = (Format(1, True), Format(1, False), Format(2, False), Format(2, True))
 CALLS = {
     "begin": 20,
     "stop": 4,
-    "restart": 20,
+    "restart": 18,
     "move": 30,
     "move-without-exactly-once": 30,
     "refused-move": 30,

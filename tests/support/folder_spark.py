@@ -10,22 +10,28 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from rheostat.engine.spark.lifecycle.application import Admit, Build, Query, StartQuery
+from step_clock import StepClock
+
+from rheostat.engine.spark.lifecycle.application import Admit, Application, Build, Query, StartQuery
 from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS, STORE, Checkpoint
 from rheostat.engine.spark.lifecycle.files import Entry, Files
 from rheostat.engine.spark.lifecycle.owner import Driver, Process
+from rheostat.engine.spark.lifecycle.shape import MicroBatch, Shape
 from rheostat.job.allocation import Allocation
 
 T = TypeVar("T")
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 SNAPSHOT_EVERY = 3
-"""Versions between two snapshots of a state with changelogs."""
+"""Versions between two snapshots of a state with changelogs. Spark's maintenance thread uploads one now and then."""
+EMPTY_COMMIT = {"nextBatchWatermarkMs": 0}
+"""What a commit says about a query without watermarks."""
 
 
 class CallError(RuntimeError):
@@ -141,15 +147,86 @@ class Format:
     changelog: bool = False
 
 
+class JobQuery(Query, Protocol):
+    """A query of a counting job."""
+
+    def process_all(self) -> None:
+        """Run batches until every record has been counted; raise what the query fails with."""
+
+
+class JobApplication(Application, Protocol):
+    """An application in which calls fail on demand."""
+
+    faults: Faults
+    has_ended: bool
+
+    @property
+    def query(self) -> JobQuery | None:
+        """The query that was started last, without faults."""
+
+
+class CountingJob(Protocol):
+    """A query that counts records by key, with its input, its checkpoint and its result."""
+
+    format: Format
+
+    @property
+    def files(self) -> Files:
+        """The checkpoint."""
+
+    def application(
+        self, faults: Faults | None = None, *, unfinished_at_stop: bool = False, tool_fails_at: int = -1
+    ) -> JobApplication:
+        """Return an application for the job: a driver of its own."""
+
+    def start(self) -> Any:
+        """Start the query, as a user's function does."""
+
+    def feed(self, records: int) -> None:
+        """Add records to the input."""
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Return a context in which a batch begins, and does not end."""
+
+    def resume(self) -> None:
+        """Let the batch that runs end."""
+
+    def results(self) -> dict[int, int]:
+        """Return the count of every key in the sink."""
+
+    def expected(self) -> dict[int, int]:
+        """Return the count of every key in the input."""
+
+
+def key_of(record: int) -> int:
+    """Return the key by which a record is counted."""
+    return record * record % 11
+
+
+def count_by_key(records: int) -> dict[int, int]:
+    """Count as a batch computation does."""
+    return dict(Counter(key_of(record) for record in range(records)))
+
+
 class Job:
     """A counting job: its input is a number of records, its sink a folder with one file per batch."""
+
+    shape: Shape = MicroBatch()
 
     def __init__(self, folder: Path, written: Format) -> None:
         self.folder, self.format = folder, written
         self.files = FolderFiles(folder / "checkpoint")
+        self.is_paused = False
 
-    def key(self, record: int) -> int:
-        return record * record % 11
+    def application(self, faults: Faults | None = None, **behaviour: Any) -> FolderApplication:
+        return FolderApplication(self, faults, **behaviour)
+
+    def start(self) -> None:
+        """Do nothing: the application creates the query."""
+
+    def clock(self) -> StepClock:
+        """Return the clock of a driver."""
+        return StepClock()
 
     @property
     def arrived(self) -> int:
@@ -158,6 +235,17 @@ class Job:
 
     def feed(self, records: int) -> None:
         (self.folder / "arrived").write_text(str(self.arrived + records))
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        self.is_paused = True
+        try:
+            yield
+        finally:
+            self.resume()
+
+    def resume(self) -> None:
+        self.is_paused = False
 
     def results(self) -> dict[int, int]:
         """Return every key's count in the sink, which replaces a batch that is written again."""
@@ -168,14 +256,14 @@ class Job:
         return counts
 
     def expected(self) -> dict[int, int]:
-        counts: dict[int, int] = {}
-        for record in range(self.arrived):
-            counts[self.key(record)] = counts.get(self.key(record), 0) + 1
-        return counts
+        return count_by_key(self.arrived)
 
 
 class State:
-    """State as RocksDB's provider writes it: a snapshot per version, or changelogs and a snapshot now and then."""
+    """State as RocksDB's provider writes it: a snapshot per version, or changelogs and a snapshot now and then.
+
+    In format 2 every file has a name of its own. The commit names the last one, and a changelog the one before it.
+    """
 
     def __init__(self, files: Files, written: Format) -> None:
         self._files, self._format = files, written
@@ -184,33 +272,31 @@ class State:
         counts: dict[int, int] = {}
         for partition in range(partitions):
             counts.update(self._load(partition, version, ids[partition] if ids else ""))
-        return counts
-
-    def _load(self, partition: int, version: int, unique: str) -> dict[int, int]:
-        folder = ("state", "0", str(partition))
-        if version == 0:
-            return {}
-        if self._format.version == 2:
-            # The commit names the file, and the file the one before it.
-            return {int(key): count for key, count in self._read(*folder, f"{version}_{unique}.zip").items()}
-        snapshots = [int(n.removesuffix(".zip")) for n in self._files.entries(*folder) if n.endswith(".zip")]
-        newest = max((number for number in snapshots if number <= version), default=0)
-        counts = self._read(*folder, f"{newest}.zip") if newest else {}
-        for number in range(newest + 1, version + 1):
-            counts.update(self._read(*folder, f"{number}.changelog"))
         return {int(key): count for key, count in counts.items()}
 
-    def _read(self, *names: str) -> dict[str, int]:
-        text = self._files.text(*names)
-        if text is None:
-            raise RuntimeError(f"CANNOT_LOAD_STATE_STORE: {'/'.join(names)} is missing")
-        counts: dict[str, int] = json.loads(text)
-        return counts
+    def _load(self, partition: int, version: int, unique: str) -> dict[Any, int]:
+        if version == 0:
+            return {}
+        folder, name = ("state", "0", str(partition)), f"{version}_{unique}" if unique else str(version)
+        # A snapshot of this version is read even where there is a changelog, too.
+        if (snapshot := self._files.text(*folder, f"{name}.zip")) is not None:
+            return dict(json.loads(snapshot))
+        changelog = self._files.text(*folder, f"{name}.changelog")
+        if changelog is None:
+            raise RuntimeError(f"[CANNOT_LOAD_STATE_STORE] {'/'.join((*folder, name))} is missing")
+        delta = json.loads(changelog)
+        return {**self._load(partition, version - 1, delta["before"]), **delta["changes"]}
 
     def save(
-        self, version: int, partitions: int, counts: dict[int, int], changed: dict[int, int] | None, fails_at: int = -1
+        self,
+        version: int,
+        partitions: int,
+        counts: dict[int, int],
+        changed: dict[int, int] | None,
+        before: list[str],
+        fails_at: int = -1,
     ) -> list[str]:
-        """Write a version; without changes it is written whole, as by the tool."""
+        """Write a version after the one whose ids are `before`; without changes it is written whole, as by the tool."""
         ids = []
         for partition in range(partitions):
             if partition == fails_at:
@@ -220,14 +306,20 @@ class State:
             unique = os.urandom(4).hex() if self._format.version == 2 else ""
             name = f"{version}_{unique}" if unique else str(version)
             folder = ("state", "0", str(partition))
-            if self._format.changelog and changed is not None and not unique:
-                self._files.replace(json.dumps(delta), *folder, f"{name}.changelog")
-                if version % SNAPSHOT_EVERY == 0:
-                    self._files.replace(json.dumps(mine), *folder, f"{name}.zip")
-            else:
+            if self._format.changelog and changed is not None:
+                link = {"before": before[partition] if before else "", "changes": delta}
+                self._files.replace(json.dumps(link), *folder, f"{name}.changelog")
+            if not self._format.changelog or changed is None or version % SNAPSHOT_EVERY == 0:
                 self._files.replace(json.dumps(mine), *folder, f"{name}.zip")
             ids.append(unique)
         return [one for one in ids if one]
+
+    def describe(self, partitions: int) -> None:
+        """Write the operator's metadata, which the first batch does."""
+        operator = {"operatorInfo": {"operatorId": 0, "operatorName": "stateStoreSave"}}
+        stores = {"stateStoreInfo": [{"storeName": "default", "numColsPrefixKey": 0, "numPartitions": partitions}]}
+        text = json.dumps({**operator, **stores}, separators=(",", ":"))
+        self._files.replace(f"v1\n{text}", "state", "0", "_metadata", "metadata")
 
 
 class Log:
@@ -249,39 +341,61 @@ class Log:
         self._add("offsets", batch, f"v1\n{json.dumps(conf)}\n{end}")
 
     def commit(self, batch: int, version: int, ids: list[str]) -> None:
-        self._add("commits", batch, f"v{version}\n{json.dumps(ids)}")
+        unique = {"stateUniqueIds": {"0": [[one] for one in ids]}} if ids else {}
+        self._add("commits", batch, f"v{version}\n{json.dumps({**EMPTY_COMMIT, **unique}, separators=(',', ':'))}")
 
     def _add(self, log: str, batch: int, text: str) -> None:
         if str(batch) in self.files.entries(log) or not self.files.create(text, log, str(batch)):
-            raise RuntimeError(f"CONCURRENT_STREAM_LOG_UPDATE: {log}/{batch}")
+            raise RuntimeError(f"[CONCURRENT_STREAM_LOG_UPDATE] {log}/{batch}")
 
     def ids(self, batch: int) -> list[str]:
+        """Return the unique ids of a batch's state by partition; none in format 1, and none of a dropped batch."""
         lines = (self.files.text("commits", str(batch)) or "").splitlines()
-        return list(json.loads(lines[1])) if len(lines) > 1 else []
+        found = json.loads(lines[1]).get("stateUniqueIds", {}) if len(lines) > 1 else {}
+        return [store for (store,) in found.get("0", [])]
+
+
+@dataclass
+class Batch:
+    """A batch that runs."""
+
+    number: int
+    since: int
+    end: int
+    partitions: int
 
 
 class FolderQuery:
-    """A query that runs a batch whenever somebody looks at it."""
+    """A query that runs a batch whenever its progress is looked at; it reads the logs once, when it begins."""
 
     def __init__(self, job: Job, files: Files, partitions: int, unfinished_at_stop: bool) -> None:
         self._job, self._log, self._state = job, Log(files), State(files, job.format)
         self._session_partitions, self._unfinished_at_stop = partitions, unfinished_at_stop
-        self._active, self._progress = True, 0
+        self._active = True
+        self._progress: dict[str, Any] | None = None
         self._error: RuntimeError | None = None
         self._runs = False
+        self._last: Batch | None = None
+        """The last batch that has ended; None before the first one."""
+        self._running: Batch | None = None
+        self._recovered = False
 
     @property
     def isActive(self) -> bool:  # noqa: N802
         return self._active
 
     @property
-    def lastProgress(self) -> int | None:  # noqa: N802
+    def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802
         self._attempt()
-        return self._progress or None
+        return self._progress
 
     @property
     def status(self) -> Mapping[str, Any]:
-        self._runs = not self._runs
+        if not self._active:
+            return {"message": "Stopped"}
+        if self._job.is_paused:
+            self._attempt()
+        self._runs = self._running is not None or not self._runs
         return {"message": "Processing new data" if self._runs else "Waiting for data to arrive"}
 
     def exception(self) -> Exception | None:
@@ -289,9 +403,9 @@ class FolderQuery:
 
     def stop(self) -> None:
         if self._active and self._unfinished_at_stop:
-            batch = self._log.last("commits") + 1
-            if batch > 0 and self._log.last("offsets") < batch:
-                self._log.begin(batch, self._job.arrived, self._partitions(batch))
+            self._recover()
+            if self._last is not None and self._running is None:
+                self._begin()
         self._active = False
 
     def process_all(self) -> None:
@@ -308,34 +422,54 @@ class FolderQuery:
             self._active, self._error = False, error
             return False
 
-    def _partitions(self, batch: int) -> int:
-        return self._session_partitions if batch == 0 else self._log.offsets(batch - 1)[1]
+    def _recover(self) -> None:
+        """Read where the last query ended, once: from then on the query knows its batches itself."""
+        if self._recovered:
+            return
+        done, begun = self._log.last("commits"), self._log.last("offsets")
+        if done >= 0:
+            self._last = Batch(done, 0, *self._log.offsets(done))
+        if begun > done:
+            end, partitions = self._log.offsets(begun)
+            if self._last is not None and partitions != self._last.partitions:
+                raise RuntimeError("[STREAMING_UNFINISHED_REPARTITION_DETECTED]")
+            self._running = Batch(begun, 0 if self._last is None else self._last.end, end, partitions)
+        self._recovered = True
+
+    def _begin(self) -> None:
+        last = self._last or Batch(-1, 0, 0, self._session_partitions)
+        batch = Batch(last.number + 1, last.end, self._job.arrived, last.partitions)
+        self._log.begin(batch.number, batch.end, batch.partitions)
+        self._running = batch
 
     def _batch(self) -> bool:
-        """Run one batch; return whether there was one."""
-        done, begun = self._log.last("commits"), self._log.last("offsets")
-        batch = done + 1
-        if begun > done:
-            end, partitions = self._log.offsets(batch)
-            if batch and partitions != self._log.offsets(done)[1]:
-                raise RuntimeError("STREAMING_UNFINISHED_REPARTITION_DETECTED")
-        else:
-            end, partitions = self._job.arrived, self._partitions(batch)
-            if batch and end == self._log.offsets(done)[0]:
-                self._progress += 1
+        """Run one batch; return whether there was one that has ended."""
+        self._recover()
+        if self._running is None:
+            if self._job.arrived == (0 if self._last is None else self._last.end):
+                # Spark reports a trigger without a batch at once after a start, and then every ten seconds.
+                number = 0 if self._last is None else self._last.number + 1
+                self._progress = self._progress or {"batchId": number, "numInputRows": 0}
                 return False
-            self._log.begin(batch, end, partitions)
-        since = self._log.offsets(done)[0] if batch else 0
-        counts = self._state.load(batch, partitions, self._log.ids(done) if batch else [])
+            self._begin()
+        batch = self._running
+        assert batch is not None
+        if batch.number == 0:
+            self._state.describe(batch.partitions)
+        if self._job.is_paused:
+            return False
+        before = self._log.ids(batch.number - 1) if batch.number else []
+        counts = self._state.load(batch.number, batch.partitions, before)
         changed: dict[int, int] = {}
-        for record in range(since, end):
-            key = self._job.key(record)
+        for record in range(batch.since, batch.end):
+            key = key_of(record)
             changed[key] = counts[key] = counts.get(key, 0) + 1
-        ids = self._state.save(batch + 1, partitions, counts, changed)
+        ids = self._state.save(batch.number + 1, batch.partitions, counts, changed, before)
         sink = FolderFiles(self._job.folder / "sink")
-        sink.replace(json.dumps(changed), str(batch))
-        self._log.commit(batch, self._job.format.version, ids)
-        self._progress += 1
+        sink.replace(json.dumps(changed), str(batch.number))
+        self._log.commit(batch.number, self._job.format.version, ids)
+        self._progress = {"batchId": batch.number, "numInputRows": batch.end - batch.since}
+        self._last, self._running = batch, None
         return True
 
 
@@ -375,9 +509,9 @@ class FolderApplication:
     def start(self, start: StartQuery, partitions: int, admit: Admit) -> Query:
         def begin() -> FolderQuery:
             if self.query is not None:
-                self.query._active = False  # spark.sql.streaming.stopActiveRunOnRestart
-            admit(self.job.files.location)
+                self.query._active = False
             start()
+            admit(self.job.files.location)
             self.query = FolderQuery(self.job, self.spark_files, partitions, self.unfinished_at_stop)
             return self.query
 
@@ -389,30 +523,30 @@ class FolderApplication:
         self.faults.call("call the tool", lambda: None)
         done, begun = log.last("commits"), log.last("offsets")
         if done < 0:
-            raise RuntimeError("NO_COMMITTED_BATCH")
+            raise RuntimeError("[STATE_REPARTITION_INVALID_CHECKPOINT.NO_COMMITTED_BATCH]")
         target = begun + 1
         if begun > done and log.offsets(begun)[1] != log.offsets(begun - 1)[1]:
             if log.offsets(begun)[1] != partitions:
-                raise RuntimeError("LAST_BATCH_ABANDONED_REPARTITION")
+                raise RuntimeError("[STATE_REPARTITION_INVALID_CHECKPOINT.LAST_BATCH_ABANDONED_REPARTITION]")
             target = begun
         else:
             if begun > done and exactly_once:
-                raise RuntimeError("LAST_BATCH_FAILED")
+                raise RuntimeError("[STATE_REPARTITION_INVALID_CHECKPOINT.LAST_BATCH_FAILED]")
             for batch in range(done + 1, begun + 1):
                 log.commit(batch, 1, [])
             end, before = log.offsets(done)
             if before == partitions:
-                raise RuntimeError("SHUFFLE_PARTITIONS_ALREADY_MATCH")
+                raise RuntimeError("[STATE_REPARTITION_INVALID_CHECKPOINT.SHUFFLE_PARTITIONS_ALREADY_MATCH]")
             log.begin(target, end, partitions)
         counts = state.load(done + 1, log.offsets(done)[1], log.ids(done))
-        ids = state.save(target + 1, partitions, counts, None, self._tool_fails_at)
+        ids = state.save(target + 1, partitions, counts, None, [], self._tool_fails_at)
         log.commit(target, self.job.format.version, ids)
 
 
 class FaultyQuery:
     """A query whose calls may fail."""
 
-    def __init__(self, query: FolderQuery, faults: Faults) -> None:
+    def __init__(self, query: Query, faults: Faults) -> None:
         self.query, self._faults = query, faults
 
     @property
@@ -420,7 +554,7 @@ class FaultyQuery:
         return self._faults.call("query: isActive", lambda: self.query.isActive)
 
     @property
-    def lastProgress(self) -> int | None:  # noqa: N802
+    def lastProgress(self) -> Any:  # noqa: N802
         return self._faults.call("query: lastProgress", lambda: self.query.lastProgress)
 
     @property

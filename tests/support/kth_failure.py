@@ -22,8 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from folder_spark import CallError, Faults, FolderApplication, Format, Job
-from step_clock import StepClock
+from folder_spark import CallError, Faults, Format, Job
 
 from rheostat.engine.spark.lifecycle import owner
 from rheostat.engine.spark.lifecycle.checkpoint import StateStore
@@ -54,10 +53,10 @@ class World:
     """One driver on a job's folder."""
 
     def __init__(self, job: Job, faults: Faults | None = None, keyed: bool = False, **behaviour: Any) -> None:
-        self.application = FolderApplication(job, faults, **behaviour)
-        self.clock, self.job = StepClock(), job
-        shape = Keyed() if keyed else MicroBatch()
-        self.pipeline = Pipeline(self.application, build_at_start(lambda _: None), self.clock, shape)
+        self.application = job.application(faults, **behaviour)
+        self.clock, self.job = job.clock(), job
+        shape = Keyed() if keyed else job.shape
+        self.pipeline = Pipeline(self.application, build_at_start(lambda _: job.start()), self.clock, shape)
 
     def begin(self, slots: int = 2) -> None:
         self.pipeline.begin(Allocation({JOB: slots}))
@@ -80,7 +79,7 @@ class World:
 
     def runs(self) -> bool:
         query = self.application.query
-        return query is not None and query._active
+        return query is not None and query.isActive
 
     def close(self) -> None:
         """End the driver in order."""
@@ -100,11 +99,11 @@ def started(job: Job, faults: Faults, **behaviour: Any) -> World:
     return world
 
 
-def stopped(job: Job) -> None:
+def stopped(job: Job, batches: int = 4) -> None:
     """Run the job for some batches, and stop it in order."""
     world = World(job)
     world.begin()
-    for _ in range(4):
+    for _ in range(batches):
         world.process()
     world.close()
 

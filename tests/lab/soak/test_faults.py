@@ -81,3 +81,12 @@ def test_without_a_process_for_it_a_fault_does_not_happen() -> None:
     with Child(time.sleep, 300) as driver:
         for kind in (Kind.EXECUTOR, Kind.JVM, Kind.STOP):
             assert not strike(Fault(kind, 0.0, 0.1, 0.5), driver)
+
+
+def test_a_command_of_the_jvm_is_not_taken_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child of a JVM has its command line until it is another program, and its number may be the lower one."""
+    listed = "PID PPID COMMAND\n31 1 python\n7 400 java SparkSubmit\n400 31 java SparkSubmit\n"
+    listed = listed.replace("SparkSubmit", "org.apache.spark.deploy.SparkSubmit")
+    done = subprocess.CompletedProcess([], 0, listed)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
+    assert driver_jvm(31) == 400

@@ -146,13 +146,21 @@ def kill_an_executor(root: int | None = None, share: float = 0.0) -> bool:
 
 
 def driver_jvm(root: int) -> int | None:
-    """Return the process id of the JVM that a driver's Python process has started; None without one."""
-    submits = [pid for pid, line in processes_below(root) if "org.apache.spark.deploy.SparkSubmit" in line]
-    return submits[0] if submits else None
+    """Return the process id of the JVM that a driver's Python process has started; None without one.
+
+    A command that the JVM starts shows the JVM's own command line for a moment.
+    """
+    submits = {pid: parent for pid, parent, line in _processes(root) if "org.apache.spark.deploy.SparkSubmit" in line}
+    return next((pid for pid, parent in submits.items() if parent not in submits), None)
 
 
 def processes_below(root: int) -> list[tuple[int, str]]:
     """Return the descendants of a process, with their command lines."""
+    return [(pid, line) for pid, _, line in _processes(root)]
+
+
+def _processes(root: int) -> list[tuple[int, int, str]]:
+    """Return the descendants of a process, with their parents and their command lines."""
     if shutil.which("ps") is None:
         return []
     output = subprocess.run(["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=False).stdout
@@ -165,4 +173,4 @@ def processes_below(root: int) -> list[tuple[int, str]]:
                 return True
         return False
 
-    return [(pid, line) for pid, _, line in rows if below(pid)]
+    return [row for row in rows if below(row[0])]

@@ -73,10 +73,13 @@ def strike(fault: Fault, driver: Child) -> bool:
     jvm = driver_jvm(driver.pid)
     if jvm is None:
         return False
-    if fault.kind is Kind.JVM:
-        os.kill(jvm, signal.SIGKILL)
-    else:
-        _stop((driver.pid, jvm), fault.stop_s)
+    try:
+        if fault.kind is Kind.JVM:
+            os.kill(jvm, signal.SIGKILL)
+        else:
+            _stop((driver.pid, jvm), fault.stop_s)
+    except ProcessLookupError:
+        return False  # it has just ended
     return True
 
 

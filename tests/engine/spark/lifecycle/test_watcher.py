@@ -115,8 +115,15 @@ def test_a_batch_that_never_ends_does_not_hold_a_restart_for_ever(
     assert world.application.query is query
 
 
+@pytest.mark.parametrize(
+    "why",
+    [
+        "[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. Multiple streaming jobs detected for 5.",
+        "Multiple streaming queries are concurrently using file:/checkpoint/commits.",
+    ],
+)
 def test_a_batch_that_the_overtaken_driver_commits_after_the_take_over_does_not_end_its_successor(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
     """It was suspended just before its commit, and wakes while the successor repeats that batch."""
     job = Job(tmp_path, Format())
@@ -131,7 +138,7 @@ def test_a_batch_that_the_overtaken_driver_commits_after_the_take_over_does_not_
         query: Any = start(*arguments)
         starts.append(query)
         if len(starts) == 1:
-            query.query._active, query.query._error = False, RuntimeError("[CONCURRENT_STREAM_LOG_UPDATE] ... for 5")
+            query.query._active, query.query._error = False, RuntimeError(why)
         return query
 
     monkeypatch.setattr(successor.application, "start", interfere)

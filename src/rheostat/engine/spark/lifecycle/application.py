@@ -21,6 +21,7 @@ from rheostat.job.allocation import Allocation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 POLL_S = 0.02
 """Seconds between two checks that a refused query has ended."""
@@ -90,6 +91,7 @@ class SparkApplication:
         self.spark = spark
         jvm: Any = spark._jvm
         self._jvm = Process.of(int(jvm.java.lang.ProcessHandle.current().pid()))
+        self._query: StreamingQuery | None = None
 
     def ended(self) -> bool:
         """Whether the JVM has ended, or the user has stopped the context."""
@@ -118,15 +120,19 @@ class SparkApplication:
         return build(allocation)
 
     def start(self, start: StartQuery, partitions: int, admit: Admit) -> Query:
-        """Start a query under a listener that holds it back until it is admitted."""
+        """Start a query under a listener that holds it back until it is admitted; stop the one before it."""
         from pyspark.sql.streaming.query import StreamingQuery
 
+        if self._query is not None:
+            # It runs if the answer of its start was lost. Spark starts no second query with the same name.
+            self._query.stop()
         self._activate()
         gate = _gate(self.spark, admit)
         self.spark.streams.addListener(gate)
         try:
             with temporary_settings(self.spark, {PARTITIONS: str(partitions)}):
                 query: Any = start()
+                self._query = query if isinstance(query, StreamingQuery) else None
         finally:
             self.spark.streams.removeListener(gate)
         if not isinstance(query, StreamingQuery):

@@ -50,8 +50,8 @@ START_S = 300.0
 """Seconds within which a query must have started, its wait for another driver included."""
 RESTORE_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Seconds before each attempt to start a query as before a restart that failed."""
-TWO_DRIVERS = "CONCURRENT_STREAM_LOG_UPDATE"
-"""Spark's error class when another driver has written the same batch."""
+TWO_DRIVERS = re.compile("CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming queries are concurrently using")
+"""Spark's errors when another driver has written the same batch: one is seen before the write, one by the rename."""
 BATCH_RUNS = ("Initializing", "Processing", "No new data but")
 """Beginnings of Spark's status message while a batch runs."""
 
@@ -390,7 +390,7 @@ class Pipeline:
                 self._await_first_batch()
                 return
             except EngineError as error:
-                if TWO_DRIVERS not in str(error) or attempt == TRIES - 1:
+                if TWO_DRIVERS.search(str(error)) is None or attempt == TRIES - 1:
                     raise
                 log.warning("the query is started again: %s", error)
                 self._start(self._settled_allocation(self._started_allocation()))

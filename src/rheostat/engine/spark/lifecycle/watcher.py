@@ -64,7 +64,7 @@ class Watcher:
 
     def _is_overtaken(self) -> bool:
         """Whether another driver has written the same batch, and owns the checkpoint; if we do, that one ends."""
-        if TWO_DRIVERS not in self.failures[-1]:
+        if TWO_DRIVERS.search(self.failures[-1]) is None:
             return False
         try:
             self._pipeline.confirm_claim()

@@ -163,38 +163,6 @@ def test_offsets_come_in_the_order_of_progress_events_and_static_tables_do_not_c
     assert second.start_s == batch.start_s
 
 
-def test_a_stage_that_runs_again_after_lost_shuffle_files_is_seen(spark: SparkSession, tmp_path: Path) -> None:
-    """Eight reduce tasks on four slots: those that begin without the files fail, and the map stage runs again."""
-    first = numbers(spark, 8_000, 4).select("value", held("map"))
-    frame = first.repartition(8).select("value", "map", held("reduce"))
-    sight = Sight(spark)
-    query = None
-    with holds(spark, "reduce") as release:
-        try:
-            query = start(frame, tmp_path)
-            before = sight.until(query, lambda batch: len(batch.stages) == 2 and batch.stages[1].active == 4)
-            with holds(spark, "map"):
-                delete_shuffle_files(spark)
-                release("reduce")
-                again = sight.until(query, lambda batch: batch.stages[0].active > 0)
-                assert again.number == before.number
-                assert again.stages[0].number == before.stages[0].number
-                assert again.stages[0].finished < again.stages[0].tasks
-            batch = ended(query, before.number)
-        finally:
-            if query is not None:
-                query.stop()
-    assert batch.sources[0].end_offset == before.planned[0]
-
-
-def delete_shuffle_files(spark: SparkSession) -> None:
-    files = spark.sparkContext._jsc.sc().env().blockManager().diskBlockManager().getAllFiles()
-    for index in range(files.size()):
-        path = Path(files.apply(index).getPath())
-        if path.name.startswith("shuffle_"):
-            path.unlink(missing_ok=True)
-
-
 def test_a_spark_with_other_internals_gives_nothing(spark: SparkSession) -> None:
     assert spark.sparkContext._jvm is not None
     foreign: Any = spark.sparkContext._jvm.java.lang.Object()

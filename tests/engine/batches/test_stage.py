@@ -1,10 +1,20 @@
 """The stage book returns every finished stage once, and detects evicted stages. No Spark needed."""
 
+from datetime import datetime
 from typing import Any
 
 import pytest
 
-from rheostat.engine.batches.stage import Stage, StageBook, max_concurrent_tasks, parse_stage
+from rheostat.engine.batches.present import RunningStage
+from rheostat.engine.batches.stage import (
+    RUNS,
+    Stage,
+    StageBook,
+    max_concurrent_tasks,
+    parse_running,
+    parse_stage,
+    seconds_active,
+)
 
 Row = dict[str, Any]
 
@@ -127,3 +137,95 @@ def test_stages_that_overlap_use_slots_together() -> None:
     assert max_concurrent_tasks([timed(0, 0.0, 2.0, 4), timed(0, 2.0, 1.0, 6)]) == {"run": 6}
     assert max_concurrent_tasks([*join, timed(0, 0.0, 9.0, 8, run="other")]) == {"run": 7, "other": 8}
     assert max_concurrent_tasks([]) == {}
+
+
+def running(number: int, status: str = "ACTIVE", attempt: int = 0, finished: int = 1, batch: int = 0) -> Row:
+    counts = {"numActiveTasks": 2, "numCompleteTasks": finished, "numCompletedIndices": finished}
+    return row(number, batch, status, attempt=attempt) | counts
+
+
+def test_the_newest_batch_shows_its_stages_finished_or_not() -> None:
+    book = StageBook()
+    book.enter([row(2, None, "PENDING"), running(1), row(0)], {})
+    assert [one["stageId"] for one in book.rows("run", 0)] == [0, 1]
+    book.enter([], {1: running(1, finished=3), 2: row(2, None, "PENDING")})
+    assert book.rows("run", 0)[1]["numCompleteTasks"] == 3
+    book.enter([running(3, batch=1)], {1: running(1, "COMPLETE"), 2: row(2, None, "SKIPPED")})
+    assert [one["stageId"] for one in book.rows("run", 1)] == [3]
+    assert book.rows("run", 0) == book.rows("other", 0) == []
+
+
+def test_a_finished_stage_that_runs_again_shows_its_new_attempt_and_is_returned_once() -> None:
+    """A reduce stage lost the shuffle files of stage 0: it fails, and stage 0 runs again for the lost partitions."""
+    book = StageBook()
+    assert numbers(book.enter([running(1), row(0)], {})) == [0]
+    assert book.enter([running(1, "FAILED"), running(0, attempt=1), row(0)], {}) == []
+    assert (book.failed, book.rerun) == ({1}, {0})
+    assert [one["status"] for one in book.rows("run", 0)] == ["ACTIVE", "FAILED"]
+    assert book.enter([running(1, "FAILED")], {0: running(0, attempt=1, finished=3)}) == []
+    assert book.rows("run", 0)[0]["numCompleteTasks"] == 3
+    assert book.enter([running(1, "FAILED")], {0: running(0, "COMPLETE", attempt=1)}) == []
+    assert not book.rerun
+    assert numbers(book.enter([row(1, attempt=1), running(1, "FAILED")], {})) == [1]
+    assert not book.failed
+    assert not book.broken
+
+
+def test_a_stage_that_runs_again_is_forgotten_when_evicted_or_when_its_batch_is_over() -> None:
+    for end in ([], [row(2, 1)]):
+        book = StageBook()
+        book.enter([running(1), row(0)], {})
+        book.enter([running(1, "FAILED"), running(0, attempt=1), row(0)], {})
+        book.enter([*end, running(1, "FAILED")], {0: None} if not end else {0: running(0, attempt=1)})
+        assert not book.rerun
+
+
+def test_rows_are_retained_for_a_bounded_number_of_runs() -> None:
+    book = StageBook()
+    for number in range(RUNS + 1):
+        book.enter([row(number, run=str(number))], {})
+    assert book.rows("0", 0) == []
+    assert len(book.rows("1", 0)) == 1
+
+
+def test_a_running_stage_is_parsed_from_a_recorded_row() -> None:
+    """Stage 2 of a batch of six tasks, as Spark 4.3 showed it while two of them ran."""
+    recorded = {
+        "status": "ACTIVE",
+        "stageId": 2,
+        "attemptId": 0,
+        "numTasks": 6,
+        "numActiveTasks": 2,
+        "numCompleteTasks": 4,
+        "numCompletedIndices": 4,
+        "submissionTime": "2026-11-17T11:21:29.546GMT",
+        "firstTaskLaunchedTime": "2026-11-17T11:21:29.553GMT",
+        "executorRunTime": 20531,
+        "executorCpuTime": 324202091,
+        "jvmGcTime": 2224,
+        "inputRecords": 26666,
+        "shuffleReadRecords": 0,
+        "shuffleFetchWaitTime": 31,
+        "description": "held\nid = 9\nrunId = 8\nbatch = 0",
+    }
+    start_s = datetime.fromisoformat("2026-11-17T11:21:29.553+00:00").timestamp()
+    launches = ["2026-11-17T11:21:29.553GMT", "2026-11-17T11:21:39.553GMT"]
+    active_s = seconds_active(recorded, launches, start_s + 20)
+    assert active_s == pytest.approx(30.0)
+    expected = RunningStage(2, 6, 4, 2, 20.5, 26666, active_s, start_s)
+    assert parse_running(recorded, active_s) == expected
+
+
+def test_a_partition_counts_once_and_its_speculative_copies_are_active() -> None:
+    """Both copies of one task have succeeded, and two tasks run in two copies each."""
+    copies = running(0) | {"numActiveTasks": 4, "numCompleteTasks": 2, "numCompletedIndices": 1}
+    assert (parse_running(copies).finished, parse_running(copies).active) == (1, 4)
+
+
+def test_the_age_of_running_tasks_fits_their_number() -> None:
+    """Launch times of some tasks stand for all; a task launched after the reading has no age."""
+    launches = ["1970-01-01T00:00:10.000GMT", "1970-01-01T00:00:20.000GMT"]
+    assert seconds_active({"numActiveTasks": 2}, launches, 20.0) == 10.0
+    assert seconds_active({"numActiveTasks": 6}, launches, 20.0) == 30.0
+    assert seconds_active({"numActiveTasks": 1}, launches[:1], 5.0) == 0.0
+    assert seconds_active({"numActiveTasks": 1}, [], 20.0) == 0.0

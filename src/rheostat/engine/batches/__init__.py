@@ -6,7 +6,7 @@ It imports the vocabulary of `rheostat.job` and nothing else.
 |---|---|
 | `progress.py`, `stage.py`, `probe.py` | a finished batch, a stage, a probe, as Spark reports them |
 | `offsets.py` | the number of records before a source's offset |
-| `present.py` | the ends of the sources and the running batch, at one moment |
+| `present.py`, `scan.py` | the ends of the sources and the running batch, at one moment; SQL executions of a batch |
 | `selection.py` | the batches that a window covers |
 | `window.py` | a micro-batch query's part of a window |
 | `batch_time.py` | a fitted line for the batch time; the history of the slots |

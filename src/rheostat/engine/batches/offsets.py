@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+NO_OFFSET, SEPARATOR = "-", ", "
+
 
 class OffsetCounter(Protocol):
     """Counts the records before an offset, from any fixed origin; None where the offset does not show them."""
@@ -41,6 +43,28 @@ def decode_offset(offset: Any) -> Any:
         except json.JSONDecodeError:
             return offset
     return offset
+
+
+def split_offsets(text: str, count: int) -> tuple[Any, ...]:
+    """Read Spark's text of the offsets of `count` sources, such as `[-, {"a": {"0": 5}}]`; `-` is None: no offset yet.
+
+    The offset of a single source may be any text. Those of several are separated by reading their JSON.
+    """
+    inside = text.removeprefix("[").removesuffix("]")
+    if count == 1:
+        return (None if inside == NO_OFFSET else decode_offset(inside),)
+    offsets: list[Any] = []
+    rest = inside
+    while rest:
+        if rest == NO_OFFSET or rest.startswith(NO_OFFSET + SEPARATOR):
+            offset, end = None, len(NO_OFFSET)
+        else:
+            offset, end = json.JSONDecoder().raw_decode(rest)
+        offsets.append(offset)
+        rest = rest[end:].removeprefix(SEPARATOR)
+    if len(offsets) != count:
+        raise ValueError(f"{text!r} has {len(offsets)} offsets, not {count}")
+    return tuple(offsets)
 
 
 class KafkaCounter(ByReport):

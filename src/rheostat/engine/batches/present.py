@@ -65,6 +65,8 @@ class RunningBatch:
     """Its stages so far, by number; later ones may follow."""
     rows_read: float | None = None
     """Rows that its scans have read, running tasks included, as of the last heartbeats; None where that is unknown."""
+    stages_missing: bool = False
+    """Whether Spark has evicted some of its finished stages (`spark.ui.retainedStages`)."""
 
 
 class ReadingAtChange:

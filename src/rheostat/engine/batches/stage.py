@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from rheostat.engine.batches.present import RunningStage
+
 RUN_ID = re.compile(r"runId = (\S+)\nbatch = (\d+)")
 
 
@@ -39,24 +41,43 @@ class Stage:
 
 BROKEN_BATCHES = 256
 """Batches with missing stages to remember: more than the windows and the fit ever cover."""
+RUNS = 64
+"""Runs of queries whose newest batch is retained: more than one application has at a time."""
 UNFINISHED = ("ACTIVE", "PENDING", "FAILED")
 """States of a stage that is not over: after a failed attempt comes another one, or the end of the query."""
 
 
 class StageBook:
-    """Tracks the stages that were read, those that still run, and the batches that lost one. Pure."""
+    """Tracks the stages that were read, those that still run, and the batches that lost one. Pure.
+
+    A finished stage runs again when its shuffle files are lost. It is returned once, but its new attempt is `rerun`
+    until it ends, and shows in the rows of its batch.
+    """
 
     def __init__(self) -> None:
         self.newest = -1
         """The highest stage id that was read."""
         self.open: dict[int, tuple[str, int] | None] = {}
         """Unfinished stages, with their run id and batch."""
+        self.failed: set[int] = set()
+        """Open stages whose last attempt has failed."""
+        self.rerun: set[int] = set()
+        """Stages that were returned and run again."""
         self.broken: deque[tuple[str, int]] = deque(maxlen=BROKEN_BATCHES)
+        self._rows: dict[str, tuple[int, dict[int, dict[str, Any]]]] = {}
+        """Run id -> its newest batch, with the last row of each of its stages."""
         self._latest: dict[str, int] = {}
         self._after_gap: set[str] = set()
 
+    def rows(self, run_id: str, batch: int) -> list[dict[str, Any]]:
+        """Return the last row of every stage of a query's newest batch, by number; empty for an older batch."""
+        newest, rows = self._rows.get(run_id, (batch, {}))
+        return [row for _, row in sorted(rows.items())] if newest == batch else []
+
     def enter(self, rows: Sequence[dict[str, Any]], again: Mapping[int, dict[str, Any] | None]) -> list[Stage]:
         """Enter the newest rows, newest first, and those of open stages (None: evicted); return the finished stages."""
+        self._enter_reruns(rows, again)
+        again = {number: row for number, row in again.items() if number in self.open}
         current: dict[int, dict[str, Any] | None] = dict(again)
         for row in reversed(rows):  # the newest of several attempts wins
             if row["stageId"] > self.newest or row["stageId"] in self.open:
@@ -66,23 +87,57 @@ class StageBook:
         ready = []
         for number, row in sorted(current.items()):
             owner = self.open.pop(number, None) if row is None else batch_of(row)
+            self.failed.discard(number)
             if row is None:
                 # A stage that waits for another has no description yet: it may belong to any query.
                 self.broken.extend([owner] if owner else self._latest.items())
                 continue
             if owner:
                 self._latest[owner[0]] = owner[1]
+                self._retain(owner, row)
                 if owner[0] in self._after_gap and number > self.newest:
                     self._after_gap.discard(owner[0])
                     self.broken.append(owner)
             if row["status"] in UNFINISHED:
                 self.open[number] = owner
+                self.failed |= {number} if row["status"] == "FAILED" else set()
                 continue
             self.open.pop(number, None)
             if stage := parse_stage(row):
                 ready.append(stage)
         self.newest = max(self.newest, newest)
         return ready
+
+    def _enter_reruns(self, rows: Sequence[dict[str, Any]], again: Mapping[int, dict[str, Any] | None]) -> None:
+        """Refresh the stages that run again: a newer attempt of a stage that had finished."""
+        asked = [row for number, row in again.items() if row is not None and number in self.rerun]
+        self.rerun -= {number for number, row in again.items() if row is None}
+        for row in [*reversed(rows), *asked]:
+            owner, number = batch_of(row), row["stageId"]
+            if owner is None or number > self.newest or number in self.open:
+                continue
+            batch, retained = self._rows.get(owner[0], (-1, {}))
+            before = retained.get(number)
+            if batch != owner[1] or before is None or row.get("attemptId", 0) < before.get("attemptId", 0):
+                continue
+            if row["status"] in UNFINISHED and row.get("attemptId", 0) > before.get("attemptId", 0):
+                self.rerun.add(number)
+            if number in self.rerun:
+                retained[number] = row
+                if row["status"] not in UNFINISHED:
+                    self.rerun.discard(number)
+
+    def _retain(self, owner: tuple[str, int], row: dict[str, Any]) -> None:
+        """Retain a row of the newest batch of a run."""
+        batch, rows = self._rows.pop(owner[0], (owner[1], {}))
+        if owner[1] > batch:
+            self.rerun -= set(rows)
+            batch, rows = owner[1], {}
+        if owner[1] == batch:
+            rows[row["stageId"]] = row
+        self._rows[owner[0]] = batch, rows
+        while len(self._rows) > RUNS:
+            del self._rows[next(iter(self._rows))]
 
     def _mark_gap(self, current: Mapping[int, dict[str, Any] | None], newest: int) -> None:
         """If stage ids are missing, mark the batch before and the one after the gap, for every query."""
@@ -124,7 +179,7 @@ def parse_stage(row: dict[str, Any]) -> Stage | None:
         return None
     waited_s = row.get("shuffleFetchWaitTime", 0) / 1e3
     times = ("submissionTime", "firstTaskLaunchedTime", "completionTime")
-    submitted_s, start_s, end_s = (_moment_s(row.get(name)) for name in times)
+    submitted_s, start_s, end_s = (moment_s(row.get(name)) for name in times)
     return Stage(
         number=row["stageId"],
         run_id=owner[0],
@@ -143,6 +198,32 @@ def parse_stage(row: dict[str, Any]) -> Stage | None:
     )
 
 
-def _moment_s(text: str | None) -> float | None:
+def parse_running(row: Mapping[str, Any], active_s: float = 0.0) -> RunningStage:
+    """Read one row of the status store as a stage of a running batch, finished or not.
+
+    A retried stage shows its last attempt, which has only the tasks that were missing. A partition counts once however
+    many of its tasks have succeeded; of speculative copies all that run are active. Failed and killed tasks add to
+    the busy time and to the records.
+    """
+    return RunningStage(
+        number=row["stageId"],
+        tasks=row["numTasks"],
+        finished=row.get("numCompletedIndices", row["numCompleteTasks"]),
+        # Spark counts the tasks that a failed attempt left behind until they end: they still hold slots.
+        active=row["numActiveTasks"],
+        busy_s=max(0.0, (row["executorRunTime"] - row.get("shuffleFetchWaitTime", 0)) / 1e3),
+        records_in=row["inputRecords"] + row["shuffleReadRecords"],
+        active_s=active_s,
+        start_s=moment_s(row.get("firstTaskLaunchedTime")),
+    )
+
+
+def seconds_active(row: Mapping[str, Any], launches: Sequence[str], now_s: float) -> float:
+    """Return the seconds since launch, summed over the running tasks of a stage, from some of their launch times."""
+    ages_s = [max(0.0, now_s - at_s) for at_s in map(moment_s, launches) if at_s is not None]
+    return row["numActiveTasks"] * sum(ages_s) / len(ages_s) if ages_s else 0.0
+
+
+def moment_s(text: str | None) -> float | None:
     """Read a time stamp of the status store, such as `2026-11-15T22:45:48.062GMT`."""
     return datetime.fromisoformat(text.replace("GMT", "+00:00")).timestamp() if text else None

@@ -105,6 +105,14 @@ def test_a_session_sets_what_rheostat_settings_prints(master: str) -> None:
     assert made["spark.sql.shuffle.partitions"] == "12"
 
 
+def test_heartbeats_come_every_second_unless_the_caller_says_otherwise() -> None:
+    """An executor without an answer gives up after ten minutes, as with Spark's own settings."""
+    made = settings()
+    assert made["spark.executor.heartbeatInterval"] == "1s"
+    assert int(made["spark.executor.heartbeat.maxFailures"]) == 60 * 10
+    assert settings(conf={"spark.executor.heartbeatInterval": "5s"})["spark.executor.heartbeatInterval"] == "5s"
+
+
 def test_settings_of_the_caller_are_added() -> None:
     made = settings(conf={"spark.sql.shuffle.partitions": "7", "spark.stage.maxConsecutiveAttempts": "50"})
     assert made["spark.sql.shuffle.partitions"] == "7"

@@ -151,7 +151,20 @@ RECOMMENDED: Mapping[str, tuple[str, str]] = {
     ),
 }
 """Key -> value and reason, on standalone clusters. Results are right without them; resizing is slower."""
-YIELDING = frozenset({*RECOMMENDED, FAILURES_INTERVAL, SHUFFLE_PARTITIONS})
+SIGHT: Mapping[str, tuple[str, str]] = {
+    "spark.executor.heartbeatInterval": (
+        "1s",
+        "heartbeats carry the rows of running tasks and bring the status store up to date; by default every 10 s, "
+        "which leaves a long batch unseen. It stays far below spark.network.timeout (120 s)",
+    ),
+    "spark.executor.heartbeat.maxFailures": (
+        "600",
+        "an executor exits after so many heartbeats without an answer: 600 of 1 s are the 10 minutes of Spark's "
+        "60 of 10 s, so a driver that pauses for a minute keeps its executors",
+    ),
+}
+"""Key -> value and reason, on every cluster. Results are right without them; a running batch is seen later."""
+YIELDING = frozenset({*RECOMMENDED, *SIGHT, FAILURES_INTERVAL, SHUFFLE_PARTITIONS})
 """Keys that `rheostat.session` leaves alone where spark-defaults.conf or PYSPARK_SUBMIT_ARGS sets them."""
 
 
@@ -192,6 +205,8 @@ def _recommended(master: str, smallest: int, largest: int, cores: int) -> Iterat
             "default; a streaming query runs for months"
         )
         yield ConfLine(FAILURES_INTERVAL, "1h", False, failures)
+    for key, (value, why) in SIGHT.items():
+        yield ConfLine(key, value, False, why)
     if size := EMBEDDED.fullmatch(master):
         heap = f"{max(int(size[3]) // max(int(size[2]) // cores, 1), MIN_MEMORY_MB)}m"
         why = "a worker of local-cluster starts no executor that asks for more memory than it has; Spark asks for 1 GB"

@@ -1,18 +1,27 @@
-"""Reads the tasks, busy time, CPU time and records of stages from Spark's status store, in one call."""
+"""Reads the tasks, busy time, CPU time and records of stages from Spark's status store.
+
+The store is there with `spark.ui.enabled=false`, too. Spark writes a running stage to it when a task ends, at most
+every `spark.ui.liveUpdate.period`; what it held back follows with a heartbeat (`spark.executor.heartbeatInterval`).
+"""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from rheostat.engine.batches.stage import Stage, StageBook
+from rheostat.engine.batches.present import RunningStage
+from rheostat.engine.batches.stage import Stage, StageBook, parse_running, seconds_active
+from rheostat.engine.spark.telemetry.rows import Rows
 
 FIELDS = frozenset(
     [
         "stageId",
+        "attemptId",
         "status",
         "description",
         "numTasks",
+        "numActiveTasks",
+        "numCompleteTasks",
+        "numCompletedIndices",
         "submissionTime",
         "firstTaskLaunchedTime",
         "completionTime",
@@ -31,6 +40,11 @@ MOST = 256
 """Stages to read in one call; of more, only the newest are read."""
 SPARE = 2
 """Rows to read beyond the new stages: a retried stage has one per attempt."""
+TASK_FIELDS = frozenset(["launchTime"])
+"""Fields of a task's row that Rheostat reads."""
+MOST_TASKS = 256
+"""Running tasks to read per stage; the age of more is extrapolated from these."""
+API = "org.apache.spark.status.api.v1"
 
 
 class Stages:
@@ -45,10 +59,13 @@ class Stages:
         self._store = context._jsc.sc().statusStore()
         self._no_quantiles = gateway.new_array(gateway.jvm.double, 0)
         self._no_states = gateway.jvm.java.util.ArrayList()
-        self._gateway, self._jvm = gateway, gateway.jvm
-        self._mapper = self._new_mapper()
-        self._whole = True
-        """Whether rows hold all fields: only the first ones, which show the fields to leave out."""
+        self._stage_rows = Rows(gateway, f"{API}.StageData", FIELDS)
+        self._task_rows = Rows(gateway, f"{API}.TaskData", TASK_FIELDS)
+        kinds = gateway.jvm.org.apache.spark.status.api.v1
+        # Running tasks have no run time yet, so they come first. Without an order Spark sorts the tasks of all stages.
+        self._running_first = kinds.TaskSorting.INCREASING_RUNTIME
+        self._running = gateway.jvm.java.util.ArrayList()
+        self._running.add(kinds.TaskStatus.RUNNING)
         self._book = StageBook()
         self._row_count = SPARE
 
@@ -61,42 +78,41 @@ class Stages:
         """Return the stages that finished since the last call."""
         listed = self._store.stageList(None, False, False, self._no_quantiles, self._no_states)
         # The store lists the newest first, and ids only rise. The row count of the last call is usually enough.
-        rows = self._rows(listed, self._row_count)
+        rows = self._stage_rows.read(listed, self._row_count)
         new = rows[0]["stageId"] - self._book.newest if rows else 0
         self._row_count = min(MOST, max(new, 0)) + SPARE
         if self._row_count > len(rows):
-            rows = self._rows(listed, self._row_count)
-        if rows and self._whole:
-            self._leave_out(set(rows[0]) - FIELDS)
+            rows = self._stage_rows.read(listed, self._row_count)
+        if any(number > self._book.newest - MOST for number in self._book.failed):
+            # Its parents run again where their shuffle files were lost. They have lower ids.
+            rows = self._stage_rows.read(listed, MOST)
         listed_ids = {row["stageId"] for row in rows}
-        again = {number: self._attempt(number) for number in self._book.open if number not in listed_ids}
-        return self._book.enter(rows, again)
+        unfinished = {*self._book.open, *self._book.rerun} - listed_ids
+        return self._book.enter(rows, {number: self._attempt(number) for number in unfinished})
 
-    def _rows(self, listed: Any, count: int) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = json.loads(self._mapper.writeValueAsString(listed.take(count)))
-        return rows
+    def running(self, run_id: str, batch: int, now_s: float) -> tuple[RunningStage, ...]:
+        """Return the stages of a query's running batch, by number, as of the last `read_finished`.
 
-    def _new_mapper(self) -> Any:
-        return self._jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
+        The tasks that run are read now. The batch may lack stages if it is `broken`.
+        """
+        rows = self._book.rows(run_id, batch)
+        return tuple(
+            parse_running(row, seconds_active(row, self._launches(row), now_s) if row["numActiveTasks"] else 0.0)
+            for row in rows
+        )
 
-    def _leave_out(self, names: set[str]) -> None:
-        """Leave these fields out from now on: most of a stage's row are its accumulators and its call stack."""
-        self._whole = False
-        array = self._gateway.new_array(self._jvm.java.lang.String, len(names))
-        for place, name in enumerate(sorted(names)):
-            array[place] = name
-        kind = self._jvm.java.lang.Class.forName("org.apache.spark.status.api.v1.StageData")
-        ignored = self._jvm.com.fasterxml.jackson.annotation.JsonIgnoreProperties.Value.forIgnoredProperties(array)
-        # A mapper caches the serializer of a class, so the override needs a new mapper.
-        self._mapper = self._new_mapper()
-        self._mapper.configOverride(kind).setIgnorals(ignored)
+    def _launches(self, row: dict[str, Any]) -> list[str]:
+        """Return the launch times of running tasks of a stage."""
+        listed = self._store.taskList(
+            row["stageId"], row["attemptId"], 0, MOST_TASKS, self._running_first, self._running
+        )
+        return [task["launchTime"] for task in self._task_rows.read(listed, MOST_TASKS)]
 
     def _attempt(self, number: int) -> dict[str, Any] | None:
         """Read the last attempt of one stage; return None if the store has evicted it."""
         from py4j.protocol import Py4JJavaError
 
         try:
-            row: dict[str, Any] = json.loads(self._mapper.writeValueAsString(self._store.lastStageAttempt(number)))
+            return self._stage_rows.read_one(self._store.lastStageAttempt(number))
         except Py4JJavaError:
             return None
-        return row

@@ -1,0 +1,83 @@
+"""Reads the rows that the scans of a running batch have read so far, from Spark's SQL metrics.
+
+Executors report these counts with every heartbeat (`spark.executor.heartbeatInterval`), running tasks included. A
+micro-batch has a root SQL execution and inner ones: that of its sink, or one per action inside `foreachBatch`. The
+counts are in the execution whose stages read the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rheostat.engine.batches.scan import batch_executions, parse_count
+from rheostat.engine.spark.telemetry.rows import Rows
+
+LISTED = 128
+"""Newest SQL executions to search: more than the open batches of all queries have."""
+MOST_EXECUTIONS = 8
+"""Newest executions of a batch to read; only `foreachBatch` with many actions has more."""
+FIELDS = frozenset(["executionId", "rootExecutionId", "description"])
+"""Fields of an execution's row that Rheostat reads."""
+ROWS = "numOutputRows"
+ADAPTIVE = "AdaptiveSparkPlan"
+
+
+class ScanRows:
+    """Counts the rows of scans of one application."""
+
+    def __init__(self, spark: Any) -> None:
+        self._sql = spark._jsparkSession.sharedState().statusStore()
+        self._rows = Rows(spark.sparkContext._gateway, "org.apache.spark.sql.execution.ui.SQLExecutionUIData", FIELDS)
+        self._listed_s: float | None = None
+        self._listed: list[dict[str, Any]] = []
+
+    def scans(self, context: Any) -> tuple[int, ...] | None:
+        """Return the accumulators that count the rows of a batch's scans of streams; None before it is planned."""
+        execution = context.executionPlan()
+        if execution is None:
+            return None
+        streams = (leaf for leaf in _leaves(execution.executedPlan()) if _reads_stream(leaf))
+        return tuple(int(leaf.metrics().apply(ROWS).id()) for leaf in streams)
+
+    def read(self, description: str, scans: tuple[int, ...], now_s: float) -> dict[int, int]:
+        """Return the rows per accumulator of a batch's scans; an accumulator without a report is left out.
+
+        `description` is what Spark writes on the jobs of the batch. Where several executions have read the same
+        source, the largest count is returned.
+        """
+        counts: dict[int, int] = {}
+        for number in batch_executions(self._executions(now_s), description)[-MOST_EXECUTIONS:]:
+            metrics = self._sql.executionMetrics(number)
+            for scan in scans:
+                rows = parse_count(str(metrics.get(scan)))
+                if rows is not None:
+                    counts[scan] = max(rows, counts.get(scan, 0))
+        return counts
+
+    def _executions(self, now_s: float) -> list[dict[str, Any]]:
+        """Return the newest executions, oldest first: one call for all queries of a step."""
+        if self._listed_s != now_s:
+            # Spark evicts the oldest, so a number is no place in the list. The list is sorted by number.
+            count = int(self._sql.executionsCount())
+            self._listed = self._rows.read(self._sql.executionsList(max(0, count - LISTED), LISTED), LISTED)
+            self._listed_s = now_s
+        return self._listed
+
+
+def _leaves(plan: Any) -> Iterator[Any]:
+    leaves = plan.collectLeaves()
+    for index in range(leaves.size()):
+        leaf = leaves.apply(index)
+        # The present plan of adaptive execution hides scans behind finished stages, the initial one does not.
+        yield from _leaves(leaf.initialPlan()) if str(leaf.nodeName()) == ADAPTIVE else (leaf,)
+
+
+def _reads_stream(leaf: Any) -> bool:
+    from py4j.protocol import Py4JError
+
+    try:
+        return bool(leaf.getStream().isDefined())
+    except Py4JError:
+        # It is no scan: the result of another query, say.
+        return False

@@ -6,6 +6,9 @@
 | `queries.py` | batches, stages and windows of micro-batch queries |
 | `stages.py` | finished stages from the status store |
 | `admission.py` | whether a source took all of its backlog |
-| `topic.py` | the end offsets of a Kafka topic |
+| `ends.py` | the ends of a running query's sources, whatever batch runs |
+| `topic.py` | the end offsets of Kafka topics |
+| `folder.py` | the files that wait for a file source |
+| `reflect.py` | private parts of a running source |
 | `probe.py` | `rheostat.operator`: probes around a named operator |
 """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,3 +27,15 @@ def add_jars(spark: SparkSession, jars: Iterable[Path], hadoop_conf: Mapping[str
             conf.unset(key)
         else:
             conf.set(key, value)
+
+
+@contextmanager
+def without_added_jars(spark: SparkSession) -> Iterator[None]:
+    """Hide jars that were added, and those of `spark.jars`, from calls of this thread."""
+    thread = spark._jvm.java.lang.Thread.currentThread()  # type: ignore[union-attr]
+    loader: Any = thread.getContextClassLoader()
+    thread.setContextClassLoader(loader.getParent())
+    try:
+        yield
+    finally:
+        thread.setContextClassLoader(loader)

@@ -12,6 +12,7 @@ import pytest
 import spark_realtime
 from kafka_world import new_topic, running_broker
 from pyspark.sql import SparkSession
+from spark_jars import without_added_jars
 
 from rheostat.engine.spark.telemetry.topic import TopicEnds
 from rheostat.engine.testbed.loads import Constant
@@ -92,5 +93,6 @@ def test_drivers_killed_before_every_step_are_taken_over_exactly(broker: Broker,
 
 
 def test_without_the_connector_or_the_broker_there_is_a_clear_error(spark: SparkSession) -> None:
-    with pytest.raises(EngineError, match=r"Spark has no Kafka connector: name org.apache.spark:spark-sql-kafka"):
-        TopicEnds(spark, "127.0.0.1:1", "lines").partitions()
+    named = pytest.raises(EngineError, match=r"Spark has no Kafka connector: name org.apache.spark:spark-sql-kafka")
+    with without_added_jars(spark), named:
+        TopicEnds.of_topic(spark, "127.0.0.1:1", "lines")

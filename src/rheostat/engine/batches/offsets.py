@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 NO_OFFSET, SEPARATOR = "-", ", "
 
@@ -24,6 +24,17 @@ class OffsetCounter(Protocol):
         """Return the records that exist `seconds` after this was the latest offset; None for an unpredictable source.
 
         A progress event arrives only when a batch ends. In between, arrivals are known for sources with a fixed rate.
+        """
+
+
+@runtime_checkable
+class LatestOffset(Protocol):
+    """What a counter of your own may offer besides: the source's end, whatever batch runs."""
+
+    def latest(self) -> Any:
+        """Return the offset after the newest record, in the form of progress events; None if it is unknown.
+
+        It is called at every step, on a thread of its own, and may raise: then the window says so.
         """
 
 

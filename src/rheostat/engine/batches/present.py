@@ -23,6 +23,8 @@ class SourceEnd:
     """Its end as an offset, in the form of progress events; None where it has none, or did not answer."""
     files: int | None = None
     """Files so far, taken and waiting; None for a source without files."""
+    files_waiting: int | None = None
+    """Of these, files that no batch has taken."""
     problem: str = ""
     """Why it did not answer."""
 

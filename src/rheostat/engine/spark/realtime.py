@@ -115,7 +115,7 @@ class RealTimeEngine:
         application = SparkApplication(spark)
         self.pipeline = Pipeline(application, lambda allocation: staged.build(spark, allocation), clock, shape)
         self.checkpoint = application.checkpoint(staged.checkpoint)
-        self.topic = TopicEnds(spark, staged.source.servers, staged.source.topic, staged.source.options)
+        self.topic = TopicEnds.of_topic(spark, staged.source.servers, staged.source.topic, staged.source.options)
         self.partitions = self.topic.partitions()
         self._feed = Feed()
         spark.streams.addListener(self._feed)

@@ -7,6 +7,9 @@
 | `stages.py`, `rows.py` | stages from the status store, finished and running; rows in small answers |
 | `running.py`, `scans.py` | the running batch of a query; the rows that its scans have read |
 | `admission.py` | whether a source took all of its backlog |
-| `topic.py` | the end offsets of a Kafka topic |
+| `ends.py` | the ends of a running query's sources, whatever batch runs |
+| `topic.py` | the end offsets of Kafka topics |
+| `folder.py` | the files that wait for a file source |
+| `reflect.py` | private parts of a running source |
 | `probe.py` | `rheostat.operator`: probes around a named operator |
 """

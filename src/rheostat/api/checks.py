@@ -150,7 +150,7 @@ def refuse_latency(slo: SLO, trigger_s: float) -> None:
             )
 
 
-def doubts(master: str, slo: SLO, trigger_s: float, window_s: float, journal_is_lost: bool) -> Iterator[str]:
+def doubts(master: str, slo: SLO, trigger_s: float, window_s: float | None, journal_is_lost: bool) -> Iterator[str]:
     """Yield a warning for each setting that works, but hardly as it was meant."""
     if untested_master(master):
         yield f"master {master!r} is untested: resizing makes the same calls there as on a standalone cluster"
@@ -159,7 +159,7 @@ def doubts(master: str, slo: SLO, trigger_s: float, window_s: float, journal_is_
             "the journal is on the driver's own disk or in its memory, and in cluster mode a restarted driver may run "
             "elsewhere, where it finds no journal: give the URL of a PostgreSQL database"
         )
-    if window_s < trigger_s:
+    if window_s is not None and window_s < trigger_s:
         yield (
             f"window_s is {window_s:g} s and the trigger interval {trigger_s:g} s: most windows hold no batch and "
             "nothing can be decided from them: make window_s several trigger intervals"

@@ -19,10 +19,10 @@ class Options:
 
     name: str | None = None
     """The job's name in the journal; left out, the queries' names, or the name of the function that starts it."""
-    interval_s: float = 10.0
+    interval_s: float = 5.0
     """Seconds between two decisions."""
-    window_s: float = 30.0
-    """Seconds that a decision looks back."""
+    window_s: float | None = None
+    """Seconds that a decision looks back; left out, 30, or as long as three batches if that is longer."""
     guards: Guards = Guards()
     """What may stop or delay a change."""
     forecast: Foresight = Foresight()
@@ -40,7 +40,8 @@ class Options:
 
     def __post_init__(self) -> None:
         check_number("interval_s", self.interval_s, least=1e-3)
-        check_number("window_s", self.window_s, least=1e-3)
+        if self.window_s is not None:
+            check_number("window_s", self.window_s, least=1e-3)
         check_number("retention_s", self.retention_s, least=1.0)
         check_whole("seed", self.seed, least=0)
         put(self, counters=FrozenMap(self.counters))

@@ -53,10 +53,10 @@ class RunFile:
     """What may stop or delay a change."""
     forecast: Foresight = Foresight()
     """How the load is forecast, where an objective or the policy needs a forecast."""
-    interval_s: float = 10.0
+    interval_s: float = 5.0
     """Seconds between two decisions."""
-    window_s: float = 30.0
-    """Seconds that a decision looks back."""
+    window_s: float | None = None
+    """Seconds that a decision looks back; left out, 30, or as long as three batches if that is longer."""
     seed: int = 0
     """Seed of a policy's random choices."""
     journal: str | None = field(default=None, repr=False)

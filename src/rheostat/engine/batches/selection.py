@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
 from typing import Protocol
+
+WINDOW_S = 30.0
+"""Least seconds of a window whose length is not set: several batches, and a load that jitters by the second."""
+WINDOW_BATCHES = 3
+"""Batches that such a window covers."""
+LONGEST_S = 900.0
+"""Most seconds of such a window."""
 
 
 class Started(Protocol):
@@ -13,6 +22,12 @@ class Started(Protocol):
     @property
     def start_s(self) -> float:
         """Start of the batch."""
+
+
+def usual_window_s(batches: Sequence[Started]) -> float:
+    """Return the length of a window that is not set: it covers a few batches, by the time between their starts."""
+    gaps_s = [later.start_s - sooner.start_s for sooner, later in pairwise(batches[-2 * WINDOW_BATCHES :])]
+    return min(max(WINDOW_S, WINDOW_BATCHES * median(gaps_s) if gaps_s else 0.0), LONGEST_S)
 
 
 def window_start_s(

@@ -47,7 +47,7 @@ class MicroBatchEngine:
         clock: Clock,
         *,
         name: str = "",
-        window_s: float = 30.0,
+        window_s: float | None = None,
         patience_s: float = 60.0,
         counters: Mapping[str, OffsetCounter] | None = None,
     ) -> None:

@@ -20,7 +20,7 @@ from rheostat.engine.batches.observation import JobView, observe_stages
 from rheostat.engine.batches.offsets import KafkaCounter
 from rheostat.engine.batches.progress import Batch, parse_progress
 from rheostat.engine.batches.realtime_window import RealTimeBatch, RealTimeWindow, realtime_window
-from rheostat.engine.batches.selection import window_start_s
+from rheostat.engine.batches.selection import WINDOW_S, window_start_s
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.spark.executors.slots import Slots
 from rheostat.engine.spark.lifecycle.application import Query, SparkApplication
@@ -105,12 +105,12 @@ class RealTimeEngine:
         clock: Clock,
         *,
         name: str = "",
-        window_s: float = 30.0,
+        window_s: float | None = None,
         patience_s: float = 60.0,
     ) -> None:
         self.spark, self.staged, self.slots, self.clock = spark, staged, slots, clock
         self.name = name or staged.name
-        self.window_s, self.patience_s = window_s, patience_s
+        self.window_s, self.patience_s = WINDOW_S if window_s is None else window_s, patience_s
         shape = RealTime(spark, staged, self._stop_wait_s)
         application = SparkApplication(spark)
         self.pipeline = Pipeline(application, lambda allocation: staged.build(spark, allocation), clock, shape)

@@ -66,6 +66,8 @@ class EndReader(Protocol):
 class _Source:
     """One source with its last answer."""
 
+    description: str
+    """Spark's description of it, as in progress events."""
     reader: EndReader
     end: SourceEnd | None = None
     problem: str = ""
@@ -96,6 +98,11 @@ class SourceEnds:
         self._wanted = threading.Event()
         self._closed = False
         self._thread: threading.Thread | None = None
+
+    @property
+    def descriptions(self) -> tuple[str, ...]:
+        """Spark's descriptions of the sources, in the order of progress events; none before the first batch."""
+        return tuple(source.description for source in self._sources)
 
     def begin(self) -> Round:
         """Start to ask, unless a request is under way; begin with every query before you read the first."""
@@ -187,10 +194,11 @@ class SourceEnds:
         execution = self._query._jsq.streamingQuery()
         # A source that is used twice is reported once.
         listed = execution.sources().distinct()
-        return [_Source(self._reader(execution, listed.apply(index))) for index in range(int(listed.size()))]
+        sources = [listed.apply(index) for index in range(int(listed.size()))]
+        named = [(source, str(source.toString())) for source in sources]
+        return [_Source(text, self._reader(execution, source, text)) for source, text in named]
 
-    def _reader(self, execution: Any, source: Any) -> EndReader:
-        description = str(source.toString())
+    def _reader(self, execution: Any, source: Any, description: str) -> EndReader:
         try:
             match str(source.getClass().getSimpleName()):
                 case "KafkaMicroBatchStream" | "KafkaSource":

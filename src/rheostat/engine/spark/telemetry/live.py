@@ -40,6 +40,11 @@ class LiveQuery:
         self._arrived: deque[ArrivalCount] = deque(maxlen=HISTORY)
         self._at_change = ReadingAtChange()
 
+    @property
+    def descriptions(self) -> tuple[str, ...]:
+        """Spark's descriptions of the sources, as in progress events; none before the first batch is planned."""
+        return self._ends.descriptions
+
     def ask(self) -> None:
         """Start to ask the sources: ask those of all queries before you read the first."""
         self._ends.begin()

@@ -10,6 +10,7 @@ from rheostat.engine.batches.batch_time import SlotHistory
 from rheostat.engine.batches.live import read_live
 from rheostat.engine.batches.offsets import OffsetCounter, counter_for
 from rheostat.engine.batches.progress import Batch, parse_progress
+from rheostat.engine.batches.selection import WINDOW_S, usual_window_s
 from rheostat.engine.batches.stage import Stage, max_concurrent_tasks
 from rheostat.engine.batches.window import QueryView, QueryWindow
 from rheostat.engine.spark.telemetry.admission import Admission
@@ -101,10 +102,15 @@ class QueryTelemetry:
         )
 
     def windows(
-        self, now_s: float, window_s: float, changed_s: float, slots: int
+        self, now_s: float, window_s: float | None, changed_s: float, slots: int
     ) -> tuple[list[QueryWindow], str | None]:
-        """Return every active query's part of the window, and the reason if no decision may rest on it."""
+        """Return every active query's part of the window, and the reason if no decision may rest on it.
+
+        A window without a length covers a few batches of the slowest query.
+        """
         active = {run: query for run, query in self._runs.items() if query.isActive}
+        if window_s is None:
+            window_s = max((usual_window_s(list(self._batches[run])) for run in active), default=WINDOW_S)
         parts, problem = [], None
         for run, query in active.items():
             self._watch(run, query).ask()

@@ -8,4 +8,5 @@
 | `watch.py` | the parent watches a checkpoint, and kills its driver |
 | `driver.py` | the drivers, in their own processes |
 | `job.py` | the counting query, its formats of state and its files |
+| `source.py` | its input, which can be read again from any offset |
 """

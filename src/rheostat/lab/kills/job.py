@@ -1,7 +1,7 @@
 """The counting query under kills: its formats of state, its files, and its counts beside those of a batch query.
 
 A file of the input holds one number, and stands for a record of every key and a second one of some keys. So all counts
-change with every file, and differ by key. Files are known by their names, so a folder can be copied with its query.
+change with every file, and differ by key. A folder can be copied with its query.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Counting:
         self._await_pipeline()
 
     def process(self, files: int = 1) -> None:
-        """Send records of all keys, and process them."""
+        """Send records of all keys, a batch per file, and process them."""
         self.place.send(files)
         self.pipeline.query.processAllAvailable()
 
@@ -163,13 +163,13 @@ class Counting:
             raise self.pipeline.failure
 
     def _start(self, _: Allocation) -> Any:
+        from rheostat.lab.kills.source import NumberedFiles
+
         self.place.input.mkdir(parents=True, exist_ok=True)
-        reader = self._spark.readStream.option("maxFilesPerTrigger", "1").option("fileNameOnly", "true")
-        # A pattern, because Spark looks at the files of the last batch again, and they are where they were sent. The
-        # text is what Spark makes of a method without a result.
-        files = reader.text(str(self.place.input / "*.txt")).where(
-            "reflect('java.lang.Thread', 'sleep', cast(split_part(value, ' ', 2) as bigint)) = 'null'"
-        )
+        self._spark.dataSource.register(NumberedFiles)
+        lines = self._spark.readStream.format(NumberedFiles.name()).load(str(self.place.input))
+        # The text is what Spark makes of a method without a result.
+        files = lines.where("reflect('java.lang.Thread', 'sleep', cast(split_part(value, ' ', 2) as bigint)) = 'null'")
         writer = _count(files).writeStream.outputMode("complete").format("memory")
         return writer.queryName(self._table).option("checkpointLocation", str(self.place.checkpoint)).start()
 

@@ -7,6 +7,7 @@ import pytest
 
 from rheostat.engine.batches.present import RunningStage
 from rheostat.engine.batches.stage import (
+    LOOKS_BACK,
     RUNS,
     Stage,
     StageBook,
@@ -160,15 +161,26 @@ def test_a_finished_stage_that_runs_again_shows_its_new_attempt_and_is_returned_
     book = StageBook()
     assert numbers(book.enter([running(1), row(0)], {})) == [0]
     assert book.enter([running(1, "FAILED"), running(0, attempt=1), row(0)], {}) == []
-    assert (book.failed, book.rerun) == ({1}, {0})
+    assert (book.looks_back, book.rerun) == (LOOKS_BACK, {0})
     assert [one["status"] for one in book.rows("run", 0)] == ["ACTIVE", "FAILED"]
     assert book.enter([running(1, "FAILED")], {0: running(0, attempt=1, finished=3)}) == []
     assert book.rows("run", 0)[0]["numCompleteTasks"] == 3
     assert book.enter([running(1, "FAILED")], {0: running(0, "COMPLETE", attempt=1)}) == []
     assert not book.rerun
     assert numbers(book.enter([row(1, attempt=1), running(1, "FAILED")], {})) == [1]
-    assert not book.failed
     assert not book.broken
+
+
+def test_older_stages_are_looked_at_for_a_few_calls_after_a_failure() -> None:
+    """The stage of a query that has ended stays failed."""
+    book = StageBook()
+    looks = []
+    for _ in range(5):
+        book.enter([running(0, "FAILED")], {})
+        looks.append(book.looks_back)
+    assert looks == [3, 2, 1, 0, 0]
+    book.enter([running(0, "FAILED", attempt=1)], {})
+    assert book.looks_back == LOOKS_BACK
 
 
 def test_a_stage_that_runs_again_is_forgotten_when_evicted_or_when_its_batch_is_over() -> None:

@@ -43,6 +43,8 @@ BROKEN_BATCHES = 256
 """Batches with missing stages to remember: more than the windows and the fit ever cover."""
 RUNS = 64
 """Runs of queries whose newest batch is retained: more than one application has at a time."""
+LOOKS_BACK = 3
+"""Calls after the failure of a stage: Spark repeats the stages whose shuffle files it lost within a second."""
 UNFINISHED = ("ACTIVE", "PENDING", "FAILED")
 """States of a stage that is not over: after a failed attempt comes another one, or the end of the query."""
 
@@ -59,8 +61,8 @@ class StageBook:
         """The highest stage id that was read."""
         self.open: dict[int, tuple[str, int] | None] = {}
         """Unfinished stages, with their run id and batch."""
-        self.failed: set[int] = set()
-        """Open stages whose last attempt has failed."""
+        self.looks_back = 0
+        """Calls of `enter` left in which older stages may show a new attempt."""
         self.rerun: set[int] = set()
         """Stages that were returned and run again."""
         self.broken: deque[tuple[str, int]] = deque(maxlen=BROKEN_BATCHES)
@@ -76,6 +78,7 @@ class StageBook:
 
     def enter(self, rows: Sequence[dict[str, Any]], again: Mapping[int, dict[str, Any] | None]) -> list[Stage]:
         """Enter the newest rows, newest first, and those of open stages (None: evicted); return the finished stages."""
+        self.looks_back = max(0, self.looks_back - 1)
         self._enter_reruns(rows, again)
         again = {number: row for number, row in again.items() if number in self.open}
         current: dict[int, dict[str, Any] | None] = dict(again)
@@ -87,7 +90,6 @@ class StageBook:
         ready = []
         for number, row in sorted(current.items()):
             owner = self.open.pop(number, None) if row is None else batch_of(row)
-            self.failed.discard(number)
             if row is None:
                 # A stage that waits for another has no description yet: it may belong to any query.
                 self.broken.extend([owner] if owner else self._latest.items())
@@ -100,7 +102,6 @@ class StageBook:
                     self.broken.append(owner)
             if row["status"] in UNFINISHED:
                 self.open[number] = owner
-                self.failed |= {number} if row["status"] == "FAILED" else set()
                 continue
             self.open.pop(number, None)
             if stage := parse_stage(row):
@@ -134,6 +135,12 @@ class StageBook:
             self.rerun -= set(rows)
             batch, rows = owner[1], {}
         if owner[1] == batch:
+            before = rows.get(row["stageId"], {})
+            if row["status"] == "FAILED" and (before.get("status"), before.get("attemptId")) != (
+                row["status"],
+                row.get("attemptId"),
+            ):
+                self.looks_back = LOOKS_BACK
             rows[row["stageId"]] = row
         self._rows[owner[0]] = batch, rows
         while len(self._rows) > RUNS:

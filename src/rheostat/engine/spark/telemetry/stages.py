@@ -83,8 +83,8 @@ class Stages:
         self._row_count = min(MOST, max(new, 0)) + SPARE
         if self._row_count > len(rows):
             rows = self._stage_rows.read(listed, self._row_count)
-        if any(number > self._book.newest - MOST for number in self._book.failed):
-            # Its parents run again where their shuffle files were lost. They have lower ids.
+        if self._book.looks_back:
+            # A stage has failed. Its parents run again where their shuffle files were lost, and they have lower ids.
             rows = self._stage_rows.read(listed, MOST)
         listed_ids = {row["stageId"] for row in rows}
         unfinished = {*self._book.open, *self._book.rerun} - listed_ids

@@ -205,30 +205,38 @@ def parse_stage(row: dict[str, Any]) -> Stage | None:
     )
 
 
-def parse_running(row: Mapping[str, Any], active_s: float = 0.0) -> RunningStage:
-    """Read one row of the status store as a stage of a running batch, finished or not.
+def parse_running(row: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]] = (), now_s: float = 0.0) -> RunningStage:
+    """Read one row of the status store as a stage of a running batch, finished or not, with its running tasks.
 
     A retried stage shows its last attempt, which has only the tasks that were missing. A partition counts once however
     many of its tasks have succeeded; of speculative copies all that run are active. Failed and killed tasks add to
-    the busy time and to the records.
+    the busy time and to the records. `tasks` may be some of the running tasks: they stand for all.
     """
+    active = row["numActiveTasks"]
+    parts = [_running_part(task, now_s) for task in tasks]
+    # Heartbeats add what running tasks have read to the row of their stage: it is taken out again.
+    active_s, busy_s, records = (
+        (sum(part) * active / len(parts) for part in zip(*parts, strict=True)) if parts else (0.0,) * 3
+    )
     return RunningStage(
         number=row["stageId"],
         tasks=row["numTasks"],
         finished=row.get("numCompletedIndices", row["numCompleteTasks"]),
-        # Spark counts the tasks that a failed attempt left behind until they end: they still hold slots.
-        active=row["numActiveTasks"],
-        busy_s=max(0.0, (row["executorRunTime"] - row.get("shuffleFetchWaitTime", 0)) / 1e3),
-        records_in=row["inputRecords"] + row["shuffleReadRecords"],
+        active=active,
+        busy_s=max(0.0, (row["executorRunTime"] - row.get("shuffleFetchWaitTime", 0)) / 1e3 - busy_s),
+        records_in=max(0, row["inputRecords"] + row["shuffleReadRecords"] - round(records)),
         active_s=active_s,
         start_s=moment_s(row.get("firstTaskLaunchedTime")),
     )
 
 
-def seconds_active(row: Mapping[str, Any], launches: Sequence[str], now_s: float) -> float:
-    """Return the seconds since launch, summed over the running tasks of a stage, from some of their launch times."""
-    ages_s = [max(0.0, now_s - at_s) for at_s in map(moment_s, launches) if at_s is not None]
-    return row["numActiveTasks"] * sum(ages_s) / len(ages_s) if ages_s else 0.0
+def _running_part(task: Mapping[str, Any], now_s: float) -> tuple[float, float, float]:
+    """Return the age of a running task, and the busy time and the records that its stage counts for it."""
+    start_s, metrics = moment_s(task.get("launchTime")), task.get("taskMetrics") or {}
+    shuffle = metrics.get("shuffleReadMetrics", {})
+    busy_ms = metrics.get("executorRunTime", 0) - shuffle.get("fetchWaitTime", 0)
+    records = metrics.get("inputMetrics", {}).get("recordsRead", 0) + shuffle.get("recordsRead", 0)
+    return 0.0 if start_s is None else max(0.0, now_s - start_s), busy_ms / 1e3, float(records)
 
 
 def moment_s(text: str | None) -> float | None:

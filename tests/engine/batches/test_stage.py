@@ -7,13 +7,13 @@ import pytest
 
 from rheostat.engine.batches.present import RunningStage
 from rheostat.engine.batches.stage import (
+    LOOKS_BACK,
     RUNS,
     Stage,
     StageBook,
     max_concurrent_tasks,
     parse_running,
     parse_stage,
-    seconds_active,
 )
 
 Row = dict[str, Any]
@@ -160,15 +160,26 @@ def test_a_finished_stage_that_runs_again_shows_its_new_attempt_and_is_returned_
     book = StageBook()
     assert numbers(book.enter([running(1), row(0)], {})) == [0]
     assert book.enter([running(1, "FAILED"), running(0, attempt=1), row(0)], {}) == []
-    assert (book.failed, book.rerun) == ({1}, {0})
+    assert (book.looks_back, book.rerun) == (LOOKS_BACK, {0})
     assert [one["status"] for one in book.rows("run", 0)] == ["ACTIVE", "FAILED"]
     assert book.enter([running(1, "FAILED")], {0: running(0, attempt=1, finished=3)}) == []
     assert book.rows("run", 0)[0]["numCompleteTasks"] == 3
     assert book.enter([running(1, "FAILED")], {0: running(0, "COMPLETE", attempt=1)}) == []
     assert not book.rerun
     assert numbers(book.enter([row(1, attempt=1), running(1, "FAILED")], {})) == [1]
-    assert not book.failed
     assert not book.broken
+
+
+def test_older_stages_are_looked_at_for_a_few_calls_after_a_failure() -> None:
+    """The stage of a query that has ended stays failed."""
+    book = StageBook()
+    looks = []
+    for _ in range(5):
+        book.enter([running(0, "FAILED")], {})
+        looks.append(book.looks_back)
+    assert looks == [3, 2, 1, 0, 0]
+    book.enter([running(0, "FAILED", attempt=1)], {})
+    assert book.looks_back == LOOKS_BACK
 
 
 def test_a_stage_that_runs_again_is_forgotten_when_evicted_or_when_its_batch_is_over() -> None:
@@ -209,11 +220,25 @@ def test_a_running_stage_is_parsed_from_a_recorded_row() -> None:
         "description": "held\nid = 9\nrunId = 8\nbatch = 0",
     }
     start_s = datetime.fromisoformat("2026-11-17T11:21:29.553+00:00").timestamp()
-    launches = ["2026-11-17T11:21:29.553GMT", "2026-11-17T11:21:39.553GMT"]
-    active_s = seconds_active(recorded, launches, start_s + 20)
-    assert active_s == pytest.approx(30.0)
-    expected = RunningStage(2, 6, 4, 2, 20.5, 26666, active_s, start_s)
-    assert parse_running(recorded, active_s) == expected
+    tasks = [{"launchTime": f"2026-11-17T11:21:{second}.553GMT"} for second in (29, 39)]
+    stage = parse_running(recorded, tasks, start_s + 20)
+    assert stage.active_s == pytest.approx(30.0)
+    assert stage == RunningStage(2, 6, 4, 2, 20.5, 26666, stage.active_s, start_s)
+
+
+def test_what_running_tasks_have_read_is_not_counted_for_finished_ones() -> None:
+    """After a heartbeat the row holds the records and the waits of running tasks, too."""
+
+    def task(read: int, shuffled: int, waited_ms: int) -> Row:
+        shuffle = {"recordsRead": shuffled, "fetchWaitTime": waited_ms}
+        metrics = {"executorRunTime": 0, "inputMetrics": {"recordsRead": read}, "shuffleReadMetrics": shuffle}
+        return {"launchTime": "1970-01-01T00:00:10.000GMT", "taskMetrics": metrics}
+
+    sums = {"executorRunTime": 9000, "shuffleFetchWaitTime": 2500, "inputRecords": 700, "shuffleReadRecords": 80}
+    stage = parse_running(running(0) | sums, [task(200, 10, 1000), task(100, 20, 500)], 15.0)
+    assert (stage.records_in, stage.busy_s, stage.active_s) == (450, 8.0, 10.0)
+    alone = parse_running(running(0) | sums, [task(200, 10, 1000)], 15.0)  # stands for both
+    assert (alone.records_in, alone.busy_s, alone.active_s) == (360, 8.5, 10.0)
 
 
 def test_a_partition_counts_once_and_its_speculative_copies_are_active() -> None:
@@ -223,9 +248,9 @@ def test_a_partition_counts_once_and_its_speculative_copies_are_active() -> None
 
 
 def test_the_age_of_running_tasks_fits_their_number() -> None:
-    """Launch times of some tasks stand for all; a task launched after the reading has no age."""
-    launches = ["1970-01-01T00:00:10.000GMT", "1970-01-01T00:00:20.000GMT"]
-    assert seconds_active({"numActiveTasks": 2}, launches, 20.0) == 10.0
-    assert seconds_active({"numActiveTasks": 6}, launches, 20.0) == 30.0
-    assert seconds_active({"numActiveTasks": 1}, launches[:1], 5.0) == 0.0
-    assert seconds_active({"numActiveTasks": 1}, [], 20.0) == 0.0
+    """Some tasks stand for all; a task launched after the reading has no age."""
+    tasks = [{"launchTime": f"1970-01-01T00:00:{second}.000GMT"} for second in (10, 20)]
+    assert parse_running(running(0), tasks, 20.0).active_s == 10.0
+    assert parse_running(running(0) | {"numActiveTasks": 6}, tasks, 20.0).active_s == 30.0
+    assert parse_running(running(0), tasks[:1], 5.0).active_s == 0.0
+    assert parse_running(running(0), [], 20.0).active_s == 0.0

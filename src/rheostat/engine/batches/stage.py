@@ -43,6 +43,8 @@ BROKEN_BATCHES = 256
 """Batches with missing stages to remember: more than the windows and the fit ever cover."""
 RUNS = 64
 """Runs of queries whose newest batch is retained: more than one application has at a time."""
+LOOKS_BACK = 3
+"""Calls after the failure of a stage: Spark repeats the stages whose shuffle files it lost within a second."""
 UNFINISHED = ("ACTIVE", "PENDING", "FAILED")
 """States of a stage that is not over: after a failed attempt comes another one, or the end of the query."""
 
@@ -59,8 +61,8 @@ class StageBook:
         """The highest stage id that was read."""
         self.open: dict[int, tuple[str, int] | None] = {}
         """Unfinished stages, with their run id and batch."""
-        self.failed: set[int] = set()
-        """Open stages whose last attempt has failed."""
+        self.looks_back = 0
+        """Calls of `enter` left in which older stages may show a new attempt."""
         self.rerun: set[int] = set()
         """Stages that were returned and run again."""
         self.broken: deque[tuple[str, int]] = deque(maxlen=BROKEN_BATCHES)
@@ -76,6 +78,7 @@ class StageBook:
 
     def enter(self, rows: Sequence[dict[str, Any]], again: Mapping[int, dict[str, Any] | None]) -> list[Stage]:
         """Enter the newest rows, newest first, and those of open stages (None: evicted); return the finished stages."""
+        self.looks_back = max(0, self.looks_back - 1)
         self._enter_reruns(rows, again)
         again = {number: row for number, row in again.items() if number in self.open}
         current: dict[int, dict[str, Any] | None] = dict(again)
@@ -87,7 +90,6 @@ class StageBook:
         ready = []
         for number, row in sorted(current.items()):
             owner = self.open.pop(number, None) if row is None else batch_of(row)
-            self.failed.discard(number)
             if row is None:
                 # A stage that waits for another has no description yet: it may belong to any query.
                 self.broken.extend([owner] if owner else self._latest.items())
@@ -100,7 +102,6 @@ class StageBook:
                     self.broken.append(owner)
             if row["status"] in UNFINISHED:
                 self.open[number] = owner
-                self.failed |= {number} if row["status"] == "FAILED" else set()
                 continue
             self.open.pop(number, None)
             if stage := parse_stage(row):
@@ -134,6 +135,12 @@ class StageBook:
             self.rerun -= set(rows)
             batch, rows = owner[1], {}
         if owner[1] == batch:
+            before = rows.get(row["stageId"], {})
+            if row["status"] == "FAILED" and (before.get("status"), before.get("attemptId")) != (
+                row["status"],
+                row.get("attemptId"),
+            ):
+                self.looks_back = LOOKS_BACK
             rows[row["stageId"]] = row
         self._rows[owner[0]] = batch, rows
         while len(self._rows) > RUNS:
@@ -198,30 +205,38 @@ def parse_stage(row: dict[str, Any]) -> Stage | None:
     )
 
 
-def parse_running(row: Mapping[str, Any], active_s: float = 0.0) -> RunningStage:
-    """Read one row of the status store as a stage of a running batch, finished or not.
+def parse_running(row: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]] = (), now_s: float = 0.0) -> RunningStage:
+    """Read one row of the status store as a stage of a running batch, finished or not, with its running tasks.
 
     A retried stage shows its last attempt, which has only the tasks that were missing. A partition counts once however
     many of its tasks have succeeded; of speculative copies all that run are active. Failed and killed tasks add to
-    the busy time and to the records.
+    the busy time and to the records. `tasks` may be some of the running tasks: they stand for all.
     """
+    active = row["numActiveTasks"]
+    parts = [_running_part(task, now_s) for task in tasks]
+    # Heartbeats add what running tasks have read to the row of their stage: it is taken out again.
+    active_s, busy_s, records = (
+        (sum(part) * active / len(parts) for part in zip(*parts, strict=True)) if parts else (0.0,) * 3
+    )
     return RunningStage(
         number=row["stageId"],
         tasks=row["numTasks"],
         finished=row.get("numCompletedIndices", row["numCompleteTasks"]),
-        # Spark counts the tasks that a failed attempt left behind until they end: they still hold slots.
-        active=row["numActiveTasks"],
-        busy_s=max(0.0, (row["executorRunTime"] - row.get("shuffleFetchWaitTime", 0)) / 1e3),
-        records_in=row["inputRecords"] + row["shuffleReadRecords"],
+        active=active,
+        busy_s=max(0.0, (row["executorRunTime"] - row.get("shuffleFetchWaitTime", 0)) / 1e3 - busy_s),
+        records_in=max(0, row["inputRecords"] + row["shuffleReadRecords"] - round(records)),
         active_s=active_s,
         start_s=moment_s(row.get("firstTaskLaunchedTime")),
     )
 
 
-def seconds_active(row: Mapping[str, Any], launches: Sequence[str], now_s: float) -> float:
-    """Return the seconds since launch, summed over the running tasks of a stage, from some of their launch times."""
-    ages_s = [max(0.0, now_s - at_s) for at_s in map(moment_s, launches) if at_s is not None]
-    return row["numActiveTasks"] * sum(ages_s) / len(ages_s) if ages_s else 0.0
+def _running_part(task: Mapping[str, Any], now_s: float) -> tuple[float, float, float]:
+    """Return the age of a running task, and the busy time and the records that its stage counts for it."""
+    start_s, metrics = moment_s(task.get("launchTime")), task.get("taskMetrics") or {}
+    shuffle = metrics.get("shuffleReadMetrics", {})
+    busy_ms = metrics.get("executorRunTime", 0) - shuffle.get("fetchWaitTime", 0)
+    records = metrics.get("inputMetrics", {}).get("recordsRead", 0) + shuffle.get("recordsRead", 0)
+    return 0.0 if start_s is None else max(0.0, now_s - start_s), busy_ms / 1e3, float(records)
 
 
 def moment_s(text: str | None) -> float | None:

@@ -159,8 +159,8 @@ SIGHT: Mapping[str, tuple[str, str]] = {
     ),
     "spark.executor.heartbeat.maxFailures": (
         "600",
-        "an executor exits after so many heartbeats without an answer: 600 of 1 s are the 10 minutes of Spark's "
-        "60 of 10 s, so a driver that pauses for a minute keeps its executors",
+        "the number of heartbeats without an answer after which an executor exits: 600 of 1 s are the 10 minutes of "
+        "Spark's 60 of 10 s, so a driver that pauses for a minute keeps its executors",
     ),
 }
 """Key -> value and reason, on every cluster. Results are right without them; a running batch is seen later."""

@@ -7,6 +7,7 @@ the first is acknowledged, which Linux delays by 40 ms. Below that an answer tak
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 ANSWER = 6000
@@ -16,17 +17,20 @@ ANSWER = 6000
 class Rows:
     """Rows of one class of the status API. Most of a whole row is accumulators, call stacks and plans."""
 
-    def __init__(self, gateway: Any, kind: str, fields: frozenset[str]) -> None:
-        self._gateway, self._kind, self._fields = gateway, kind, fields
+    def __init__(self, gateway: Any, package: str, kind: str, fields: Mapping[str, frozenset[str]]) -> None:
+        self._gateway, self._package, self._kind = gateway, package, kind
+        self._fields = fields
+        """Class -> the fields that are needed. A field that is an object has its class's name in lower case."""
         self._mapper = self._new_mapper()
         self._piece = 0
         """Rows per answer; 0 before the first row, which is whole and shows the fields to leave out."""
 
     def read(self, listed: Any, most: int) -> list[dict[str, Any]]:
-        """Return the rows of a Scala sequence, at most so many."""
+        """Return the first `most` rows of a Scala sequence."""
         if not self._piece and (first := json.loads(self._mapper.writeValueAsString(listed.take(1)))):
-            self._leave_out(set(first[0]) - self._fields)
-            self._piece = 1
+            # A mapper caches the serializer of a class, so overrides need a new mapper.
+            self._mapper, self._piece = self._new_mapper(), 1
+            self._trim(self._kind, first[0])
         rows: list[dict[str, Any]] = []
         while len(rows) < most:
             end = min(most, len(rows) + max(1, self._piece))
@@ -47,12 +51,15 @@ class Rows:
     def _new_mapper(self) -> Any:
         return self._gateway.jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
 
-    def _leave_out(self, names: set[str]) -> None:
-        jvm = self._gateway.jvm
+    def _trim(self, kind: str, row: Mapping[str, Any]) -> None:
+        """Leave out what is not needed of this class, and of the classes of its fields."""
+        jvm, names = self._gateway.jvm, sorted(set(row) - self._fields[kind])
         array = self._gateway.new_array(jvm.java.lang.String, len(names))
-        for place, name in enumerate(sorted(names)):
+        for place, name in enumerate(names):
             array[place] = name
         ignored = jvm.com.fasterxml.jackson.annotation.JsonIgnoreProperties.Value.forIgnoredProperties(array)
-        # A mapper caches the serializer of a class, so the override needs a new mapper.
-        self._mapper = self._new_mapper()
-        self._mapper.configOverride(jvm.java.lang.Class.forName(self._kind)).setIgnorals(ignored)
+        self._mapper.configOverride(jvm.java.lang.Class.forName(f"{self._package}.{kind}")).setIgnorals(ignored)
+        for name, value in row.items():
+            inner = name[:1].upper() + name[1:]
+            if inner in self._fields and isinstance(value, dict):
+                self._trim(inner, value)

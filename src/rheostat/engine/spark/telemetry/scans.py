@@ -19,6 +19,7 @@ MOST_EXECUTIONS = 8
 """Newest executions of a batch to read; only `foreachBatch` with many actions has more."""
 FIELDS = frozenset(["executionId", "rootExecutionId", "description"])
 """Fields of an execution's row that Rheostat reads."""
+PACKAGE, EXECUTION = "org.apache.spark.sql.execution.ui", "SQLExecutionUIData"
 ROWS = "numOutputRows"
 ADAPTIVE = "AdaptiveSparkPlan"
 
@@ -28,7 +29,7 @@ class ScanRows:
 
     def __init__(self, spark: Any) -> None:
         self._sql = spark._jsparkSession.sharedState().statusStore()
-        self._rows = Rows(spark.sparkContext._gateway, "org.apache.spark.sql.execution.ui.SQLExecutionUIData", FIELDS)
+        self._rows = Rows(spark.sparkContext._gateway, PACKAGE, EXECUTION, {EXECUTION: FIELDS})
         self._listed_s: float | None = None
         self._listed: list[dict[str, Any]] = []
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from rheostat.engine.batches.present import RunningStage
-from rheostat.engine.batches.stage import Stage, StageBook, parse_running, seconds_active
+from rheostat.engine.batches.stage import Stage, StageBook, parse_running
 from rheostat.engine.spark.telemetry.rows import Rows
 
 FIELDS = frozenset(
@@ -40,10 +40,15 @@ MOST = 256
 """Stages to read in one call; of more, only the newest are read."""
 SPARE = 2
 """Rows to read beyond the new stages: a retried stage has one per attempt."""
-TASK_FIELDS = frozenset(["launchTime"])
+TASK_FIELDS = {
+    "TaskData": frozenset(["launchTime", "taskMetrics"]),
+    "TaskMetrics": frozenset(["executorRunTime", "inputMetrics", "shuffleReadMetrics"]),
+    "InputMetrics": frozenset(["recordsRead"]),
+    "ShuffleReadMetrics": frozenset(["recordsRead", "fetchWaitTime"]),
+}
 """Fields of a task's row that Rheostat reads."""
 MOST_TASKS = 256
-"""Running tasks to read per stage; the age of more is extrapolated from these."""
+"""Running tasks to read per stage; more are extrapolated from these."""
 API = "org.apache.spark.status.api.v1"
 
 
@@ -59,8 +64,8 @@ class Stages:
         self._store = context._jsc.sc().statusStore()
         self._no_quantiles = gateway.new_array(gateway.jvm.double, 0)
         self._no_states = gateway.jvm.java.util.ArrayList()
-        self._stage_rows = Rows(gateway, f"{API}.StageData", FIELDS)
-        self._task_rows = Rows(gateway, f"{API}.TaskData", TASK_FIELDS)
+        self._stage_rows = Rows(gateway, API, "StageData", {"StageData": FIELDS})
+        self._task_rows = Rows(gateway, API, "TaskData", TASK_FIELDS)
         kinds = gateway.jvm.org.apache.spark.status.api.v1
         # Running tasks have no run time yet, so they come first. Without an order Spark sorts the tasks of all stages.
         self._running_first = kinds.TaskSorting.INCREASING_RUNTIME
@@ -83,8 +88,8 @@ class Stages:
         self._row_count = min(MOST, max(new, 0)) + SPARE
         if self._row_count > len(rows):
             rows = self._stage_rows.read(listed, self._row_count)
-        if any(number > self._book.newest - MOST for number in self._book.failed):
-            # Its parents run again where their shuffle files were lost. They have lower ids.
+        if self._book.looks_back:
+            # A stage has failed. Its parents run again where their shuffle files were lost, and they have lower ids.
             rows = self._stage_rows.read(listed, MOST)
         listed_ids = {row["stageId"] for row in rows}
         unfinished = {*self._book.open, *self._book.rerun} - listed_ids
@@ -96,17 +101,13 @@ class Stages:
         The tasks that run are read now. The batch may lack stages if it is `broken`.
         """
         rows = self._book.rows(run_id, batch)
-        return tuple(
-            parse_running(row, seconds_active(row, self._launches(row), now_s) if row["numActiveTasks"] else 0.0)
-            for row in rows
-        )
+        return tuple(parse_running(row, self._tasks(row) if row["numActiveTasks"] else (), now_s) for row in rows)
 
-    def _launches(self, row: dict[str, Any]) -> list[str]:
-        """Return the launch times of running tasks of a stage."""
-        listed = self._store.taskList(
-            row["stageId"], row["attemptId"], 0, MOST_TASKS, self._running_first, self._running
-        )
-        return [task["launchTime"] for task in self._task_rows.read(listed, MOST_TASKS)]
+    def _tasks(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return running tasks of a stage."""
+        stage, attempt = row["stageId"], row["attemptId"]
+        listed = self._store.taskList(stage, attempt, 0, MOST_TASKS, self._running_first, self._running)
+        return self._task_rows.read(listed, MOST_TASKS)
 
     def _attempt(self, number: int) -> dict[str, Any] | None:
         """Read the last attempt of one stage; return None if the store has evicted it."""

@@ -307,3 +307,16 @@ def test_a_large_folder_is_not_listed(spark: SparkSession, tmp_path: Path) -> No
             refused = until(ends, lambda read: read[0].problem)[0]
             assert "more than 32 folders" in refused.problem
             assert refused.files is None
+            # A listing pauses in proportion to its duration, and the reason stays.
+            assert all("more than 32 folders" in ends.read()[0].problem for _ in range(3))
+
+
+def test_a_source_with_other_internals_is_named(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder, "LISTING", "listEverything")
+    put(tmp_path, "one")
+    with in_a_batch(spark.readStream.format("text").load(str(tmp_path))) as query, ends_of(spark, query) as ends:
+        unknown = until(ends, lambda read: read[0].problem)[0]
+    assert "FileStreamSource has no method listEverything" in unknown.problem
+    assert unknown.files is None

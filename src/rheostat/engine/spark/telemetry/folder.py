@@ -24,6 +24,8 @@ MOST_FILES = 20_000
 MOST_FOLDERS = 32
 """Most folders to list: beyond `spark.sql.sources.parallelPartitionDiscovery.threshold`, 32 by default, Spark lists
 them by a job, which would take slots from the query."""
+LISTING = "fetchAllFiles"
+"""The source's own method that lists its files."""
 _GLOB = re.compile(r"[*?\[{]")
 
 
@@ -44,7 +46,7 @@ class FolderEnds:
         self._source = source
         self._most_files = most_files
         self.path = str(source.toString()).removeprefix("FileStreamSource[").removesuffix("]")
-        self._list = method_of(source.getClass(), "fetchAllFiles")
+        self._list = method_of(source.getClass(), LISTING)
         self._is_new = self._new_file_test()
 
     @property

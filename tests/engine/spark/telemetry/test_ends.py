@@ -123,12 +123,12 @@ def test_kafka_grows_while_a_batch_runs(kafka_spark: SparkSession, broker: Broke
             assert end.offset == {topic: {"0": 10, "1": 0}}
             assert before_s <= end.at_s <= time.time()
             write(broker, topic, 7, partition=1)
-            assert until(ends, lambda read: read[0].offset == {topic: {"0": 10, "1": 7}})[0].problem == ""
+            until(ends, lambda read: read[0].offset == {topic: {"0": 10, "1": 7}} and not read[0].problem)
             admin.create_partitions([NewPartitions(topic, 3)])[topic].result()
             until(ends, lambda read: read[0].offset == {topic: {"0": 10, "1": 7, "2": 0}})
             admin.delete_topics([topic])[topic].result()
-            gone = until(ends, lambda read: read[0].problem)[0]
-            assert gone.problem == f"topic '{topic}' is not on {broker.bootstrap}: create it first"
+            missing = f"topic '{topic}' is not on {broker.bootstrap}: create it first"
+            gone = until(ends, lambda read: read[0].problem == missing)[0]
             assert gone.offset == {topic: {"0": 10, "1": 7, "2": 0}}
             assert gone.at_s < time.time()
             assert consumer_groups(broker) == groups
@@ -280,8 +280,7 @@ def test_another_source_is_asked_through_its_counter(spark: SparkSession) -> Non
             with ends_of(spark, query) as ends:
                 assert until(ends, lambda read: True)[0].offset is None
             with ends_of(spark, query, counter) as ends:
-                failed = until(ends, lambda read: read[0].problem)[0]
-                assert "ConnectionError: no route" in failed.problem
+                failed = until(ends, lambda read: "ConnectionError: no route" in read[0].problem)[0]
                 assert "hunter2" not in failed.problem
                 counter.answers.append(7)
                 assert until(ends, lambda read: not read[0].problem)[0].offset == 7
@@ -291,6 +290,8 @@ def test_another_source_is_asked_through_its_counter(spark: SparkSession) -> Non
 
 
 def test_a_large_folder_is_not_listed(spark: SparkSession, tmp_path: Path) -> None:
+    tmp_path = tmp_path / "50%25 of #1"
+    tmp_path.mkdir()
     for number in range(6):
         put(tmp_path, f"file-{number}")
     with in_a_batch(spark.readStream.format("text").load(str(tmp_path))) as query:
@@ -304,6 +305,18 @@ def test_a_large_folder_is_not_listed(spark: SparkSession, tmp_path: Path) -> No
         for number in range(folder.MOST_FOLDERS):
             (tmp_path / f"day-{number}").mkdir()
         with ends_of(spark, query) as ends:
-            refused = until(ends, lambda read: read[0].problem)[0]
-            assert "more than 32 folders" in refused.problem
+            refused = until(ends, lambda read: "more than 32 folders" in read[0].problem)[0]
             assert refused.files is None
+            # A listing pauses in proportion to its duration, and the reason stays.
+            assert all(ends.read()[0].problem for _ in range(3))
+
+
+def test_a_source_with_other_internals_is_named(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder, "LISTING", "listEverything")
+    put(tmp_path, "one")
+    with in_a_batch(spark.readStream.format("text").load(str(tmp_path))) as query, ends_of(spark, query) as ends:
+        missing = "FileStreamSource has no method listEverything"
+        unknown = until(ends, lambda read: missing in read[0].problem)[0]
+    assert unknown.files is None

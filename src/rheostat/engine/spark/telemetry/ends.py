@@ -62,7 +62,7 @@ class EndReader(Protocol):
         """Release what it holds, from any thread."""
 
 
-@dataclass
+@dataclass(eq=False)
 class _Source:
     """One source with its last answer."""
 
@@ -184,8 +184,8 @@ class SourceEnds:
         except Exception as error:  # noqa: BLE001 - of Java, py4j or the user's counter
             source.problem = describe_failure(source.reader.name, error)
         else:
-            source.problem = ""
             if answer is not None:
+                source.problem = ""
                 source.end = SourceEnd(self._clock.now(), answer.offset, answer.files, answer.files_waiting)
         source.unanswered_s = None
 

@@ -11,7 +11,6 @@ import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
 
 from rheostat.engine.spark.telemetry.reflect import array, class_of, method_of, read_field
 from rheostat.errors import EngineError
@@ -24,6 +23,9 @@ MOST_FILES = 20_000
 MOST_FOLDERS = 32
 """Most folders to list: beyond `spark.sql.sources.parallelPartitionDiscovery.threshold`, 32 by default, Spark lists
 them by a job, which would take slots from the query."""
+LISTING = "fetchAllFiles"
+"""The source's own method that lists its files."""
+_LOCAL = re.compile(r"file:(//[^/]*)?")
 _GLOB = re.compile(r"[*?\[{]")
 
 
@@ -44,7 +46,7 @@ class FolderEnds:
         self._source = source
         self._most_files = most_files
         self.path = str(source.toString()).removeprefix("FileStreamSource[").removesuffix("]")
-        self._list = method_of(source.getClass(), "fetchAllFiles")
+        self._list = method_of(source.getClass(), LISTING)
         self._is_new = self._new_file_test()
 
     @property
@@ -87,9 +89,9 @@ class FolderEnds:
     def _check_size(self) -> None:
         """Raise if the folder is too large to list."""
         root = self.path[: match.start()].rpartition("/")[0] if (match := _GLOB.search(self.path)) else self.path
-        url = urlsplit(root)
-        if url.scheme == "file":
-            files, folders = count_local(unquote(url.path), self._most_files)
+        if local := _LOCAL.match(root):
+            # Hadoop writes a path as it is, without the escapes of a URL.
+            files, folders = count_local(root[local.end() :] or "/", self._most_files)
         else:
             files, folders = self._count_remote(root)
         if files > self._most_files:

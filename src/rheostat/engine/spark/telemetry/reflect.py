@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rheostat.errors import EngineError
+
 
 def class_of(jvm: Any, owner: Any, name: str) -> Any:
     """Return a class as the owner's class loader finds it; without an owner, that of Spark's jars."""
@@ -37,6 +39,8 @@ def read_field(owner: Any, name: str) -> Any:
 
 def method_of(kind: Any, name: str) -> Any:
     """Return a method of a class by its name, private or not."""
-    method = next(one for one in kind.getDeclaredMethods() if str(one.getName()) == name)
-    method.setAccessible(True)
-    return method
+    for method in kind.getDeclaredMethods():
+        if str(method.getName()) == name:
+            method.setAccessible(True)
+            return method
+    raise EngineError(f"{kind.getName()} has no method {name}: Rheostat does not know this version of Spark")

@@ -27,7 +27,9 @@ FIRST_ANSWER_MS = 20_000
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 NOT_OURS = ("group.id", "client.id")
 """Settings of the query's client that ours leaves out: it joins no group, and two clients of one name log warnings."""
-_END = re.compile(r"([A-Za-z0-9._-]+)-(\d+)=ListOffsetsResultInfo\(offset=(-?\d+)")
+RESULT = r"ListOffsetsResultInfo\(offset=(-?\d+)[^)]*\)"
+"""The client's text for one end, cut in the JVM to its offset: py4j needs 40 ms more for a text beyond 8 KB."""
+_END = re.compile(r"([A-Za-z0-9._-]+)-(\d+)=(-?\d+)")
 
 
 class NoAnswer(EngineError):  # noqa: N818 - named after what happened
@@ -57,9 +59,12 @@ class TopicEnds:
         level = class_of(self._jvm, strategy, "org.apache.kafka.common.IsolationLevel")
         self._latest = class_of(self._jvm, strategy, "org.apache.kafka.clients.admin.OffsetSpec$LatestSpec")
         self._options = new_instance(self._gateway, kafka, level.getField(isolation).get(None))
+        self._unit = self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS
+        self._new_text = self._jvm.java.lang.StringBuilder
+        self._result = self._jvm.java.util.regex.Pattern.compile(RESULT)
         self._lock = threading.Lock()
         self._admin: Any = None
-        self._closed = False
+        self._closed = self._answered = False
         self._partitions: Any = None
         self._specs: Any = None
 
@@ -121,10 +126,11 @@ class TopicEnds:
             self._disconnect()
 
     def _ends(self) -> dict[str, dict[str, int]]:
-        unit = self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS
-        answer = self._ask(
-            lambda admin: str(admin.listOffsets(self._specs, self._options).all().get(ANSWER_MS, unit).toString())
-        )
+        timeout_ms = ANSWER_MS if self._answered else FIRST_ANSWER_MS
+        ends = self._ask(lambda admin: admin.listOffsets(self._specs, self._options).all().get(timeout_ms, self._unit))
+        self._answered = True
+        text = self._new_text().append(ends)
+        answer = str(self._result.matcher(text).replaceAll("$1"))
         topics: dict[str, dict[str, int]] = {}
         for topic, partition, offset in _END.findall(answer):
             topics.setdefault(topic, {})[partition] = int(offset)

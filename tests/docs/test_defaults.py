@@ -77,7 +77,7 @@ def others() -> Mapping[str, str]:
         "the most executors of `rheostat run`, unless set": run.MAX_EXECUTORS,
         "seconds for one observation": pace.observe_deadline_s,
         "seconds for one resize call": pace.apply_deadline_s,
-        "lease, at an interval of 10 s": min(MOST_LEASE_S, 3 * options.interval_s + 10),
+        "lease, at an interval of 5 s": min(MOST_LEASE_S, 3 * options.interval_s + 10),
         "longest lease": MOST_LEASE_S,
         "seconds until missing executors count as refused": engine["patience_s"].default,
         "seconds capped at a partial grant": microbatch.PARTIAL_GRANT_S,

@@ -27,7 +27,8 @@ from rheostat.policy.ds2 import DS2
 
 SLOT_PER_S = 200.0
 PARTITIONS = 12
-SECONDS = 75
+SECONDS = 240
+"""Seconds for which growth is awaited at most: on a busy machine an executor takes a minute to start."""
 LEAST_STEPS = 8
 
 
@@ -96,10 +97,12 @@ def main(folder: Path) -> None:
 
 
 def await_growth(scaler: Scaler) -> None:
-    """Wait until executors have come and two windows were seen with them; at most as long as the load is played."""
+    """Wait until executors have come, two windows were seen with them, and one with a probe; for a limited time."""
     deadline_s, grown = time.monotonic() + SECONDS - 15.0, 0
-    while time.monotonic() < deadline_s and grown < 2:
+    paced_seen = False
+    while time.monotonic() < deadline_s and (grown < 2 or not paced_seen):
         time.sleep(1.0)
+        paced_seen = any(s.observation.operator("pace").true_rate_per_s for s in scaler.steps)
         sizes = [s.observation.running.slots for s in scaler.steps if s.observation.running is not None]
         grown = sum(size > sizes[0] for size in sizes) if len(sizes) > LEAST_STEPS else 0
 

@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
 from rheostat.control.controller import Step
+from rheostat.job.observation import Observation
 from rheostat.policy.explanation import rate
 
-SHOWN_STEPS = 180
-"""Steps in the picture: half an hour at an interval of 10 s."""
+SHOWN_STEPS = 360
+"""Steps in the picture: half an hour at an interval of 5 s."""
+OLD_S = 10.0
+"""Seconds after which the age of a measurement is shown."""
 WIDTH, HEIGHT = 480, 60
 """Size of a picture's panel, in pixels."""
 
@@ -26,10 +29,10 @@ def rows(status: str, policy: str, steps: Sequence[Step]) -> Iterator[tuple[str,
         slots = window.running.slots
         yield "size", f"{slots} slot{'s' if slots != 1 else ''} ({window.running})"
     if window.load_per_s is not None:
-        yield "load", f"{rate(window.load_per_s)} arrive"
+        yield "load", f"{rate(window.load_per_s)} arrive{_age(window)}"
     if window.backlog is not None:
         lag = "" if window.lag_s is None else f", the oldest for {window.lag_s:.3g} s"
-        yield "backlog", f"{window.backlog:,.0f} records wait{lag}"
+        yield "backlog", f"{window.backlog:,.0f} records wait{lag}{_age(window)}"
     yield "last decision", f"{_clock(window.at_s)} {last.reason}: {last.sentence}"
     changes = [step for step in steps if step.intent is not None]
     if changes:
@@ -37,6 +40,13 @@ def rows(status: str, policy: str, steps: Sequence[Step]) -> Iterator[tuple[str,
         assert intent is not None
         yield "last change", f"{_clock(intent.at_s)} {intent.previous} -> {intent.target}"
     yield "changes", f"{len(changes)} in {len(steps)} steps"
+
+
+def _age(window: Observation) -> str:
+    """Return how old load and backlog are, if they are not of now."""
+    moments_s = [source.measured_s for source in window.sources if source.measured_s is not None]
+    age_s = window.at_s - min(moments_s, default=window.at_s)
+    return f" (measured {age_s:.0f} s ago)" if age_s > OLD_S else ""
 
 
 def text(job: str, status: str, policy: str, steps: Sequence[Step]) -> str:

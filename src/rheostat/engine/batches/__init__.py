@@ -7,8 +7,10 @@ It imports the vocabulary of `rheostat.job` and nothing else.
 | `progress.py`, `stage.py`, `probe.py` | a finished batch, a stage, a probe, as Spark reports them |
 | `offsets.py` | the number of records before a source's offset |
 | `present.py`, `scan.py` | the ends of the sources and the running batch, at one moment; SQL executions of a batch |
+| `arrivals.py` | counts of a source over time: the present rate, the age of a record |
 | `selection.py` | the batches that a window covers |
 | `window.py` | a micro-batch query's part of a window |
+| `live.py` | the same with what the sources and the running batch show now |
 | `batch_time.py` | a fitted line for the batch time; the history of the slots |
 | `bottleneck.py` | causes of slow batches that more executors do not cure |
 | `realtime_window.py`, `lateness.py` | a window of real-time mode; the stage that makes a batch late |

@@ -54,6 +54,8 @@ class LiveQuery:
     ) -> Live:
         """Return the query at this moment. `batches` and `stages` are those that have finished."""
         running, ends = self._running.read(self._query, now_s), self._ends.read()
+        if running is not None and batches and running.number <= batches[-1].number:
+            running = None  # it has just ended
         self._count(ends, batches, counter)
         begun = None if running is None else _count_all(running.begun, counter)
         if running is None and batches:

@@ -151,8 +151,9 @@ class QueryTelemetry:
         if batches:
             sources = batches[-1].sources
             return lambda index: self._counter(name, index, sources[index].description)
-        descriptions = self._live[run].descriptions
-        return lambda index: self._counter(name, index, descriptions[index])
+        live = self._live[run]
+        # Before its first batch the sources are asked in the background: until then nothing counts their offsets.
+        return lambda index: self._counter(name, index, "".join(live.descriptions[index : index + 1]))
 
     def _complete(self, batch: Batch) -> Batch:
         """Add the limits of the running query's sources, which its progress does not hold."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, TypeVar
 
 from rheostat.errors import RheostatError
@@ -95,6 +98,19 @@ def silence() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
         os.dup2(nowhere, stream)
+
+
+def enclose(folder: Path, log_file: str = os.devnull) -> None:
+    """Send all output of this process to a file, and temporary files, which a killed JVM leaves behind, to a folder."""
+    output = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for stream in (1, 2):
+        os.dup2(output, stream)
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    logging.getLogger("rheostat").setLevel(logging.INFO)
+    temporary = folder / "tmp"
+    temporary.mkdir(exist_ok=True)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
+    os.environ["JAVA_TOOL_OPTIONS"] = f"-Djava.io.tmpdir={temporary}"
 
 
 def in_own_process(work: Callable[..., T], *arguments: object) -> T:

@@ -76,6 +76,20 @@ def compare(windows: Sequence[Window], truth: Truth, base_per_s: float) -> Sight
     )
 
 
+def describe(window: Window, truth: Truth, start_s: float) -> str:
+    """Return one line about a window: what it shows, with the truth at its moment in parentheses."""
+    at_s = window.at_s if window.measured_s is None else window.measured_s
+    shown = (
+        f"{window.at_s - start_s:.1f} s, {window.running} running",
+        f"rate {_number(window.rate_per_s)} ({truth.rate_per_s(at_s - PRESENT_S, at_s):.0f})",
+        f"backlog {_number(window.backlog)} ({truth.backlog(at_s):.0f})",
+        f"measured {window.at_s - at_s:.1f} s before",
+        f"lag {_number(window.lag_s)} s ({truth.lag_s(window.at_s):.0f})",
+    )
+    decided = "hold" if window.target is None else f"{window.target} executors"
+    return f"{', '.join(shown)}: {decided}{'' if window.problem is None else f' ({window.problem})'}"
+
+
 def middle(values: Floats) -> float:
     """Return the median; not a number without values, which meets no goal."""
     return float(np.median(values)) if len(values) else math.nan
@@ -129,3 +143,7 @@ def over_lag_s(truth: Truth, start_s: float, end_s: float, limit_s: float) -> in
 def _interval_s(windows: Sequence[Window]) -> float:
     gaps_s = [later.at_s - sooner.at_s for sooner, later in pairwise(windows)]
     return median(gaps_s) if gaps_s else DEFAULT_INTERVAL_S
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0f}"

@@ -110,7 +110,7 @@ def start_load(
     `start_s` is the wall-clock time of second 0; without it, second `first_s` begins as soon as the child is ready. If
     it is in the past, overdue records are sent at once. `value` is the text of a record, such as
     `{"id": %(number)d, "at": %(at_ms)d}`. The file `acknowledged` gets a line whenever the broker has acknowledged
-    records: seconds since the epoch, and the records so far.
+    records: seconds since the epoch, and the records so far, those before `first_s` included.
     """
     check_number("first_s", first_s)
     check_number("last_s", last_s, least=first_s)
@@ -293,7 +293,7 @@ class _Player:
         """Write down how many records the broker has acknowledged by now, if there are new ones."""
         if self._notes is not None and self._delivered > self._noted:
             self._noted = self._delivered
-            self._notes.write(f"{time.time():.4f} {self._noted}\n")
+            self._notes.write(f"{time.time():.4f} {self._sent.first + self._noted}\n")
 
     def _listen(self, wait_s: float) -> None:
         """Wait for a message from the parent; exit if the parent is gone."""

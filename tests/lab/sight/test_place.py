@@ -85,13 +85,13 @@ def test_a_run_without_accounts_has_an_empty_truth(tmp_path: Path) -> None:
 
 
 def test_files_hold_the_records_of_the_schedule_and_the_account_agrees(tmp_path: Path) -> None:
-    place, schedule = Place(tmp_path), Schedule(Steps((1.0, 0.0), 1.0), 10.0, 2, 1)
+    place, schedule = Place(tmp_path), Schedule(Steps((1.0, 2.0, 0.0), 1.0), 10.0, 3, 1)
     place.drops.mkdir()
-    assert [due(schedule, drop) for drop in range(2 * DROPS + 1)] == [0, 2, 5, 7, 10, 10, 10, 10, 10]
-    drops = FileDrops(place, schedule, "%(number)d")
+    assert [due(schedule, drop) for drop in range(3 * DROPS + 1)] == [0, 2, 5, 7, 10, 15, 20, 25, 30, 30, 30, 30, 30]
+    drops = FileDrops(place, schedule, "%(number)d", 1, 2)
     drops.wait()
     files = sorted(place.drops.iterdir())
-    assert [line for file in files for line in file.read_text().split()] == [str(number) for number in range(10)]
+    assert [line for file in files for line in file.read_text().split()] == [str(number) for number in range(10, 30)]
     lines = read_lines(place.arrived)
-    assert lines[:, 1].tolist() == [2.0, 5.0, 7.0, 10.0]
-    assert drops.start_s < lines[0, 0]
+    assert lines[:, 1].tolist() == [15.0, 20.0, 25.0, 30.0]
+    assert drops.start_s + 1 < lines[0, 0]

@@ -36,7 +36,6 @@ def test_a_record_has_a_result_when_its_batch_has_finished() -> None:
     assert truth.lag_s(3.5) == pytest.approx(1.5)
     assert truth.lag_s(5.9) == pytest.approx(3.9)
     assert truth.lag_s(6.0) == 0.0
-    assert truth.first_result_s == 3.0
 
 
 def test_records_out_of_order_leave_the_oldest_one_behind() -> None:
@@ -61,7 +60,7 @@ def test_rates_count_arrivals_and_hold_during_silence() -> None:
 def test_nothing_at_all() -> None:
     none = np.array([], dtype=float)
     truth = Truth(none, none, none, none)
-    assert (truth.backlog(1.0), truth.lag_s(1.0), truth.first_result_s) == (0.0, 0.0, INF)
+    assert (truth.backlog(1.0), truth.lag_s(1.0)) == (0.0, 0.0)
     assert truth.stretch_above(10.0, 0.0, 5) is None
 
 

@@ -56,9 +56,7 @@ def spike(quick: bool, progress: Progress) -> list[Measure]:
     reactions_s, before, blind, windows = [], [], [], []
     for run in runs:
         recording = run.recording
-        above = recording.truth.stretch_above(
-            BASE_PER_S * (1 + SPIKE) / 2, recording.start_s, SPIKE_AND_FALL.schedule.seconds
-        )
+        above = recording.truth.stretch_above(BASE_PER_S * (1 + SPIKE) / 2, recording.start_s, SPIKE_AND_FALL.seconds)
         # Without a spike at the broker there is nothing to react to: both meet no goal.
         start_s, end_s = above or (float("inf"), float("inf"))
         reactions_s.append(reaction_s(recording.windows, start_s, slots))

@@ -14,12 +14,14 @@ DROPS = 4
 
 
 class FileDrops:
-    """Drops the files of a schedule from a thread of its own, beginning at `start_s` by the wall clock."""
+    """Drops files from a thread of its own: the seconds of a schedule from `first_s` up to `last_s`."""
 
-    def __init__(self, place: Place, schedule: Schedule, value: str) -> None:
+    def __init__(self, place: Place, schedule: Schedule, value: str, first_s: int, last_s: int) -> None:
         self._place, self._schedule, self._value = place, schedule, value
+        self._drops = range(first_s * DROPS, last_s * DROPS)
         self._stopped = threading.Event()
-        self.start_s = time.time()
+        self.start_s = time.time() - first_s
+        """Wall-clock time of the schedule's second 0."""
         self._thread = threading.Thread(target=self._drop, name="rheostat-file-drops", daemon=True)
         self._thread.start()
 
@@ -33,15 +35,13 @@ class FileDrops:
         self._thread.join()
 
     def _drop(self) -> None:
-        first = 0
-        for drop in range(self._schedule.seconds * DROPS):
+        for drop in self._drops:
             if self._stopped.wait(max(0.0, self.start_s + (drop + 1) / DROPS - time.time())):
                 return
-            end = due(self._schedule, drop + 1)
+            first, end = due(self._schedule, drop), due(self._schedule, drop + 1)
             if end > first:
                 self._write(drop, first, end)
                 note(self._place.arrived, end)
-            first = end
 
     def _write(self, drop: int, first: int, end: int) -> None:
         at_ms = round((self.start_s + drop / DROPS) * 1000)

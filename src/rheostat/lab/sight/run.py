@@ -20,14 +20,14 @@ from rheostat.lab.sight.comparison import describe, executor_s, over_lag_s
 from rheostat.lab.sight.drops import FileDrops
 from rheostat.lab.sight.job import PARTITIONS, TOPIC, VALUE, drive
 from rheostat.lab.sight.place import Place, read_lines
-from rheostat.lab.sight.scenario import Scenario
+from rheostat.lab.sight.scenario import WARM_UP_S, Scenario
 from rheostat.lab.sight.truth import Truth
 from rheostat.lab.sight.windows import Window, read_windows
 
 log = logging.getLogger(__name__)
 
 START_S = 180.0
-"""Seconds for the job to start and to be attached."""
+"""Seconds for the job to start and to be attached, and then to finish the warm-up."""
 LATE_S = 15.0
 """Lag above which a second counts as late."""
 REPORT_S = 20.0
@@ -44,7 +44,7 @@ class Recording:
     end_s: float
     truth: Truth
     windows: tuple[Window, ...]
-    """Windows from the first result to the end of the load."""
+    """Windows from the start of the load to its end."""
     executor_s: float
     late_s: int
     """Seconds with a true lag above `LATE_S`."""
@@ -65,13 +65,13 @@ def run_scenario(scenario: Scenario, progress: Progress) -> Recording:
                 broker.create(TOPIC, PARTITIONS)
                 bootstrap = broker.bootstrap
             job = opened.enter_context(Child(drive, str(place.folder), bootstrap))
+            run = _Run(scenario, place, bootstrap, job, progress)
             progress("the job starts")
-            _wait(job, place, lambda: place.executors.exists(), START_S, lambda: None)
-            with _load(scenario, place, bootstrap) as start_s:
-                end_s = start_s + scenario.schedule.seconds
-                reports = _Reports(scenario, place, start_s, progress)
-                _wait(job, place, lambda: time.time() >= end_s, scenario.schedule.seconds + START_S, reports.give)
-        recording = _record(place, start_s, end_s)
+            run.wait(place.executors.exists, START_S)
+            progress("the job warms up")
+            run.warm_up()
+            start_s = run.play()
+        recording = _record(place, start_s, start_s + scenario.seconds)
     except Exception:
         progress(f"accounts, journal and logs are kept in {place.folder}")
         raise
@@ -88,59 +88,78 @@ def _record(place: Place, start_s: float, end_s: float) -> Recording:
         start_s,
         end_s,
         truth,
-        tuple(window for window in seen if truth.first_result_s <= window.at_s <= end_s),
+        tuple(window for window in seen if start_s <= window.at_s <= end_s),
         executor_s(executors[:, 0], executors[:, 1], start_s, end_s),
         over_lag_s(truth, start_s, end_s, LATE_S),
         place.repeated(),
     )
 
 
-@contextmanager
-def _load(scenario: Scenario, place: Place, bootstrap: str) -> Iterator[float]:
-    """Play the scenario's load; give the moment of its start."""
-    if scenario.source == "files":
-        drops = FileDrops(place, scenario.schedule, VALUE)
-        try:
-            yield drops.start_s
-        finally:
-            drops.close()
-        return
-    seconds = scenario.schedule.seconds
-    with start_load(
-        bootstrap, TOPIC, scenario.schedule, last_s=seconds, value=VALUE, acknowledged=place.arrived
-    ) as load:
-        yield load.sent.start_s
-        load.wait()
+class _Run:
+    """A run under way."""
 
+    def __init__(self, scenario: Scenario, place: Place, bootstrap: str, job: Child, progress: Progress) -> None:
+        self._scenario, self._place, self._bootstrap = scenario, place, bootstrap
+        self._job, self._progress = job, progress
+        self._next_s = 0.0
+        """When the next message is due."""
 
-class _Reports:
-    """Messages while a run goes on."""
+    def warm_up(self) -> None:
+        """Play the warm-up, and wait until all of its records have a result."""
+        schedule, place = self._scenario.schedule, self._place
+        with self._load(0, WARM_UP_S):
+            pass
+        records = schedule.due(WARM_UP_S)
 
-    def __init__(self, scenario: Scenario, place: Place, start_s: float, progress: Progress) -> None:
-        self._scenario, self._place, self._start_s, self._progress = scenario, place, start_s, progress
-        self._next_s = start_s
+        def is_done() -> bool:
+            truth = place.truth()
+            return truth.processed(time.time()) >= records and truth.lag_s(time.time()) == 0.0
 
-    def give(self) -> None:
-        """Say how far the run is, if that is due."""
+        self.wait(is_done, START_S)
+
+    def play(self) -> float:
+        """Play the load, and return when it began."""
+        with self._load(WARM_UP_S, self._scenario.schedule.seconds) as start_s:
+            end_s = start_s + self._scenario.seconds
+            self.wait(lambda: self._has_ended(start_s, end_s), self._scenario.seconds + START_S)
+        return start_s
+
+    def wait(self, true: Callable[[], bool], at_most_s: float) -> None:
+        """Wait until something is true; raise if the job ends before, or if it takes too long."""
+        deadline_s, log_file = time.monotonic() + at_most_s, self._place.log
+        while not true():
+            if self._job.exitcode is not None:
+                raise EngineError(f"the job of the bench has ended with exit code {self._job.exitcode}: see {log_file}")
+            if time.monotonic() > deadline_s:
+                raise EngineError(f"the job of the bench was not that far within {at_most_s:g} s: see {log_file}")
+            time.sleep(POLL_S)
+
+    def _has_ended(self, start_s: float, end_s: float) -> bool:
+        """Return whether the load is over, and say how far the run is, if that is due."""
         now_s = time.time()
-        if now_s < self._next_s:
+        if now_s >= self._next_s:
+            self._next_s = now_s + REPORT_S
+            executors, batches = read_lines(self._place.executors), read_lines(self._place.finished)
+            self._progress(
+                f"{self._scenario.name}: {now_s - start_s:.0f} of {self._scenario.seconds} s, "
+                f"{executors[-1, 1]:.0f} executors, {len(batches)} batches"
+            )
+        return now_s >= end_s
+
+    @contextmanager
+    def _load(self, first_s: int, last_s: int) -> Iterator[float]:
+        """Play some seconds of the schedule; give the moment at which the first of them began."""
+        schedule, arrived = self._scenario.schedule, self._place.arrived
+        if self._scenario.source == "files":
+            drops = FileDrops(self._place, schedule, VALUE, first_s, last_s)
+            try:
+                yield drops.start_s + first_s
+                drops.wait()
+            finally:
+                drops.close()
             return
-        self._next_s += REPORT_S
-        size = read_lines(self._place.executors)
-        executors = f"{size[-1, 1]:.0f} executors" if len(size) else "no executors"
-        passed = f"{now_s - self._start_s:.0f} of {self._scenario.schedule.seconds} s"
-        self._progress(f"{self._scenario.name}: {passed}, {executors}, {len(read_lines(self._place.finished))} batches")
-
-
-def _wait(
-    job: Child, place: Place, true: Callable[[], bool], at_most_s: float, meanwhile: Callable[[], object]
-) -> None:
-    """Wait until something is true; raise if the job ends before, or if it takes too long."""
-    deadline_s = time.monotonic() + at_most_s
-    while not true():
-        if job.exitcode is not None:
-            raise EngineError(f"the job of the bench has ended with exit code {job.exitcode}: see {place.log}")
-        if time.monotonic() > deadline_s:
-            raise EngineError(f"the job of the bench was not there within {at_most_s:g} s: see {place.log}")
-        meanwhile()
-        time.sleep(POLL_S)
+        with start_load(
+            self._bootstrap, TOPIC, schedule, first_s=first_s, last_s=last_s, value=VALUE, acknowledged=arrived
+        ) as load:
+            yield load.sent.start_s + first_s
+            load.wait()

@@ -52,11 +52,6 @@ class Truth:
             return 0.0
         return float(max(0.0, at_s - self._arrived_s[int(np.argmax(without))]))
 
-    @property
-    def first_result_s(self) -> float:
-        """When the first batch with records finished; infinite if none has."""
-        return float(np.min(self._result_s, initial=np.inf))
-
     def stretch_above(self, per_s: float, start_s: float, seconds: int) -> tuple[float, float] | None:
         """Return start and end of the first stretch of whole seconds with more than `per_s` arrivals, if there is one.
 

@@ -154,11 +154,16 @@ def kill_an_executor(root: int | None = None, share: float = 0.0) -> bool:
 
     `share` (0 up to 1) says how far down the list it is; 0 is the oldest.
     """
-    executors = [pid for pid, line in processes_below(root or os.getpid()) if "CoarseGrainedExecutorBackend" in line]
+    executors = executors_below(root or os.getpid())
     if not executors:
         return False
     os.kill(executors[int(share * len(executors))], signal.SIGKILL)
     return True
+
+
+def executors_below(root: int) -> list[int]:
+    """Return the process ids of the executors below a process, oldest first."""
+    return [pid for pid, line in processes_below(root) if "CoarseGrainedExecutorBackend" in line]
 
 
 def driver_jvm(root: int) -> int | None:

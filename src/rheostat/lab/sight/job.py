@@ -26,8 +26,8 @@ VALUE = '{"number": %(number)d, "user": "u%(number)d", "at": %(at_ms)d}'
 SCHEMA = "number long, user string, at long"
 ARROW_RECORDS = 100
 """Records per Arrow batch: workers keep account once per batch, every 60 ms."""
-SAMPLE_S = 1.0
-"""Seconds between two samples of the executors."""
+POLL_S = 0.5
+"""Seconds between two looks at the query."""
 
 
 def drive(folder: str, bootstrap: str) -> None:
@@ -45,9 +45,9 @@ def drive(folder: str, bootstrap: str) -> None:
     spark = rheostat.session("rheostat-sight", max_executors=MOST_EXECUTORS, conf=conf)
     query = _start(spark, place, _topic(spark, bootstrap) if bootstrap else _files(spark, place))
     scaler = rheostat.autoscale(query, max_executors=MOST_EXECUTORS, journal=str(place.journal))
+    place.attached.touch()
     while not ending and query.isActive:
-        note(place.executors, _executors(spark))
-        time.sleep(SAMPLE_S)
+        time.sleep(POLL_S)
     scaler.stop()
     query.stop()
     spark.stop()
@@ -91,8 +91,3 @@ def _save_to(place: Place) -> Callable[[DataFrame, int], None]:
         note(place.finished, batch)
 
     return save
-
-
-def _executors(spark: SparkSession) -> int:
-    # The driver is in the list, too.
-    return int(spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()) - 1

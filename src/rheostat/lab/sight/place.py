@@ -40,8 +40,13 @@ class Place:
 
     @property
     def executors(self) -> Path:
-        """The job's account of its size: a moment, and the executors at it."""
+        """Samples of the job's size: a moment, and the executors' processes at it."""
         return self.folder / "executors"
+
+    @property
+    def attached(self) -> Path:
+        """Sign that the scaler is attached."""
+        return self.folder / "attached"
 
     @property
     def drops(self) -> Path:

@@ -14,12 +14,12 @@ from tempfile import mkdtemp
 from rheostat.errors import EngineError
 from rheostat.kafka.broker import Broker
 from rheostat.kafka.load import start_load
-from rheostat.lab.experiment.processes import Child
+from rheostat.lab.experiment.processes import Child, executors_below
 from rheostat.lab.experiment.trial import Progress
 from rheostat.lab.sight.comparison import describe, executor_s, over_lag_s
 from rheostat.lab.sight.drops import FileDrops
 from rheostat.lab.sight.job import PARTITIONS, TOPIC, VALUE, drive
-from rheostat.lab.sight.place import Place, read_lines
+from rheostat.lab.sight.place import Place, note, read_lines
 from rheostat.lab.sight.scenario import WARM_UP_S, Scenario
 from rheostat.lab.sight.truth import Truth
 from rheostat.lab.sight.windows import Window, read_windows
@@ -32,6 +32,8 @@ LATE_S = 15.0
 """Lag above which a second counts as late."""
 REPORT_S = 20.0
 """Seconds between two messages."""
+SAMPLE_S = 2.0
+"""Seconds between two counts of the executors; one costs 10 ms of a core."""
 POLL_S = 0.25
 
 
@@ -67,13 +69,16 @@ def run_scenario(scenario: Scenario, progress: Progress) -> Recording:
             job = opened.enter_context(Child(drive, str(place.folder), bootstrap))
             run = _Run(scenario, place, bootstrap, job, progress)
             progress("the job starts")
-            run.wait(place.executors.exists, START_S)
+            run.wait(place.attached.exists, START_S)
             progress("the job warms up")
             run.warm_up()
             start_s = run.play()
         recording = _record(place, start_s, start_s + scenario.seconds)
     except Exception:
         progress(f"accounts, journal and logs are kept in {place.folder}")
+        raise
+    except BaseException:  # Ctrl-C
+        shutil.rmtree(place.folder, ignore_errors=True)
         raise
     shutil.rmtree(place.folder, ignore_errors=True)
     return recording
@@ -101,8 +106,8 @@ class _Run:
     def __init__(self, scenario: Scenario, place: Place, bootstrap: str, job: Child, progress: Progress) -> None:
         self._scenario, self._place, self._bootstrap = scenario, place, bootstrap
         self._job, self._progress = job, progress
-        self._next_s = 0.0
-        """When the next message is due."""
+        self._report_s = self._sample_s = 0.0
+        """When the next message and the next count of the executors are due."""
 
     def warm_up(self) -> None:
         """Play the warm-up, and wait until all of its records have a result."""
@@ -131,14 +136,21 @@ class _Run:
             if self._job.exitcode is not None:
                 raise EngineError(f"the job of the bench has ended with exit code {self._job.exitcode}: see {log_file}")
             if time.monotonic() > deadline_s:
-                raise EngineError(f"the job of the bench was not that far within {at_most_s:g} s: see {log_file}")
+                raise EngineError(f"the job of the bench did not come that far within {at_most_s:g} s: see {log_file}")
+            self._count_executors()
             time.sleep(POLL_S)
+
+    def _count_executors(self) -> None:
+        """Note the executors, if that is due."""
+        if time.monotonic() >= self._sample_s:
+            self._sample_s = time.monotonic() + SAMPLE_S
+            note(self._place.executors, len(executors_below(self._job.pid)))
 
     def _has_ended(self, start_s: float, end_s: float) -> bool:
         """Return whether the load is over, and say how far the run is, if that is due."""
         now_s = time.time()
-        if now_s >= self._next_s:
-            self._next_s = now_s + REPORT_S
+        if now_s >= self._report_s:
+            self._report_s = now_s + REPORT_S
             executors, batches = read_lines(self._place.executors), read_lines(self._place.finished)
             self._progress(
                 f"{self._scenario.name}: {now_s - start_s:.0f} of {self._scenario.seconds} s, "

@@ -1,6 +1,8 @@
 """An open-loop load: every row of the schedule once, in order, with the time at which it was due."""
 
+import json
 import time
+from pathlib import Path
 
 import pytest
 from kafka_world import new_topic, records
@@ -32,6 +34,21 @@ def test_every_row_once_in_order_with_its_due_time(broker: Broker) -> None:
         times = [at_ms[number] for number in range(STEPS.due(second), STEPS.due(second + 1))]
         # Evenly over its second.
         assert times == [int(begin_ms + nth * 1000 / len(times)) for nth in range(len(times))]
+
+
+def test_values_are_a_text_with_the_number_and_acknowledgements_are_counted(broker: Broker, tmp_path: Path) -> None:
+    topic, counts = new_topic(broker, 2), tmp_path / "acknowledged"
+    value = '{"id": %(number)d, "at": %(at_ms)d}'
+    began_s = time.time()
+    with start_load(broker.bootstrap, topic, STEPS, first_s=1, last_s=3, value=value, acknowledged=counts) as load:
+        sent = load.wait()
+    for record in records(broker, topic):
+        assert json.loads(record.value)["at"] == record.at_ms
+    lines = [(float(at_s), int(count)) for at_s, count in (line.split() for line in counts.read_text().splitlines())]
+    assert lines == sorted(lines)
+    assert lines[-1][1] == STEPS.due(1) + sent.delivered == STEPS.due(3)
+    assert began_s <= lines[0][0] <= lines[-1][0] <= time.time()
+    assert len(lines) > 10  # all along, not only at the end
 
 
 def test_it_goes_on_until_it_is_stopped_and_says_what_it_sent(broker: Broker) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rheostat.errors import InvalidValue
-from rheostat.lab.bench.side_constraints import Side, solve
+from rheostat.lab.papers.streambed.side_constraints import Side, solve
 from rheostat.planner.configuration_optimizer import OperatorCapacity, bids2, slots_for
 
 pytest.importorskip("scipy")

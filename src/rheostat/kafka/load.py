@@ -1,7 +1,8 @@
 """An open-loop load into a Kafka topic: plays a schedule, exact to the record, from a process of its own.
 
-The rows are those of `engine.testbed.source` over the same seconds. A record's value is the row's number; its timestamp
-is the millisecond at which it was due, even if it was sent later. Number n goes to partition n modulo the partitions.
+The rows are those of `engine.testbed.source` over the same seconds. A record's value is the row's number, or a text
+with it; its timestamp is the millisecond at which it was due, even if it was sent later. Number n goes to partition n
+modulo the partitions.
 No record is sent before it is due. While the broker is down records wait; then each arrives once, in order, and the
 report says how late.
 
@@ -24,6 +25,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
@@ -43,6 +45,8 @@ FLUSH_WITHIN_S = 60.0
 """Seconds for the broker to acknowledge the last records."""
 REPORT_EVERY_S = 0.5
 """Seconds between two reports of the child process."""
+NUMBER = "%(number)d"
+"""Text of a record's value, by default; `%(at_ms)d` stands for the millisecond at which it was due."""
 STOP = b"stop"
 """Message that ends the load."""
 LOG_APPEND_TIME = 2
@@ -86,6 +90,8 @@ class Assignment:
     start_s: float | None
     first_s: int
     last_s: int | None
+    value: str = NUMBER
+    acknowledged: Path | None = None
 
 
 def start_load(
@@ -96,15 +102,19 @@ def start_load(
     start_s: float | None = None,
     first_s: int = 0,
     last_s: int | None = None,
+    value: str = NUMBER,
+    acknowledged: Path | None = None,
 ) -> KafkaLoad:
     """Play the seconds of a schedule from `first_s` up to `last_s`, or until it is stopped.
 
     `start_s` is the wall-clock time of second 0; without it, second `first_s` begins as soon as the child is ready. If
-    it is in the past, overdue records are sent at once.
+    it is in the past, overdue records are sent at once. `value` is the text of a record, such as
+    `{"id": %(number)d, "at": %(at_ms)d}`. The file `acknowledged` gets a line whenever the broker has acknowledged
+    records: seconds since the epoch, and the records so far, those before `first_s` included.
     """
     check_number("first_s", first_s)
     check_number("last_s", last_s, least=first_s)
-    return KafkaLoad(Assignment(bootstrap, topic, schedule, start_s, first_s, last_s))
+    return KafkaLoad(Assignment(bootstrap, topic, schedule, start_s, first_s, last_s, value, acknowledged))
 
 
 class KafkaLoad:
@@ -218,6 +228,9 @@ class _Player:
         self._count = self._delivered = self._worst_late_us = self._worst_delivery_us = 0
         self._failure = ""
         self._stopped = False
+        self._noted = 0
+        # Line by line, so that a reader never waits for the end of the load.
+        self._notes = None if assignment.acknowledged is None else assignment.acknowledged.open("a", buffering=1)
 
     def play(self) -> None:
         """Send until the last second is over or the parent sends stop; then wait for the last acknowledgements."""
@@ -230,6 +243,7 @@ class _Player:
             for number, due_us in rows(schedule, second, nth, upto):
                 self._send(number, self._start_us + due_us)
             self._producer.poll(0)
+            self._note()
             if time.monotonic() > next_report_s:
                 self._report()
                 next_report_s = time.monotonic() + REPORT_EVERY_S
@@ -238,7 +252,9 @@ class _Player:
             self._listen(0.0 if over else TICK_S)
         until_s = time.monotonic() + FLUSH_WITHIN_S
         while self._producer.flush(TICK_S) and time.monotonic() < until_s:
+            self._note()
             self._listen(0.0)
+        self._note()
         self._report()
 
     def _send(self, number: int, due_us: int) -> None:
@@ -247,7 +263,7 @@ class _Player:
             try:
                 self._producer.produce(
                     self._assignment.topic,
-                    str(number).encode(),
+                    (self._assignment.value % {"number": number, "at_ms": due_us // 1000}).encode(),
                     partition=number % self._partitions,
                     timestamp=due_us // 1000,
                     on_delivery=partial(self._on_delivery, due_us),
@@ -272,6 +288,12 @@ class _Player:
             )
         self._delivered += 1
         self._worst_delivery_us = max(self._worst_delivery_us, time.time_ns() // 1000 - due_us)
+
+    def _note(self) -> None:
+        """Write down how many records the broker has acknowledged by now, if there are new ones."""
+        if self._notes is not None and self._delivered > self._noted:
+            self._noted = self._delivered
+            self._notes.write(f"{time.time():.4f} {self._sent.first + self._noted}\n")
 
     def _listen(self, wait_s: float) -> None:
         """Wait for a message from the parent; exit if the parent is gone."""

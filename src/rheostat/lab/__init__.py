@@ -8,6 +8,7 @@
 | `demo/` | `rheostat demo` |
 | `jobs/`, `workload/` | the papers' simulated jobs; their pipelines in PySpark |
 | `chaos/`, `freeze/`, `soak/` | the storms, suspended drivers and soaks of the benches of these names |
+| `sight/` | what a scaler sees of a job on Spark, against the truth, for `bench sight` |
 | `kills/` | kills over a repartition and its roll-back, for `bench rescale` |
 | `testbeds.py` | testbeds by engine, for `plan` and `profile` |
 | `data.py` | the folder of the papers' measured data |

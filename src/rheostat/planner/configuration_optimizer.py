@@ -12,7 +12,7 @@ Rosinosky, Schmitz, Rivière: "StreamBed: capacity planning for stream processin
 The rate is the least of π^i o^i / r^i (Eq 2 and 3), and every term rises with its tasks. So bisection on the rate, with
 the fewest whole tasks that carry it, brackets the best rate; from there every further slot goes to the operator that
 limits the others. This is exact, for straight lines (the paper's) and for any rising curve p ** b (ours). Side
-constraints that couple operators need a solver: see `lab/bench/side_constraints.py`.
+constraints that couple operators need a solver: see `lab/papers/streambed/side_constraints.py`.
 """
 
 from __future__ import annotations

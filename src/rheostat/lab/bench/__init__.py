@@ -10,7 +10,8 @@
 | `rescale.py` | `rescale`: changes in real-time mode; kills over a repartition and its roll-back |
 | `soak.py` | `soak`: random sizes, kills and stops on Spark for an hour, in both modes |
 | `freeze.py` | `freeze`: suspended drivers on one checkpoint |
+| `sight.py` | `sight`: what a scaler sees of a job on Spark, against the truth |
 | `recovery.py`, `spark_recovery.py` | `recovery` |
 | `forecast.py`, `models.py`, `planner.py` | forecasters, capacity models, plans |
-| `bids2.py`, `side_constraints.py` | BIDS2 against HiGHS; BIDS2 as a mixed-integer program |
+| `bids2.py` | BIDS2 against HiGHS |
 """

@@ -7,8 +7,8 @@ import time
 import numpy as np
 
 from rheostat.lab.bench.measure import Measure
-from rheostat.lab.bench.side_constraints import solve
 from rheostat.lab.experiment.trial import Progress
+from rheostat.lab.papers.streambed.side_constraints import solve
 from rheostat.planner.configuration_optimizer import OperatorCapacity
 from rheostat.planner.configuration_optimizer import bids2 as by_bisection
 

@@ -20,6 +20,7 @@ from rheostat.lab.bench.probes import accuracy, cost
 from rheostat.lab.bench.realtime_fidelity import fidelity_of_realtime
 from rheostat.lab.bench.recovery import recovery
 from rheostat.lab.bench.rescale import downtime, kills, storm
+from rheostat.lab.bench.sight import files, spike, steps
 from rheostat.lab.bench.soak import soak_microbatches, soak_realtime
 from rheostat.lab.bench.spark_fidelity import fidelity_on_spark
 from rheostat.lab.bench.spark_recovery import recovery_on_spark
@@ -70,6 +71,11 @@ BENCHES: Mapping[str, Mapping[str, Part]] = {
         ),
     },
     "resize": {"resize": Part(resize, "4 of 22 resizes")},
+    "sight": {
+        "spike": Part(spike, "one of five runs"),
+        "steps": Part(steps, "one of five runs", slow=True),
+        "files": Part(files, "one of five runs", slow=True),
+    },
     "soak": {
         "microbatch": Part(soak_microbatches, "3 of 60 minutes", sizes=("minutes", "seed")),
         "realtime": Part(soak_realtime, "3 of 60 minutes", sizes=("minutes", "seed")),

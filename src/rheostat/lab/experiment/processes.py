@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, TypeVar
 
 from rheostat.errors import RheostatError
@@ -97,6 +100,19 @@ def silence() -> None:
         os.dup2(nowhere, stream)
 
 
+def enclose(folder: Path, log_file: str = os.devnull) -> None:
+    """Send all output of this process to a file, and temporary files, which a killed JVM leaves behind, to a folder."""
+    output = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for stream in (1, 2):
+        os.dup2(output, stream)
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    logging.getLogger("rheostat").setLevel(logging.INFO)
+    temporary = folder / "tmp"
+    temporary.mkdir(exist_ok=True)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
+    os.environ["JAVA_TOOL_OPTIONS"] = f"-Djava.io.tmpdir={temporary}"
+
+
 def in_own_process(work: Callable[..., T], *arguments: object) -> T:
     """Run work in its own process, because Spark allows one application per process; return its result."""
     answers, answer = SPAWN.Pipe(duplex=False)
@@ -138,11 +154,16 @@ def kill_an_executor(root: int | None = None, share: float = 0.0) -> bool:
 
     `share` (0 up to 1) says how far down the list it is; 0 is the oldest.
     """
-    executors = [pid for pid, line in processes_below(root or os.getpid()) if "CoarseGrainedExecutorBackend" in line]
+    executors = executors_below(root or os.getpid())
     if not executors:
         return False
     os.kill(executors[int(share * len(executors))], signal.SIGKILL)
     return True
+
+
+def executors_below(root: int) -> list[int]:
+    """Return the process ids of the executors below a process, oldest first."""
+    return [pid for pid, line in processes_below(root) if "CoarseGrainedExecutorBackend" in line]
 
 
 def driver_jvm(root: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Inside the process of a driver under test: its log, its temporary files, its life until SIGTERM."""
+"""Inside the process of a driver under test: its life until SIGTERM, and the size of its heap."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import signal
-import tempfile
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -27,19 +26,6 @@ HEAP_S = 30.0
 MB = 2**20
 
 log = logging.getLogger(__name__)
-
-
-def enclose(folder: Path, log_file: str = os.devnull) -> None:
-    """Send all output of this process to a file, and temporary files, which a killed JVM leaves behind, to a folder."""
-    output = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    for stream in (1, 2):
-        os.dup2(output, stream)
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    logging.getLogger("rheostat").setLevel(logging.INFO)
-    temporary = folder / "tmp"
-    temporary.mkdir(exist_ok=True)
-    os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
-    os.environ["JAVA_TOOL_OPTIONS"] = f"-Djava.io.tmpdir={temporary}"
 
 
 def serve(scaler: Scaler, spark: SparkSession, folder: Path) -> None:

@@ -5,6 +5,7 @@
 | `paper.py`, `runs.py`, `tables.py`, `conclusions.py`, `figures.py` | as in every suite |
 | `recordings.py` | the paper's measurements as estimates |
 | `truth.py` | true capacities of the simulated queries |
+| `side_constraints.py` | BIDS2 as a mixed-integer program |
 """
 
 from __future__ import annotations

@@ -1,0 +1,190 @@
+"""What a scaler with its defaults sees of a job as users have it, on real Spark, and how soon it decides.
+
+The load, the pace and the truth are known from outside: the producer's own count of what the broker acknowledged, and
+the workers' own accounts of what they have done. `lab/sight/comparison.py` says what is compared with what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rheostat.job.slo import DEFAULT_HEADROOM
+from rheostat.lab.bench.measure import Measure
+from rheostat.lab.experiment.trial import Progress
+from rheostat.lab.sight.comparison import (
+    Sight,
+    blind_share,
+    compare,
+    middle,
+    reaction_s,
+    right_size,
+    slots_before,
+    worst,
+)
+from rheostat.lab.sight.run import LATE_S, Recording, run_scenario
+from rheostat.lab.sight.scenario import (
+    BASE_PER_S,
+    FILES,
+    LEVELS,
+    MOST_EXECUTORS,
+    PACE_PER_S,
+    SPIKE,
+    SPIKE_AND_FALL,
+    Scenario,
+)
+
+BENCH = "sight"
+RUNS = 5
+MIDDLE_GOAL, WORST_GOAL = "<= 0.05", "<= 0.2"
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A run, and the errors of its windows."""
+
+    recording: Recording
+    sight: Sight
+
+
+def spike(quick: bool, progress: Progress) -> list[Measure]:
+    """Let the load rise tenfold for a minute, and fall back."""
+    slots = right_size(BASE_PER_S * SPIKE, PACE_PER_S, DEFAULT_HEADROOM, MOST_EXECUTORS)
+    runs = _play(SPIKE_AND_FALL, quick, progress)
+    reactions_s, before, blind, windows = [], [], [], []
+    for run in runs:
+        recording = run.recording
+        above = recording.truth.stretch_above(BASE_PER_S * (1 + SPIKE) / 2, recording.start_s, SPIKE_AND_FALL.seconds)
+        # Without a spike at the broker there is nothing to react to: both meet no goal.
+        start_s, end_s = above or (float("inf"), float("inf"))
+        reactions_s.append(reaction_s(recording.windows, start_s, slots))
+        before.append(slots_before(recording.windows, start_s))
+        blind.append(blind_share(recording.windows, start_s, end_s))
+        windows.append(sum(start_s <= window.at_s <= end_s for window in recording.windows))
+    reaction_note = f"from {_join(before)} to a decision for {slots} executors; runs: {_join(reactions_s)}"
+    blind_note = f"of {_join(windows)} windows during the spike; runs: {_join(blind)}"
+    return [
+        Measure(BENCH, "reaction_s", _median(reactions_s), "s", "<= 15", "lower", reaction_note),
+        Measure(BENCH, "blind_share", _median(blind), "", "<= 0.05", "lower", blind_note),
+        *_errors(runs, "", goals=True),
+    ]
+
+
+def steps(quick: bool, progress: Progress) -> list[Measure]:
+    """Play several levels, silence, a ramp, and silence again."""
+    return _errors(_play(LEVELS, quick, progress), "_steps", goals=False)
+
+
+def files(quick: bool, progress: Progress) -> list[Measure]:
+    """Drop files into a folder: two levels, silence, and a level again."""
+    return _errors(_play(FILES, quick, progress), "_files", goals=False)
+
+
+def _play(scenario: Scenario, quick: bool, progress: Progress) -> list[_Seen]:
+    count, runs = 1 if quick else RUNS, []
+    for number in range(1, count + 1):
+
+        def report(text: str, run: str = f"run {number} of {count}") -> None:
+            progress(f"{run}: {text}")
+
+        recording = run_scenario(scenario, report)
+        runs.append(_Seen(recording, compare(recording.windows, recording.truth, BASE_PER_S)))
+        sight = runs[-1].sight
+        report(
+            f"{scenario.name}: {sight.windows} windows, backlog wrong by {middle(sight.backlog):.1%}, input rate by "
+            f"{middle(sight.rate):.1%}, in the middle"
+        )
+    return runs
+
+
+def _errors(runs: Sequence[_Seen], suffix: str, *, goals: bool) -> list[Measure]:
+    """Return what all parts measure, each the median of its values per run."""
+    size = f"{_join([run.sight.windows for run in runs])} windows, one per {_over(runs, _interval_s):.3g} s"
+    middle_goal, worst_goal = (MIDDLE_GOAL, WORST_GOAL) if goals else ("", "")
+
+    def measure(name: str, value: float, unit: str, goal: str, note: str) -> Measure:
+        return Measure(BENCH, f"{name}{suffix}", value, unit, goal, "lower", note)
+
+    repeated = sum(run.recording.repeated for run in runs)
+    backlog_worst = [worst(run.sight.backlog) for run in runs]
+    return [
+        measure(
+            "backlog_error",
+            _over(runs, lambda run: middle(run.sight.backlog)),
+            "",
+            middle_goal,
+            f"of max(true backlog, one second of load); {size}",
+        ),
+        measure(
+            "backlog_error_worst",
+            _median(backlog_worst),
+            "",
+            worst_goal,
+            f"worst window; runs: {_join(backlog_worst)}",
+        ),
+        measure(
+            "rate_error",
+            _over(runs, lambda run: middle(run.sight.rate)),
+            "",
+            middle_goal,
+            f"from the producer's rate over the last interval; worst window "
+            f"{_over(runs, lambda run: worst(run.sight.rate)):.3g}",
+        ),
+        measure(
+            "rate_error_late",
+            _over(runs, lambda run: middle(run.sight.late_rate)),
+            "",
+            middle_goal,
+            f"from the nearest of its rates over the last 2 s, the last interval and the one before; worst window "
+            f"{_over(runs, lambda run: worst(run.sight.late_rate)):.3g}",
+        ),
+        measure(
+            "lag_error_s",
+            _over(runs, lambda run: middle(run.sight.lag_s)),
+            "s",
+            "",
+            f"from the age of the oldest record without a result; worst window "
+            f"{_over(runs, lambda run: worst(run.sight.lag_s)):.3g} s",
+        ),
+        measure(
+            "unseen_share",
+            _over(runs, _unseen_share),
+            "",
+            "",
+            f"windows without a rate or a backlog; the oldest number shown had an age of "
+            f"{_over(runs, lambda run: run.sight.oldest_s):.3g} s",
+        ),
+        measure(
+            "executor_s",
+            _over(runs, lambda run: run.recording.executor_s),
+            "s",
+            "",
+            f"in {_over(runs, lambda run: run.recording.end_s - run.recording.start_s):.0f} s; "
+            f"{_over(runs, lambda run: float(run.recording.late_s)):.0f} s over a lag of {LATE_S:g} s"
+            + (f"; {repeated} records of repeated tasks" if repeated else ""),
+        ),
+    ]
+
+
+def _interval_s(run: _Seen) -> float:
+    return run.sight.interval_s
+
+
+def _unseen_share(run: _Seen) -> float:
+    return run.sight.unseen / run.sight.windows if run.sight.windows else float("nan")
+
+
+def _over(runs: Sequence[_Seen], value: Callable[[_Seen], float]) -> float:
+    """Return the median over the runs."""
+    return _median([value(run) for run in runs])
+
+
+def _median(values: Sequence[float]) -> float:
+    """Return the median; not a number if one value is none, which meets no goal."""
+    return float(np.median(values))
+
+
+def _join(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:.3g}" for value in values)

@@ -6,6 +6,7 @@ import pytest
 
 from rheostat.engine.batches.arrivals import ArrivalCount
 from rheostat.engine.batches.live import FRESH_S, Live, read_live
+from rheostat.engine.batches.observation import job_reading
 from rheostat.engine.batches.offsets import KafkaCounter
 from rheostat.engine.batches.present import RunningBatch, RunningStage, Work, read_work
 from rheostat.engine.batches.progress import Batch, SourceProgress
@@ -92,6 +93,15 @@ def test_the_first_batch_of_a_size_is_read_while_it_runs() -> None:
     assert part.records / part.busy_s == 100.0
     assert part.rate_per_s == 6000.0
     assert part.overloaded  # 250 of the 6000 records per second are done
+    reading = job_reading("job", [part], 2, part.end_s - part.start_s)
+    assert reading.true_rate_per_s == 100.0
+
+
+def test_an_answer_that_comes_while_the_window_is_read_counts() -> None:
+    live = Live([*counts(1000.0, 95.0, 110.0), ArrivalCount(112.02, 17_020.0)], 10_000.0)
+    part, _ = read_live(view(SECONDS, 112.0, active=False), live)
+    assert part.backlog == 7020.0
+    assert part.measured_s == 112.0
 
 
 def test_while_no_task_of_the_new_size_has_ended_the_window_only_shows_the_load() -> None:

@@ -111,7 +111,7 @@ def _with_running(view: QueryView, work: Work, part: QueryWindow) -> QueryWindow
 
 def _with_sources(view: QueryView, live: Live, part: QueryWindow) -> QueryWindow:
     """Replace load, backlog and lag by what the sources say now."""
-    arrived = [count for count in live.arrived if count.at_s <= view.now_s]
+    arrived = live.arrived
     if not arrived or view.now_s - arrived[-1].at_s > FRESH_S:
         return part
     rate, newest = present_rate(arrived, view.window_s), arrived[-1]
@@ -133,7 +133,7 @@ def _with_sources(view: QueryView, live: Live, part: QueryWindow) -> QueryWindow
         backlog=part.backlog if backlog is None else backlog,
         lag_s=part.lag_s if lag_s is None else lag_s,
         overloaded=overloaded,
-        measured_s=newest.at_s,
+        measured_s=min(newest.at_s, view.now_s),  # the sources answer while the window is read
     )
 
 
@@ -142,4 +142,4 @@ def _lag_s(arrived: Sequence[ArrivalCount], committed: float, now_s: float, repo
     if committed >= arrived[-1].records:
         return 0.0
     moment_s = arrival_moment_s(arrived, committed)
-    return max(reported_s, now_s - arrived[0].at_s) if moment_s is None else now_s - moment_s
+    return max(reported_s, now_s - arrived[0].at_s) if moment_s is None else max(0.0, now_s - moment_s)

@@ -107,7 +107,7 @@ def job_reading(name: str, parts: Sequence[QueryWindow], slots: int, seconds: fl
     slot_s = max(slots, 1) * max(seconds, 1e-3)
     # Where Spark has evicted the stages, the fitted line gives the busy time. CPU, spill and GC stay unknown.
     has_stages = all(part.has_stages for part in parts)
-    busy_known = all(part.has_stages or part.batch_time is not None for part in parts)
+    busy_known = all(part.has_stages or part.batch_time is not None or part.busy_s > 0 for part in parts)
     shares = [part.gc_share for part in parts if part.gc_share is not None]
     return OperatorReading(
         name,

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -91,6 +92,16 @@ class Child:
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
+
+
+def await_true(condition: Callable[[], bool], within_s: float, poll_s: float = 0.1) -> bool:
+    """Wait until a condition holds, at most these seconds; return whether it does."""
+    deadline_s = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > deadline_s:
+            return False
+        time.sleep(poll_s)
+    return True
 
 
 def silence() -> None:

@@ -16,7 +16,7 @@ What is conclusive about a round:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,7 +29,7 @@ from rheostat.errors import EngineError
 from rheostat.kafka import output as kafka_output
 from rheostat.kafka.broker import Broker
 from rheostat.kafka.load import KafkaLoad, start_load
-from rheostat.lab.experiment.processes import Child
+from rheostat.lab.experiment.processes import Child, await_true
 from rheostat.lab.experiment.realtime_run import SINK, SOURCE, await_output, keys_wrong, open_topics
 from rheostat.lab.freeze.commits import Commit, CommitWatch, repeated
 from rheostat.lab.freeze.driver import KEYS, LEASE_S, Driver, Mode, drive
@@ -47,8 +47,6 @@ AFTER_S = 20.0
 """Seconds for which a woken driver is watched: several batches of real-time mode."""
 DRAIN_S, HEIR_S = 30.0, 120.0
 """Seconds to wait for the last results, and for those of a third driver."""
-POLL_S = 0.1
-"""Seconds between two looks at the drivers."""
 
 
 @dataclass(frozen=True)
@@ -130,16 +128,6 @@ def freeze_driver(
             text += f"; then {_batches(pair, began_s)}, {len(pair.results_of(first, began_s))} results of the woken one"
         text += f"; {first.answer}; {second.answer}"
         return Round(wait_s, late, woken, pair.committed_twice(), wrong, False, text)
-
-
-def await_true(condition: Callable[[], bool], within_s: float) -> bool:
-    """Wait until a condition holds, at most these seconds; return whether it does."""
-    deadline_s = time.monotonic() + within_s
-    while not condition():
-        if time.monotonic() > deadline_s:
-            return False
-        time.sleep(POLL_S)
-    return True
 
 
 def _began(after_s: float | None) -> str:

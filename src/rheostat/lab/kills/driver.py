@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.errors import EngineError, describe
-from rheostat.lab.experiment.processes import silence
+from rheostat.lab.experiment.processes import await_true, silence
 from rheostat.lab.kills.evidence import has_note, is_unfinished
 from rheostat.lab.kills.job import KEYS, SLOW_MS, Counting, Place
-from rheostat.lab.kills.watch import await_true
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

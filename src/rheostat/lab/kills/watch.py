@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from rheostat.errors import EngineError
-from rheostat.lab.experiment.processes import Child
+from rheostat.lab.experiment.processes import Child, await_true
 from rheostat.lab.kills.evidence import Left, Stage, count_left, has_note, read_left
 from rheostat.lab.kills.job import Place
 from rheostat.lab.kills.moment import Moment
@@ -25,7 +25,7 @@ def measure_move(place: Place, driver: Child) -> float:
     """Return the seconds of an undisturbed repartition, from its note to the end of the note."""
     _await_of(driver, place, lambda: has_note(place.checkpoint))
     begun_s = time.monotonic()
-    if not await_true(lambda: not has_note(place.checkpoint), MOVE_S):
+    if not await_true(lambda: not has_note(place.checkpoint), MOVE_S, POLL_S):
         raise EngineError(f"{place.format}: a repartition has not ended after {MOVE_S:g} s")
     duration_s = time.monotonic() - begun_s
     driver.kill()
@@ -39,7 +39,7 @@ def kill_mover(place: Place, driver: Child, moment: Moment, usual_s: float) -> L
         time.sleep(moment.share * usual_s)
     else:
         stage, files = moment.stage, moment.share * place.format.new_partitions
-        await_true(lambda: _is_at(read_left(place.checkpoint), stage, files), MOVE_S)
+        await_true(lambda: _is_at(read_left(place.checkpoint), stage, files), MOVE_S, POLL_S)
     return _kill(place, driver)
 
 
@@ -48,16 +48,6 @@ def kill_undoer(place: Place, driver: Child, before: Left, share: float) -> Left
     goal = len(before.added) - max(1, round(share * len(before.added)))
     _await_of(driver, place, lambda: count_left(place.checkpoint, before.added) <= goal)
     return _kill(place, driver)
-
-
-def await_true(condition: Callable[[], bool], within_s: float) -> bool:
-    """Wait until a condition holds, at most these seconds; return whether it does."""
-    deadline_s = time.monotonic() + within_s
-    while not condition():
-        if time.monotonic() > deadline_s:
-            return False
-        time.sleep(POLL_S)
-    return True
 
 
 def _is_at(left: Left, stage: Stage, files: float) -> bool:
@@ -69,7 +59,7 @@ def _is_at(left: Left, stage: Stage, files: float) -> bool:
 
 def _await_of(driver: Child, place: Place, condition: Callable[[], bool]) -> None:
     """Wait for something that a driver does."""
-    if await_true(lambda: condition() or driver.exitcode is not None, START_S) and driver.exitcode is None:
+    if await_true(lambda: condition() or driver.exitcode is not None, START_S, POLL_S) and driver.exitcode is None:
         return
     error = place.folder / "error"
     reason = error.read_text() if error.exists() else f"exit code {driver.exitcode}"

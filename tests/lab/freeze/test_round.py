@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from every import EVERY
 
 from rheostat.lab.freeze.round import freeze_driver, freeze_python
 
@@ -13,6 +14,7 @@ LONGEST_S = 180.0
 
 
 @pytest.mark.cluster
+@pytest.mark.skipif(not EVERY, reason="takes minutes: RHEOSTAT_EVERY_K=1, or rheostat bench freeze --quick")
 def test_no_second_query_beside_a_frozen_python_and_no_commit_of_a_woken_driver() -> None:
     with ThreadPoolExecutor(2) as both:  # side by side: a round mostly waits
         alone = both.submit(freeze_python, "microbatch", 25.0, killed=True)

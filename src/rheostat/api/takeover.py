@@ -14,9 +14,13 @@ from rheostat.engine.spark.lifecycle.shape import JOB
 from rheostat.engine.spark.microbatch import MicroBatchEngine
 from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.realtime import RealTimeEngine
+from rheostat.errors import JournalError, describe, redact
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Observation
-from rheostat.job.record import IntentStep
+from rheostat.job.record import IntentStep, Run
+
+CHECKPOINT = "checkpoint"
+"""Name of the setting in a run record that holds the checkpoint of a query that the user's function starts."""
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +38,8 @@ def begin(
 
     `checkpoint` is the query's, where that is known before the query starts; else it is claimed as the query starts.
     """
-    take_over(pipeline, controller, checkpoint)
+    last = checkpoint or last_checkpoint(controller)
+    take_over(pipeline, controller, last, claim=checkpoint is not None)
     size = last_allocation(controller, None) or initial
     cores, count = engine.executors.cores_per_executor, len(engine.executors.running())
     if resize:
@@ -42,6 +47,11 @@ def begin(
         engine.executors.request(count)
     # Where no executor has come yet the query waits for the first.
     pipeline.begin(Allocation({JOB: max(count, 1) * cores}))
+    if checkpoint is None and pipeline.location is not None:
+        try:
+            controller.add_setting(CHECKPOINT, pipeline.location)
+        except JournalError as error:
+            log.warning("the next driver will not know the checkpoint before it starts: %s", error)
 
 
 def begin_realtime(
@@ -49,7 +59,7 @@ def begin_realtime(
 ) -> None:
     """Take the job over and start its query with the tasks that it had last."""
     checkpoint = engine.checkpoint
-    take_over(engine.pipeline, controller, checkpoint.location)
+    take_over(engine.pipeline, controller, checkpoint.location, claim=True)
     if rename_state and checkpoint.done >= 0:
         checkpoint.rename(str(engine.spark.version))
     state, keyed = checkpoint.state(), engine.staged.keyed
@@ -84,18 +94,41 @@ def beginning(
     return Allocation({**dict.fromkeys(others, max(1, left // max(1, len(others)))), **pinned})
 
 
-def take_over(pipeline: Pipeline, controller: Controller[Any], checkpoint: str | None) -> None:
-    """Take the job's lease and then, where it is known, the checkpoint.
+def take_over(pipeline: Pipeline, controller: Controller[Any], checkpoint: str | None, *, claim: bool) -> None:
+    """Take the job's lease and then, with `claim`, the checkpoint; else that is claimed as the query starts.
 
     In that order: a driver that has stalled for less than its lease keeps both. Its claim is looked at while the lease
     is waited for, so that both waits are one.
     """
-    if checkpoint is None:
-        controller.start_when_free()
+    if claim and checkpoint is not None:
+        owner = pipeline.watch_owner(checkpoint)
+        controller.start_when_free(lambda _: owner.look())
+        pipeline.claim(checkpoint)
         return
-    owner = pipeline.watch_owner(checkpoint)
-    controller.start_when_free(lambda _: owner.look())
-    pipeline.claim(checkpoint)
+
+    def look(_: object) -> None:
+        # The journal names the checkpoint, and others may have written it: it is only looked at.
+        try:
+            if checkpoint is not None:
+                pipeline.watch_owner(checkpoint)
+        except Exception as error:  # noqa: BLE001 - the claim is looked at again as the query starts
+            log.debug("the checkpoint %s cannot be looked at: %s", redact(str(checkpoint)), describe(error))
+
+    controller.start_when_free(look)
+
+
+def last_checkpoint(controller: Controller[Any]) -> str | None:
+    """Return the checkpoint of the last driver's query, as the journal has it; None where it does not say."""
+    try:
+        entry = newest(controller.journal, controller.mind.spec.name, "run")
+    except JournalError:
+        return None  # it may be restarting
+    run = None if entry is None else entry.record
+    last = run.settings.get(CHECKPOINT) if isinstance(run, Run) else None
+    if not isinstance(last, str):
+        return None
+    controller.add_setting(CHECKPOINT, last)
+    return last
 
 
 def last_allocation(controller: Controller[Any], pinned: Mapping[str, int] | None) -> Allocation | None:

@@ -469,6 +469,13 @@ class Controller(Generic[K]):
             self.state, self.knowledge = remember(self.journal, self.mind)
             self._unsure = False
 
+    def add_setting(self, name: str, value: str) -> None:
+        """Add a setting to the origin of the job, and journal it if the controller runs and it is new."""
+        if self._settings.get(name) != value:
+            self._settings = {**self._settings, name: value}
+            if self._lease is not None:
+                self._write(self._run_record(self.mind))
+
     def _run_record(self, mind: Mind[K]) -> Run:
         return Run(
             mind.spec.name,

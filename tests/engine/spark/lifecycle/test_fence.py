@@ -9,7 +9,7 @@ import pytest
 from folder_spark import Faults, Format, Job
 from kth_failure import World
 
-from rheostat.engine.spark.lifecycle.owner import FOLDER, Overtaken
+from rheostat.engine.spark.lifecycle.owner import FOLDER, FRESH_S, Overtaken
 from rheostat.errors import EngineError, JournalError, LeaseRefused
 from rheostat.job.allocation import Allocation
 
@@ -127,3 +127,35 @@ def test_one_restart_runs_at_a_time(job: Job) -> None:
     world.pipeline.finish()
     with pytest.raises(EngineError, match="closing"):
         world.pipeline.restart(lambda: None, note)
+
+
+def test_a_claim_that_was_watched_before_the_start_is_not_waited_for_again(job: Job) -> None:
+    """The journal names the last checkpoint: its silent owner is watched while the lease is waited for."""
+    frozen = running(job)
+    late = World(job)
+    late.pipeline.watch_owner(job.application().location(frozen.application.query))
+    assert late.pipeline.location is None  # it is only looked at
+    frozen.pipeline._owner._ending.set()  # type: ignore[union-attr]  # its counter stands still from here on
+    frozen.pipeline._owner._thread.join()  # type: ignore[union-attr]
+    late.pipeline.watch_owner("")
+    for _ in range(int(FRESH_S) + 1):
+        late.clock.sleep(1.0)
+        late.pipeline.watch_owner("")
+    begun_s = late.clock.monotonic()
+    late.begin()
+    assert late.clock.monotonic() - begun_s < FRESH_S / 2
+    assert late.pipeline.location is not None
+    with pytest.raises(Overtaken):
+        frozen.pipeline.confirm_claim()
+    late.close()
+
+
+def test_a_checkpoint_that_was_watched_in_vain_is_forgotten(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The function starts its query elsewhere now."""
+    world = World(job)
+    watched = world.pipeline.watch_owner(job.files.location)
+    monkeypatch.setattr(world.application, "same", lambda one, other: False)
+    world.begin()
+    assert world.pipeline.location == job.files.location
+    assert not watched.claimed
+    world.close()

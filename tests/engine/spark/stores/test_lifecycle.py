@@ -138,9 +138,7 @@ def crash(job: Job, store: Store, fault: Fault) -> None:
 KILLS = list(product(("context", "copying", "s3a"), ("state", "commit")))
 
 
-@pytest.mark.parametrize(
-    ("store", "inside"), KILLS if EVERY else [("s3a", "commit")], indirect=["store"]
-)
+@pytest.mark.parametrize(("store", "inside"), KILLS if EVERY else [("s3a", "commit")], indirect=["store"])
 def test_what_a_kill_inside_the_tool_and_one_inside_its_undoing_leave_is_repaired(
     job: Job, store: Store, inside: str
 ) -> None:

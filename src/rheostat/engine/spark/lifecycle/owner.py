@@ -158,6 +158,11 @@ class Owner:
         self._busy: Callable[[], bool] | None = None
         self._thread: threading.Thread | None = None
 
+    @property
+    def claimed(self) -> bool:
+        """Whether this driver has taken the checkpoint."""
+        return self._thread is not None
+
     # -- taking it -------------------------------------------------------------------------------------------------
 
     def look(self) -> Sight:

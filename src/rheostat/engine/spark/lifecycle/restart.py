@@ -161,6 +161,11 @@ class Pipeline:
 
     # -- the claim -----------------------------------------------------------------------------------------------
 
+    @property
+    def location(self) -> str | None:
+        """The location of the checkpoint that this driver has claimed; None before that."""
+        return self._owner.checkpoint.location if self._owner is not None and self._owner.claimed else None
+
     def watch_owner(self, location: str) -> Owner:
         """Return this driver's claim on a checkpoint, which is not taken yet: its present owner is looked at."""
         if self._owner is None:
@@ -177,7 +182,7 @@ class Pipeline:
 
     def confirm_claim(self) -> None:
         """Raise Overtaken if another driver owns the checkpoint; called before every effect on it."""
-        if self._owner is not None:
+        if self._owner is not None and self._owner.claimed:
             self._owner.confirm()
 
     def _claim_on(self, location: str) -> Owner:
@@ -186,13 +191,13 @@ class Pipeline:
 
     def _admit(self, location: str) -> None:
         """Let a query begin that is about to: on this driver's checkpoint, or on one that it can claim."""
-        if self._owner is not None:
-            if self.application.same(location, self._owner.checkpoint.location):
-                self._owner.confirm()
-                return
+        if self._owner is not None and not self.application.same(location, self._owner.checkpoint.location):
             self._owner.release()
             self._owner = None
-        self.claim(location)
+        if self._owner is not None and self._owner.claimed:
+            self._owner.confirm()
+        else:
+            self.claim(location)
 
     def _settle(self, checkpoint: Checkpoint) -> None:
         if done := checkpoint.settle():

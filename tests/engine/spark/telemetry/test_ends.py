@@ -94,7 +94,8 @@ def write(broker: Broker, topic: str, count: int, partition: int = 0) -> None:
 
 
 def consumer_groups(broker: Broker) -> set[str]:
-    listed = kafka_client.admin(broker.bootstrap).list_consumer_groups().result()
+    admin = kafka_client.admin(broker.bootstrap)  # a client that is forgotten meanwhile never answers
+    listed = admin.list_consumer_groups().result(DEADLINE_S)
     return {group.group_id for group in listed.valid}
 
 

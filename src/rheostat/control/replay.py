@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +12,7 @@ from rheostat.control.cycle import Mind, State, advance, identity, learn, think
 from rheostat.control.memory import learn_tail
 from rheostat.errors import InvalidValue, PolicyError, UnreadableRecord, first_line
 from rheostat.job.decision import Decision, Outcome, Reason
-from rheostat.job.frozen import from_json
+from rheostat.job.frozen import from_json, to_json
 from rheostat.job.observation import Observation
 from rheostat.job.record import Intent, IntentEnd, Record, Run, Snapshot
 from rheostat.ports import Entry, Journal, Policy
@@ -19,6 +21,8 @@ RESUMING: tuple[type[Record], ...] = (Run, Snapshot)
 """Records from which steps can be repeated after one that cannot be read."""
 THOUGHT = (IntentEnd, Outcome, Decision, Intent)
 """Records that thinking produces: these must come out again."""
+SAME = 1e-9
+"""Largest relative difference of numbers that count as the same: processors round differently (seen: 1e-14)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,7 @@ def replay(journal: Journal, job: str, make_policy: Callable[[Run], Policy[Any]]
             ]
             if again.failure is not None:
                 failures[head.step] = Failure(head.step, first_line(again.failure))
-            if came != recorded:
+            if not alike(came, recorded):
                 differences.append(Difference(head.step, recorded, came))
         elif isinstance(head.record, Run):
             mind = _mind(head.record, make_policy)
@@ -140,3 +144,23 @@ def _batches(journal: Journal, job: str, lost: list[UnreadableRecord]) -> Iterat
         batch.append(entry)
     if batch:
         yield batch
+
+
+def alike(one: Sequence[Record], other: Sequence[Record]) -> bool:
+    """Whether two lists of records are the same, up to the rounding of another processor."""
+    if one == other:
+        return True
+    kinds = [type(record) for record in one] == [type(record) for record in other]
+    return kinds and all(
+        _close(json.loads(to_json(a)), json.loads(to_json(b))) for a, b in zip(one, other, strict=True)
+    )
+
+
+def _close(one: Any, other: Any) -> bool:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_close(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_close, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=SAME)
+    return bool(one == other)

@@ -147,13 +147,14 @@ class QueryTelemetry:
 
     def _counters_of(self, run: str, query: StreamingQuery) -> CounterOf:
         """Return the counters of a query's sources, by their place among them."""
-        batches, name = self._batches[run], query.name or str(query.id)
-        if batches:
-            sources = batches[-1].sources
-            return lambda index: self._counter(name, index, sources[index].description)
-        live = self._live[run]
-        # Before its first batch the sources are asked in the background: until then nothing counts their offsets.
-        return lambda index: self._counter(name, index, "".join(live.descriptions[index : index + 1]))
+        batches, live, name = self._batches[run], self._live[run], query.name or str(query.id)
+
+        def counter(index: int) -> OffsetCounter:
+            # Before its first batch the sources are asked in the background: until then nothing counts their offsets.
+            descriptions = [source.description for source in batches[-1].sources] if batches else live.descriptions
+            return self._counter(name, index, "".join(descriptions[index : index + 1]))
+
+        return counter
 
     def _complete(self, batch: Batch) -> Batch:
         """Add the limits of the running query's sources, which its progress does not hold."""

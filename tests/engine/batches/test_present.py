@@ -23,8 +23,11 @@ def test_stages_that_come_later_are_those_of_the_batches_before() -> None:
     work = read_work(BATCH, 8000.0, [(10.0, 5.0), (20.0, 10.0), (1.0, 9.0)])
     assert work is not None
     assert work.left_busy_s == pytest.approx(80 * 1.5 - 26)
-    both = replace(BATCH, stages=(SCAN, RunningStage(8, 4, 0, 0, 0.0, 0)))
-    assert read_work(both, 8000.0, ()) is None  # nothing tells how much work the second stage is
+    done = replace(SCAN, finished=8, active=0, busy_s=80.0, active_s=0.0)
+    both = replace(BATCH, stages=(done, RunningStage(8, 4, 0, 2, 0.0, 0, active_s=10.0)))
+    work = read_work(both, 8000.0, [(10.0, 5.0)])  # the second stage has just begun
+    assert work is not None
+    assert work.done == pytest.approx(8000 * 90 / 120)
 
 
 def test_before_the_first_task_ends_the_rows_that_were_read_tell() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from statistics import median
 from typing import Any
 
@@ -118,9 +119,10 @@ def read_work(
     """
     if now.start_s is None or records <= 0 or not now.stages:
         return None
-    stages_s = [_expected_s(stage, now, records) for stage in now.stages]
-    known_s = [seconds for seconds in stages_s if seconds is not None]
-    if len(known_s) < len(stages_s):
+    stages_s = (_expected_s(stage, now, records) for stage in now.stages)
+    # A stage that has just begun shows nothing yet: it counts as one of those to come.
+    known_s = [seconds for seconds in takewhile(lambda seconds: seconds is not None, stages_s) if seconds is not None]
+    if not known_s:
         return None
     spent_s = _spent_s(now)
     whole_s = max(spent_s, sum(known_s) * _with_later_stages(len(known_s), usual))

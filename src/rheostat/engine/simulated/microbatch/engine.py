@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -83,7 +84,7 @@ class SimulatedMicroBatch(SimulatedEngine):
 
     def _view(self, end_s: float, clean_s: float) -> QueryView:
         trigger_s = self._batches[-1].start_s if self._batches else 0.0
-        counter = _Counter(self.fleet, self.replica, trigger_s)
+        counter = _Counter(self._arrivals_by, float(self.fleet.now), trigger_s)
         return QueryView(
             list(self._batches),
             self._work,
@@ -129,8 +130,8 @@ class SimulatedMicroBatch(SimulatedEngine):
 class _Counter:
     """A counter for offsets that are record counts; arrivals since a trigger are known by the clock."""
 
-    def __init__(self, fleet: Fleet, replica: int, trigger_s: float) -> None:
-        self._fleet, self._replica, self._trigger_s = fleet, replica, trigger_s
+    def __init__(self, arrivals_by: Callable[[float], float], now_s: float, trigger_s: float) -> None:
+        self._arrivals_by, self._now_s, self._trigger_s = arrivals_by, now_s, trigger_s
 
     def records(self, offset: Any) -> float | None:
         return float(offset)
@@ -140,8 +141,5 @@ class _Counter:
         moment = round(self._trigger_s + seconds)
         if moment < 0:
             # Extrapolate the source's rate to before the first second.
-            return self._arrivals_by(self._fleet.now) / max(self._fleet.now, 1) * moment
+            return self._arrivals_by(self._now_s) / max(self._now_s, 1) * moment
         return self._arrivals_by(moment)
-
-    def _arrivals_by(self, moment: int) -> float:
-        return float(self._fleet.at(moment, self._replica)[self._fleet.rows["arrived"]][0])

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
+from rheostat.engine.spark.telemetry.reflect import array
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -196,23 +198,17 @@ class HadoopFiles:
         nio = self._jvm.java.nio.file
         # A file without a checksum is not checked; one with another file's checksum is an error for Spark.
         nio.Files.deleteIfExists(self._local_path(self._files.getChecksumFile(file)))
-        move = self._array(nio.CopyOption, nio.StandardCopyOption.ATOMIC_MOVE)
+        move = array(self._gateway, nio.CopyOption, nio.StandardCopyOption.ATOMIC_MOVE)
         nio.Files.move(self._local_path(draft), self._local_path(file), move)
 
     def _write_local(self, text: str, file: Any) -> None:
         """Write a new file; an error where it exists."""
         nio = self._jvm.java.nio.file
-        new = self._array(nio.OpenOption, nio.StandardOpenOption.CREATE_NEW, nio.StandardOpenOption.WRITE)
+        new = array(self._gateway, nio.OpenOption, nio.StandardOpenOption.CREATE_NEW, nio.StandardOpenOption.WRITE)
         nio.Files.write(self._local_path(file), bytearray(text.encode()), new)
 
     def _local_path(self, file: Any) -> Any:
         return self._jvm.java.nio.file.Paths.get(self._files.makeQualified(file).toUri())
-
-    def _array(self, kind: Any, *values: Any) -> Any:
-        array = self._gateway.new_array(kind, len(values))
-        for index, value in enumerate(values):
-            array[index] = value
-        return array
 
     def _at(self, *names: str) -> Any:
         return self._path("/".join((self._location, *names)))

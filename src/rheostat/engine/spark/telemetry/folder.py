@@ -65,9 +65,6 @@ class FolderEnds:
         taken = int(self._source.seenFiles().size())
         return FolderCount(taken, waiting) if int(self._source.currentLogOffset()) == before else None
 
-    def close(self) -> None:
-        """Do nothing: there is no connection."""
-
     def _new_file_test(self) -> Any:
         """Return the source's own test for a file of its listing as a java.util.function.Predicate.
 

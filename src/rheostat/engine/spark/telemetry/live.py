@@ -14,6 +14,7 @@ from rheostat.engine.batches.progress import Batch
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.spark.telemetry.ends import SourceEnds
 from rheostat.engine.spark.telemetry.running import RunningBatches
+from rheostat.job.observation import total
 from rheostat.ports import Clock
 
 if TYPE_CHECKING:
@@ -103,5 +104,4 @@ class LiveQuery:
 
 def _count_all(offsets: Sequence[Any], counter: CounterOf) -> float | None:
     """Return the records before the offsets of all sources; None where one does not show them."""
-    counts = [counter(index).records(offset) for index, offset in enumerate(offsets)]
-    return sum(count for count in counts if count is not None) if counts and None not in counts else None
+    return total(counter(index).records(offset) for index, offset in enumerate(offsets))

@@ -30,6 +30,7 @@ from rheostat.engine.spark.pipeline import Staged
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.job.allocation import Allocation
 from rheostat.job.guards import UNGUARDED
+from rheostat.job.observation import Observation
 from rheostat.job.record import IntentEnd, IntentStep, Record
 from rheostat.journal import open_journal
 from rheostat.journal.sql import SqlJournal
@@ -92,6 +93,16 @@ def made_by_realtime(spark: SparkSession, staged: Staged, tasks: Allocation) -> 
         time.sleep(0.2)
     query.stop()
     return checkpoint.immovable_reason()
+
+
+def seen(window: Observation) -> dict[str, Any]:
+    """Return what one window shows of the stages."""
+    latency = window.latency
+    return {
+        "records": [reading.records_in_per_s for reading in window.operators],
+        "true_rates": [reading.true_rate_per_s for reading in window.operators],
+        "latency": latency and [latency.p99_s, latency.event_p99_s],
+    }
 
 
 def main(options: dict[str, Any]) -> None:
@@ -168,6 +179,8 @@ def main(options: dict[str, Any]) -> None:
                 "immovable": immovable,
                 "slots": slots,
                 "downtimes": sorted(set(downtimes)),
+                "seen": [seen(step.observation) for step in scaler.steps if step.observation.usable],
+                "backlogs": [step.observation.sources[0].backlog for step in scaler.steps],
                 "problems": sorted({step.observation.problem for step in scaler.steps if step.observation.problem}),
             }
         )

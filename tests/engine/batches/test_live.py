@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from rheostat.engine.batches.arrivals import ArrivalCount
-from rheostat.engine.batches.live import FRESH_S, Live, read_live
+from rheostat.engine.batches.arrivals import FRESH_S, ArrivalCount
+from rheostat.engine.batches.live import Live, read_live
 from rheostat.engine.batches.observation import job_reading
 from rheostat.engine.batches.offsets import KafkaCounter
 from rheostat.engine.batches.present import RunningBatch, RunningStage, Work, read_work

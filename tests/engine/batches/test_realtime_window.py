@@ -1,14 +1,16 @@
 """The window of a real-time query: rates, useful time, the late stage, the backlog."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from rheostat.engine.batches.arrivals import ArrivalCount, arrival_rate
+from rheostat.engine.batches.arrivals import FRESH_S, ArrivalCount
+from rheostat.engine.batches.flow import Flow
 from rheostat.engine.batches.lateness import Chain
-from rheostat.engine.batches.probe import LATENCY, NANOSECONDS, RECORDS, SAMPLED
+from rheostat.engine.batches.probe import EVENT_LATENCY, LATENCY, NANOSECONDS, RECORDS, SAMPLED
 from rheostat.engine.batches.progress import Batch
-from rheostat.engine.batches.realtime_window import RealTimeBatch, RealTimeWindow, realtime_window
+from rheostat.engine.batches.realtime_window import RealTimeBatch, RealTimeWindow, SourceNow, realtime_window
 from rheostat.engine.batches.stage import Stage
 
 CHAIN = Chain(("lines", "split", "count"), {"lines": 2, "split": 2, "count": 4}, 5.0)
@@ -19,7 +21,6 @@ ARRIVED = [ArrivalCount(float(second), RATE * second) for second in range(0, 101
 def batch(number: int, start_s: float, seconds: float = 5.0, rows: int = 500, words: int = 3) -> Batch:
     """A batch in which `split` takes 10 ms per line and `count` 5 ms per word."""
     observed: dict[str, dict[str, Any]] = {
-        "lines": {RECORDS: rows},
         # Every word carries the stamps of its line.
         "split": {RECORDS: rows * words, SAMPLED: rows * words, NANOSECONDS: int(rows * words * 10e6)},
         "count": {
@@ -27,9 +28,15 @@ def batch(number: int, start_s: float, seconds: float = 5.0, rows: int = 500, wo
             SAMPLED: rows * words,
             NANOSECONDS: int(rows * words * 5e6),
             LATENCY: [50, 80, 1000 * (seconds - 4.9)],
+            EVENT_LATENCY: [60, 90, 1000 * (seconds - 4.8)],
         },
     }
-    return Batch("q", "run", number, start_s, seconds, seconds - 0.1, rows, (), observed, 10, 4096)
+    flow = Flow((float(rows), float(rows), float(rows * words)), float(rows * words))
+    return Batch("q", "run", number, start_s, seconds, seconds - 0.1, rows, (), observed, 10, 4096, flow)
+
+
+def unprobed(number: int, start_s: float, seconds: float = 5.0, rows: int = 500) -> Batch:
+    return replace(batch(number, start_s, seconds, rows), observed={})
 
 
 def stages(number: int, start_s: float, ends_s: tuple[float, ...], cpu_s: float = 0.1) -> list[Stage]:
@@ -68,9 +75,10 @@ def test_true_rates_are_records_in_per_useful_second_of_one_task() -> None:
     assert [(edge.upstream, edge.downstream) for edge in result.edges] == [("lines", "split"), ("split", "count")]
     assert [edge.records_per_s for edge in result.edges] == pytest.approx([100.0, 300.0])
     assert result.overloaded == ()
-    assert result.rate_per_s == pytest.approx(RATE)
+    assert result.source.rate_per_s == pytest.approx(RATE)
     assert result.latency is not None
     assert result.latency.p99_s == pytest.approx(0.1)
+    assert result.latency.event_p99_s == pytest.approx(0.2)
 
 
 def test_the_true_rate_of_a_cpu_bound_stage_comes_from_its_cpu_time() -> None:
@@ -109,8 +117,8 @@ def test_an_overdue_batch_shows_overload_before_it_ends() -> None:
     assert result.overloaded == ("split",)
     assert result.overdue_s == pytest.approx(95 - 85 - 5.5)
     # Ten seconds of input have arrived since the last batch ended; a batch on time holds five of them.
-    assert result.backlog == pytest.approx(500.0)
-    assert result.lag_s == pytest.approx(5.0)
+    assert result.source.backlog == pytest.approx(500.0)
+    assert result.source.lag_s == pytest.approx(5.0)
 
 
 def test_there_is_no_window_before_a_batch_has_ended() -> None:
@@ -122,12 +130,78 @@ def test_there_is_no_window_before_a_batch_has_ended() -> None:
 
 def test_without_the_broker_there_is_neither_rate_nor_backlog() -> None:
     result = window([batch(1, 80.0, 9.1)], [], 90.0, RealTimeBatch(89.1, ()), 8500.0, [ArrivalCount(0.0, 0.0)])
-    assert (result.rate_per_s, result.backlog, result.lag_s) == (None, None, None)
+    assert result.source == SourceNow()
 
 
-def test_the_arrival_rate_spans_the_first_to_the_last_count() -> None:
-    assert arrival_rate([], 0.0) is None
-    assert arrival_rate(ARRIVED[:1], 0.0) is None
-    assert arrival_rate(ARRIVED, 50.0) == pytest.approx(RATE)
-    # A topic that was deleted and created again does not give a negative rate.
-    assert arrival_rate([ArrivalCount(0.0, 100.0), ArrivalCount(10.0, 0.0)], 0.0) == 0.0
+def test_a_count_that_the_broker_gave_long_ago_is_not_the_present() -> None:
+    stale = [count for count in ARRIVED if count.at_s <= 90.0 - FRESH_S - 1.0]
+    assert window([batch(1, 80.0)], [], 90.0, None, 8500.0, stale).source == SourceNow()
+
+
+def test_the_load_is_the_present_one() -> None:
+    """A jump shows in full as soon as it is seen, not averaged over the window."""
+    jump = [*(count for count in ARRIVED if count.at_s <= 90.0), ArrivalCount(95.0, 9000.0 + 5 * 1000.0)]
+    assert window([batch(1, 80.0)], [], 95.0, None, 8500.0, jump).source.rate_per_s == pytest.approx(1000.0)
+
+
+def test_the_rows_of_a_running_batch_show_what_is_done() -> None:
+    # 3.5 s of a batch: 350 lines read, and 900 of their 1,050 words counted.
+    flow = Flow((350.0, 350.0, 1050.0), 900.0)
+    result = window([batch(1, 80.0)], [], 90.0, RealTimeBatch(86.5, (), flow=flow), 8650.0)
+    assert result.source.backlog == pytest.approx(50.0)
+    assert result.source.lag_s == pytest.approx(0.5)
+    assert [reading.pending for reading in result.operators] == pytest.approx([0.0, 0.0, 150.0])
+    assert result.overloaded == ()
+    # After 5 s the source no longer reads: what has arrived since waits for the next batch.
+    late = RealTimeBatch(84.0, (), flow=Flow((500.0, 500.0, 1500.0), 1500.0), flow_age_s=1.0)
+    assert window([batch(1, 79.0)], [], 90.0, late, 8400.0).source.backlog == pytest.approx(100.0)
+    # While it reads, what seems to wait there is the age of its count.
+    reading = RealTimeBatch(86.0, (), flow=Flow((310.0, 310.0, 930.0), 930.0), flow_age_s=1.0)
+    assert window([batch(1, 81.0)], [], 90.0, reading, 8600.0).source.backlog == pytest.approx(0.0)
+
+
+def test_rows_in_front_of_a_stage_show_overload_inside_a_batch_on_time() -> None:
+    # After 4 s `count` has done the words of 1.5 s; more than a gap of 0.2 s explains.
+    flow = Flow((420.0, 420.0, 1260.0), 450.0)
+    running = RealTimeBatch(85.2, (), flow=flow, flow_age_s=1.0)
+    assert window([batch(1, 80.0)], [], 89.2, running, 8520.0).overloaded == ("count",)
+    # A batch that began with the records of five seconds has as many to work off.
+    after = RealTimeBatch(90.2, (), flow=flow, flow_age_s=1.0)
+    assert window([batch(1, 80.0)], [], 94.2, after, 8520.0).overloaded == ()
+    # A node that counts its rows only at the end shows nothing.
+    silent = RealTimeBatch(85.2, (), flow=replace(flow, left=None), flow_age_s=1.0)
+    assert window([batch(1, 80.0)], [], 89.2, silent, 8520.0).overloaded == ()
+
+
+def test_a_stage_that_waits_has_the_rate_of_its_overload() -> None:
+    """Its CPU time of 0.1 s says that it could do a hundred times the load, and two batches say that it cannot."""
+    flow = Flow((420.0, 420.0, 1260.0), 450.0)
+    work, running = stages(1, 80.0, (5.0, 5.0, 9.0)), RealTimeBatch(89.2, (), flow=flow, flow_age_s=1.0)
+    late = unprobed(1, 80.0, 9.1)
+    result = window([late], work, 93.7, running, 8920.0, last_read_s=80.0)
+    assert (result.overloaded, result.waits) == (("count",), ())  # once may be anything
+    overdue = replace(running, active_stages=("count",))
+    result = window([late], work, 100.0, overdue, 8920.0, last_read_s=80.0)
+    assert result.overloaded == result.waits == ("count",)
+    assert result.operators[2].true_rate_per_s == pytest.approx(450.0 / (4 * (100.0 - 89.2 - 0.5)))
+
+
+def test_stages_of_one_task_each_that_run_together_both_have_the_time_of_both() -> None:
+    chain = replace(CHAIN, tasks={"lines": 2, "split": 1, "count": 1})
+    work = stages(1, 80.0, (5.0, 5.0), cpu_s=2.0)
+    result = realtime_window(chain, [unprobed(1, 80.0)], work, 75.0, 86.0, ARRIVED[:18], 8500.0, None)
+    assert isinstance(result, RealTimeWindow)
+    assert [reading.true_rate_per_s for reading in result.operators] == pytest.approx([250.0, 250.0, 750.0])
+    # Where a stage was evicted, nothing is known.
+    result = realtime_window(CHAIN, [unprobed(1, 80.0)], work, 75.0, 86.0, ARRIVED[:18], 8500.0, None)
+    assert isinstance(result, RealTimeWindow)
+    assert [reading.true_rate_per_s for reading in result.operators] == [None, None, None]
+
+
+def test_batches_whose_rows_were_not_read_are_left_out() -> None:
+    unread = replace(batch(1, 80.0), flow=None)
+    one, both = window([batch(2, 85.0)], [], 91.0), window([unread, batch(2, 85.0)], [], 91.0)
+    assert both.operators == one.operators
+    source, *others = window([unread], [], 91.0).operators
+    assert source.records_in_per_s == pytest.approx(100.0)
+    assert others == []

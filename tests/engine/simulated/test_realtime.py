@@ -412,8 +412,8 @@ def test_ds2_selects_the_right_size_for_every_load_level() -> None:
     run = compare(Simulated(), trial, ["ds2"], [1]).run("ds2", 1)
     ended = {step.observation.at_s: step.observation.running for step in run.steps}
     sizes = [ended[300.0 * (k + 1) - 15.0] for k in range(4)]
-    # With 20 % headroom: 60, 180, 360 and 120 lines, twice as many words. DS2 does not restart to save a single task.
-    assert [size and (size.tasks["map"], size.tasks["count"]) for size in sizes] == [(1, 1), (2, 2), (6, 4), (3, 2)]
+    # With 20 % headroom: 60, 180, 360 and 120 lines, twice as many words.
+    assert [size and (size.tasks["map"], size.tasks["count"]) for size in sizes] == [(1, 1), (2, 2), (6, 4), (2, 2)]
     assert run.trace["backlog"][-1] < 100.0
 
 

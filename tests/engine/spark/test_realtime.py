@@ -63,6 +63,17 @@ def test_one_restart_changes_both_stages_and_a_failed_query_recovers(broker: Bro
     assert end["endings"] == ["done"]
     assert [step.split()[0] for step in end["steps"]] == ["stop", "repartition", "start"]
     assert end["downtimes"]
+    # Without a probe, Spark's own counts show every stage: a line has three words.
+    with_rows = [window for window in end["seen"] if window["records"][0]]
+    assert with_rows
+    for window in with_rows:
+        lines, split, count = window["records"]
+        assert (split, count) == pytest.approx((lines, 3 * lines))
+        assert all(rate > 0 for rate in window["true_rates"])
+        inside_s, event_s = window["latency"]
+        assert 0 < inside_s < event_s  # the lines had waited in the topic
+    assert None not in end["backlogs"][-10:]  # a restart hides nothing that the topic shows
+    assert end["backlogs"][-1] == 0
 
 
 def test_executors_come_first_state_is_renamed_and_a_killed_executor_loses_no_record(

@@ -13,6 +13,9 @@ STEADY = 0.2
 NOISE = 4.0
 """The same in standard deviations of a count of independent arrivals, which decides where few records arrive."""
 
+FRESH_S = 10.0
+"""Seconds for which an answer of a source counts as the present."""
+
 
 @dataclass(frozen=True, slots=True)
 class ArrivalCount:
@@ -20,13 +23,6 @@ class ArrivalCount:
 
     at_s: float
     records: float
-
-
-def arrival_rate(arrived: Sequence[ArrivalCount], since_s: float) -> float | None:
-    """Return the input rate since a moment; None with fewer than two counts."""
-    inside = [point for point in arrived if point.at_s >= since_s]
-    before = [point for point in arrived if point.at_s < since_s]
-    return _rate(before[-1:] + inside)
 
 
 def present_rate(arrived: Sequence[ArrivalCount], window_s: float) -> float | None:

@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rheostat.engine.batches.arrivals import ArrivalCount, arrival_moment_s, present_rate
+from rheostat.engine.batches.arrivals import FRESH_S, ArrivalCount, arrival_moment_s, present_rate
 from rheostat.engine.batches.present import Work
 from rheostat.engine.batches.window import BACK_TO_BACK, BEHIND, QueryView, QueryWindow, read_query
 from rheostat.job.observation import Latency
-
-FRESH_S = 10.0
-"""Seconds for which an answer of a source counts as the present."""
 
 
 @dataclass(frozen=True, slots=True)

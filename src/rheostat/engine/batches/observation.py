@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rheostat.engine.batches.realtime_window import RealTimeWindow
+from rheostat.engine.batches.realtime_window import RealTimeWindow, SourceNow
 from rheostat.engine.batches.window import QueryWindow
 from rheostat.job.allocation import Allocation
 from rheostat.job.observation import (
@@ -90,7 +90,7 @@ def observe_stages(
     """Return the observation of a real-time query, whose stages are its operators; it starts at `since_s` or later."""
     return job.observation(
         start_s=max(window.start_s, since_s),
-        sources=(SourceReading(source, window.rate_per_s, window.backlog, window.lag_s),),
+        sources=(source_reading(source, window.source),),
         operators=window.operators,
         edges=window.edges,
         overloaded=window.overloaded,
@@ -99,6 +99,11 @@ def observe_stages(
         latency=window.latency,
         problem=problem,
     )
+
+
+def source_reading(name: str, now: SourceNow) -> SourceReading:
+    """Return the reading of a source at this moment."""
+    return SourceReading(name, now.rate_per_s, now.backlog, now.lag_s, now.measured_s)
 
 
 def job_reading(name: str, parts: Sequence[QueryWindow], slots: int, seconds: float) -> OperatorReading:

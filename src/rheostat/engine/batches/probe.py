@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 RECORDS, SAMPLED, NANOSECONDS = "rheostat_records", "rheostat_sampled", "rheostat_ns"
-LATENCY = "rheostat_latency_ms"
-"""Name of the quantiles of the event age in ms when rows leave the last stage, if its probe measures them."""
+EVENT_LATENCY, LATENCY = "rheostat_event_latency_ms", "rheostat_latency_ms"
+"""Names of quantiles in ms when rows leave the last stage: since their event, and since they entered the job."""
 QUANTILES = (0.5, 0.95, 0.99)
 
 

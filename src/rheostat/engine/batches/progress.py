@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from rheostat.engine.batches.flow import Flow
 from rheostat.engine.batches.offsets import decode_offset
 
 
@@ -69,6 +70,8 @@ class Batch:
     """Results of `observe()`, by name."""
     state_rows: int
     state_bytes: int
+    flow: Flow | None = None
+    """Rows of its stages in real-time mode; None where they were not read."""
 
     @property
     def end_s(self) -> float:

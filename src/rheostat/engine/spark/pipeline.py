@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from rheostat.engine.batches.probe import LATENCY, QUANTILES, RECORDS
+from rheostat.engine.batches.probe import EVENT_LATENCY, LATENCY, QUANTILES
 from rheostat.engine.spark.lifecycle.application import spark_checkpoint, temporary_settings
 from rheostat.engine.spark.lifecycle.checkpoint import FORMAT, STORE
 from rheostat.engine.spark.lifecycle.shape import JOB, TASKS_PER_SLOT
@@ -37,10 +37,11 @@ Slow = Callable[[int], Transform]
 """Tasks -> a transform that slows rows down."""
 
 NAME = re.compile(r"[A-Za-z_][\w-]*")
-AGE = "__rheostat_age_ms"
+AGES = {EVENT_LATENCY: "__rheostat_age_ms", LATENCY: "__rheostat_inside_ms"}
+"""Latency -> the column with its sampled values."""
 AGES_PER_TIMED = 8
-"""Records with a measured age per record with a measured time: quantiles need more samples, but the age of every record
-would cost a quarter of the CPU time of an empty pipeline."""
+"""Records with measured latencies per record with a measured time: quantiles need more samples, but the latencies of
+every record would cost a quarter of the CPU time of an empty pipeline."""
 BATCH_S = 5.0
 """Length of a real-time batch in seconds, the smallest that Spark allows: the interval of checkpoints and reports."""
 SEED_S = 60.0
@@ -61,6 +62,8 @@ class StagePart:
     keyed: bool = False
     slow: Slow | None = None
     """For experiments: a transform that takes time in the stage's tasks, after the state of a keyed stage."""
+    timed: bool = False
+    """Whether probes measure its useful time, for a stage that waits: the CPU time of its tasks does not show that."""
 
     def timed_part(self, tasks: int) -> Transform:
         """Return the part between the probes: all of a stateless stage, the part after the state of a keyed one."""
@@ -92,7 +95,7 @@ class Staged:
     """Turns the last stage's rows into `key` and `value`."""
     checkpoint: str
     event_time: str | None = None
-    """Column with the event time, from which the latency is measured."""
+    """Column with the event time, if latencies are measured."""
     sample: int = 64
     """Records per record with a measured time."""
 
@@ -107,21 +110,21 @@ class Staged:
         return (self.source.name, *(stage.name for stage in self.stages))
 
     def frame(self, spark: SparkSession, tasks: Mapping[str, int]) -> DataFrame:
-        """Chain the stages, with an exchange and probes for each. The output of a part is counted under its name."""
-        from pyspark.sql import functions as sql
-
+        """Chain the stages, with an exchange before each, and with the probes that were asked for."""
         reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", self.source.servers)
         reader = reader.option("subscribe", self.source.topic).options(**self.source.options)
         rows = (self.source.parse or _identity)(reader.load())
-        rows = rows.observe(self.source.name, sql.count(sql.lit(1)).alias(RECORDS))
         for stage in self.stages:
             rows = stage.apply(rows) if stage.keyed else rows.repartition(tasks[stage.name])
-            work = stage.timed_part(tasks[stage.name])
+            work, columns = stage.timed_part(tasks[stage.name]), []
             if self.event_time is not None and stage is self.stages[-1]:
-                aged = _add_age(work, self.event_time, max(1, self.sample // AGES_PER_TIMED))
-                rows = add_probes(stage.name, aged, self.sample, _quantiles)(rows).drop(AGE)
+                work = _add_ages(work, self.event_time, max(1, self.sample // AGES_PER_TIMED))
+                columns = _quantiles()
+            if stage.timed:
+                rows = add_probes(stage.name, work, self.sample, columns)(rows)
             else:
-                rows = add_probes(stage.name, work, self.sample)(rows)
+                rows = work(rows).observe(stage.name, *columns) if columns else work(rows)
+        rows = rows.drop(*AGES.values())
         return self.columns(rows)
 
     def start(self, spark: SparkSession, allocation: Allocation, *, realtime: bool = True) -> StreamingQuery:
@@ -191,9 +194,9 @@ class Builder:
             raise InvalidValue(f"pipeline {self._name!r} has the source {self._source.name!r} already")
         self._source = Topic(self._new(name), servers, topic, dict(options or {}), parse)
 
-    def stage(self, name: str, apply: Transform, *, slow: Slow | None = None) -> None:
-        """Add a stateless stage with its own tasks."""
-        self._add(StagePart(self._new(name), _function(name, apply), slow=slow))
+    def stage(self, name: str, apply: Transform, *, slow: Slow | None = None, timed: bool = False) -> None:
+        """Add a stateless stage with its own tasks. `timed` measures the time of a stage that waits or calls Python."""
+        self._add(StagePart(self._new(name), _function(name, apply), False, slow, timed or slow is not None))
 
     def keyed(self, name: str, apply: Transform, *, slow: Slow | None = None) -> None:
         """Add the stage with state: `groupBy().agg()` or `dropDuplicates`."""
@@ -202,7 +205,7 @@ class Builder:
                 f"pipeline {self._name!r} has the keyed stage {other!r} already: all states of a query have the same "
                 "number of partitions, so only one keyed stage can be sized"
             )
-        self._add(StagePart(self._new(name), _function(name, apply), True, slow))
+        self._add(StagePart(self._new(name), _function(name, apply), True, slow, slow is not None))
 
     def to_kafka(
         self,
@@ -287,17 +290,27 @@ def _function(name: str, apply: Transform) -> Transform:
     return apply
 
 
-def _add_age(work: Transform, event_time: str, sample: int) -> Transform:
-    """Return the work with a column for the event's age after it, for one row in `sample`."""
+def _add_ages(work: Transform, event_time: str, sample: int) -> Transform:
+    """Return the work with columns for the latencies after it, of one row in `sample`.
+
+    A record that was there when its batch began has entered the job then, any other one when it was written.
+    """
     from pyspark.sql import functions as sql
 
     now_ms = "cast(java_method('java.lang.System', 'currentTimeMillis') as bigint)"
-    # Drawn at random, not by a hash of the row: a hash would leave out the same keys every time.
-    age = f"case when rand() * {sample} < 1 then {now_ms} - unix_millis({event_time}) end"
-    return lambda rows: work(rows).withColumn(AGE, sql.expr(age))
+    entered_ms = f"greatest(unix_millis({event_time}), unix_millis(current_timestamp()))"
+
+    def aged(rows: DataFrame) -> DataFrame:
+        # Drawn at random, not by a hash of the row: a hash would leave out the same keys every time.
+        age = sql.expr(f"case when rand() * {sample} < 1 then {now_ms} - unix_millis({event_time}) end")
+        wait = sql.expr(f"{entered_ms} - unix_millis({event_time})")
+        rows = work(rows).withColumn(AGES[EVENT_LATENCY], age)
+        return rows.withColumn(AGES[LATENCY], sql.col(AGES[EVENT_LATENCY]) - wait)
+
+    return aged
 
 
 def _quantiles() -> list[Column]:
     from pyspark.sql import functions as sql
 
-    return [sql.percentile_approx(AGE, list(QUANTILES), 1000).alias(LATENCY)]
+    return [sql.percentile_approx(column, list(QUANTILES), 1000).alias(name) for name, column in AGES.items()]

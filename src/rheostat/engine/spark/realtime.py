@@ -8,18 +8,25 @@ counted before the query is stopped. A query that fails, as after the death of a
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from rheostat.engine.batches.arrivals import ArrivalCount, arrival_rate
+from rheostat.engine.batches.arrivals import ArrivalCount
 from rheostat.engine.batches.lateness import Chain, worth_waiting_s
-from rheostat.engine.batches.observation import JobView, observe_stages
+from rheostat.engine.batches.observation import JobView, observe_stages, source_reading
 from rheostat.engine.batches.offsets import KafkaCounter
 from rheostat.engine.batches.progress import Batch, parse_progress
-from rheostat.engine.batches.realtime_window import RealTimeBatch, RealTimeWindow, realtime_window
+from rheostat.engine.batches.realtime_window import (
+    RealTimeBatch,
+    RealTimeWindow,
+    SourceNow,
+    read_source,
+    realtime_window,
+)
 from rheostat.engine.batches.selection import WINDOW_S, window_start_s
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.spark.executors.slots import Slots
@@ -30,12 +37,13 @@ from rheostat.engine.spark.lifecycle.restart import Pipeline
 from rheostat.engine.spark.lifecycle.watcher import Watcher
 from rheostat.engine.spark.pipeline import BATCH_S, Staged
 from rheostat.engine.spark.telemetry.feed import Feed
+from rheostat.engine.spark.telemetry.flow import BatchFlows, OpenFlow
 from rheostat.engine.spark.telemetry.stages import Stages
 from rheostat.engine.spark.telemetry.topic import TopicEnds
 from rheostat.errors import EngineError, RheostatError
 from rheostat.job.allocation import Allocation
 from rheostat.job.graph import Edge, Graph, JobSpec, Pinned, Tunable
-from rheostat.job.observation import Change, Observation, SourceReading, Status
+from rheostat.job.observation import Change, Observation, Status
 from rheostat.job.record import Intent
 from rheostat.job.slo import Bounds
 from rheostat.ports import Clock, Note
@@ -50,6 +58,10 @@ ARRIVAL_HISTORY = 1024
 """Counts of the topic to retain: more than a window covers."""
 POLL_S = 0.2
 """Seconds between two checks for slots."""
+HEARTBEAT = ("spark.executor.heartbeatInterval", "10s")
+"""Setting with the time between two reports of rows, and Spark's default."""
+
+log = logging.getLogger(__name__)
 
 
 class RealTime:
@@ -124,6 +136,10 @@ class RealTimeEngine:
         self._batches: deque[Batch] = deque(maxlen=BATCH_HISTORY)
         self._work: deque[Stage] = deque(maxlen=BATCH_HISTORY * len(staged.names))
         self._arrived: deque[ArrivalCount] = deque(maxlen=ARRIVAL_HISTORY)
+        self._flows: BatchFlows | None = None
+        self._open: OpenFlow | None = None
+        self._heartbeat_s = spark.sparkContext._jsc.sc().conf().getTimeAsMs(*HEARTBEAT) / 1e3
+        self._waits: set[str] = set()
         self._run = ""
         self._previous: PreviousRun | None = None
         self._applied = ""
@@ -237,8 +253,9 @@ class RealTimeEngine:
         now_s = self.clock.now()
         # The activity first: a restart that ends between the two reads still counts as under way.
         activity, status, downtime_s = self.pipeline.activity, self.pipeline.status, self.pipeline.downtime_s
-        self._collect()
-        broker_problem = self._count_arrivals(now_s)
+        self._collect(now_s)
+        broker_problem = self._count_arrivals()
+        chain = Chain(self.staged.names, self._tasks, BATCH_S)
         allocation = self.pipeline.allocation
         running = None if allocation is None else self._tunable_part(allocation)
         change = self.slots.state(self.patience_s, now_s)
@@ -251,7 +268,8 @@ class RealTimeEngine:
             problem = f"restart: {activity}" if activity else self._why_ended()
             wanted = running if self._target is None else self._tunable_part(self._target)
             down = status if activity else Status.DOWN
-            return JobView(now_s, running, wanted, change, down).observation(problem=problem)
+            sources = (source_reading(chain.names[0], self._source(chain, None, now_s)),)
+            return JobView(now_s, running, wanted, change, down).observation(sources=sources, problem=problem)
         job = JobView(
             now_s,
             running,
@@ -266,12 +284,26 @@ class RealTimeEngine:
                 for name in (() if running is None else running.tasks)
             },
         )
-        chain = Chain(self.staged.names, self._tasks, BATCH_S)
-        window = self._window(chain, now_s)
+        now = RealTimeBatch(
+            self._begun_s(),
+            self._active_stages(chain) if self._overdue_s(chain, now_s) > 0 else (),
+            chain.tasks,
+            None if self._open is None else self._open.flow,
+            self._heartbeat_s,
+        )
+        window = self._window(chain, now, now_s)
         if isinstance(window, str):
-            sources = (SourceReading(chain.names[0], arrival_rate(self._arrived, now_s - self.window_s)),)
-            overdue_s = max(0.0, now_s - self._begun_s() - chain.late_s)
+            sources = (source_reading(chain.names[0], self._source(chain, now, now_s)),)
+            overdue_s = max(0.0, self._overdue_s(chain, now_s))
             return job.observation(sources=sources, overdue_s=overdue_s, problem=broker_problem or window)
+        for name in set(window.waits) - self._waits:
+            self._waits.add(name)
+            log.warning(
+                "stage %r is overloaded although its CPU time is short: it waits for something. Its rate is known only "
+                "while it is overloaded; measure its time with p.stage(%r, ..., timed=True)",
+                name,
+                name,
+            )
         since_s = self.pipeline.ready_s if self._batches else 0.0
         return observe_stages(job, chain.names[0], window, broker_problem, since_s)
 
@@ -324,7 +356,7 @@ class RealTimeEngine:
 
     # -- observation -------------------------------------------------------------------------------------------------
 
-    def _collect(self) -> None:
+    def _collect(self, now_s: float) -> None:
         query = self.pipeline.query
         run = "" if query is None else str(query.runId)
         if run != self._run:
@@ -333,46 +365,71 @@ class RealTimeEngine:
             self._run, self._started_s = run, self.clock.now()
             self._batches.clear()
             self._work.clear()
+            self._flows = None if query is None else BatchFlows(self.spark, query, len(self.staged.names))
         if self.pipeline.allocation is not None:
             self._tasks = {self.staged.names[0]: self.partitions, **self.pipeline.allocation.tasks}
         for text in self._feed.drain():
             batch = parse_progress(text)
             if batch is not None and batch.run_id == run:
-                self._batches.append(batch)
+                flow = None if self._flows is None else self._flows.finished(batch.number)
+                self._batches.append(replace(batch, flow=flow))
                 self._watcher.failures.clear()
         self._work.extend(stage for stage in self._stages.read_finished() if stage.run_id == run)
+        self._open = None if self._flows is None else self._flows.read(now_s)
+        if self._open is not None and self._batches and self._open.number <= self._batches[-1].number:
+            self._open = None  # it has just ended
 
-    def _count_arrivals(self, now_s: float) -> str | None:
+    def _count_arrivals(self) -> str | None:
         """Read the topic's end offsets from the broker; return why that failed, if it did."""
         try:
-            self._arrived.append(ArrivalCount(now_s, self.topic.end()))
+            self._arrived.append(ArrivalCount(self.clock.now(), self.topic.end()))
         except RheostatError as error:
             return str(error)
         return None
 
-    def _window(self, chain: Chain, now_s: float) -> RealTimeWindow | str:
+    def _window(self, chain: Chain, running: RealTimeBatch, now_s: float) -> RealTimeWindow | str:
         batches, work, previous = list(self._batches), list(self._work), self._previous
-        clean_s, begun_s = batches[0].start_s if batches else now_s, self._begun_s()
+        clean_s = batches[0].start_s if batches else now_s
         if previous is not None:
             # If the first batch after a restart is overdue, the window covers the last one before the restart.
             batches, work = [previous.batch, *batches], [*previous.work, *work]
-        overdue = now_s - begun_s > chain.late_s
+        overdue = self._overdue_s(chain, now_s) > 0
         since_s = window_start_s(batches, now_s, self.window_s, clean_s, overdue=overdue)
-        running = RealTimeBatch(begun_s, self._active_stages(chain) if overdue else (), chain.tasks)
         if previous is not None and not self._batches:
             # The readings then have the tasks of that batch.
             chain = replace(chain, tasks=previous.tasks)
-        done = None
-        if batches and batches[-1].sources:
-            done = KafkaCounter().records(batches[-1].sources[0].end_offset)
-        # The input rate is that of the last window, even if the batch is older.
-        recent = [count for count in self._arrived if count.at_s >= now_s - self.window_s]
-        return realtime_window(chain, batches, work, since_s, now_s, recent, done, running)
+        return realtime_window(chain, batches, work, since_s, now_s, self._recent(now_s), self._done(), running)
+
+    def _source(self, chain: Chain, running: RealTimeBatch | None, now_s: float) -> SourceNow:
+        """Return the source while no window shows it."""
+        last = self._last_batch()
+        return read_source(
+            chain, self._recent(now_s), self._done(), running, None if last is None else last.flow, now_s
+        )
+
+    def _recent(self, now_s: float) -> list[ArrivalCount]:
+        """Return the counts of the last window: the input rate is the present one, even if the batches are older."""
+        return [count for count in self._arrived if count.at_s >= now_s - self.window_s]
+
+    def _done(self) -> float | None:
+        """Return the topic's records in finished batches."""
+        last = self._last_batch()
+        return None if last is None or not last.sources else KafkaCounter().records(last.sources[0].end_offset)
+
+    def _last_batch(self) -> Batch | None:
+        if self._batches:
+            return self._batches[-1]
+        return None if self._previous is None else self._previous.batch
+
+    def _overdue_s(self, chain: Chain, now_s: float) -> float:
+        return now_s - self._begun_s() - chain.late_s
 
     def _keys(self) -> int:
         return self._batches[-1].state_rows if self._batches else 0
 
     def _begun_s(self) -> float:
+        if self._open is not None:
+            return max(self._open.start_s, self.pipeline.ready_s)
         return self._batches[-1].end_s if self._batches else self.pipeline.ready_s
 
     def _stop_wait_s(self) -> float:

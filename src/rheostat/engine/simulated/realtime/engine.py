@@ -1,12 +1,13 @@
 """A real-time replica behind the Engine port.
 
 It shows what `engine.spark.realtime` shows of a real query, by the same function: `engine.batches.realtime_window`
-reads a window from finished batches, their stages and probes. Spark reports nothing while a batch runs.
+reads a window from finished batches, their stages and probes, the topic, and the rows of the running batch.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,9 +15,10 @@ import numpy as np
 
 from rheostat.engine.batches import progress
 from rheostat.engine.batches.arrivals import ArrivalCount
+from rheostat.engine.batches.flow import Flow
 from rheostat.engine.batches.lateness import Chain, Span, late_stages
 from rheostat.engine.batches.observation import JobView, observe_stages
-from rheostat.engine.batches.probe import LATENCY, NANOSECONDS, QUANTILES, RECORDS, SAMPLED
+from rheostat.engine.batches.probe import EVENT_LATENCY, LATENCY, NANOSECONDS, QUANTILES, RECORDS, SAMPLED
 from rheostat.engine.batches.realtime_window import RealTimeBatch, RealTimeWindow, realtime_window
 from rheostat.engine.batches.selection import window_start_s
 from rheostat.engine.batches.stage import Stage
@@ -27,6 +29,9 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Change, Observation, OperatorReading, Status
 from rheostat.job.record import Intent
 
+ARRIVAL_HISTORY = 1024
+"""Counts of the topic to retain: more than a window covers."""
+
 
 class SimulatedRealTime(SimulatedEngine):
     """A replica that changes by a restart; its windows come from finished batches."""
@@ -36,6 +41,7 @@ class SimulatedRealTime(SimulatedEngine):
         self.job = job
         self.stages = [fleet.plant.operator(name) for name in fleet.plant.graph.order]
         self.names = fleet.plant.graph.order
+        self._arrived: deque[ArrivalCount] = deque(maxlen=ARRIVAL_HISTORY)
 
     def _steps(self, intent: Intent) -> tuple[str, ...]:
         changed = {name for name, tasks in intent.target.tasks.items() if tasks != self.job.running.tasks[name]}
@@ -46,6 +52,7 @@ class SimulatedRealTime(SimulatedEngine):
         fleet, job, metrics = self.fleet, self.job, self.fleet.plant.metrics
         now_s, running, wanted = float(fleet.now), job.running, fleet.wanted[self.replica]
         end_s = max(0.0, now_s - metrics.display_lag_s)
+        self._arrived.append(self._count_arrivals(end_s))
         change = Change.NONE if running == wanted and job.up else Change.UNDER_WAY
         status = Status.DOWN if not job.up else Status.RECOVERING if job.recovering else Status.RUNNING
         uptime_s = now_s - job.started_s if job.up else 0.0
@@ -78,13 +85,28 @@ class SimulatedRealTime(SimulatedEngine):
             [stage for number, batch in enumerate(shown) for stage in self._stages(number, batch, errors)],
             shown[0].start_s,
             end_s,
-            [self._count_arrivals(max(0.0, end_s - metrics.window_s)), self._count_arrivals(end_s)],
+            self._recent(end_s - metrics.window_s),
             batches[-1].before + batches[-1].stages[0].records,
             None
             if now is None
-            else RealTimeBatch(now.start_s, self._active_stages(end_s), self._chain(job.running).tasks),
+            else RealTimeBatch(
+                now.start_s, self._active_stages(end_s), self._chain(job.running).tasks, self._flow(end_s)
+            ),
             shown[0].last_read_s,
         )
+
+    def _recent(self, since_s: float) -> list[ArrivalCount]:
+        """Return the counts of the window, with one at its start."""
+        start_s = max(0.0, since_s)
+        return [self._count_arrivals(start_s), *(count for count in self._arrived if count.at_s > start_s)]
+
+    def _flow(self, end_s: float) -> Flow | None:
+        """Return the rows of the running batch; metrics that arrive late show none."""
+        if self.job.batch is None or end_s < self.fleet.now:
+            return None
+        done = [work.records for work in self.job.batch.stages]
+        entered = (rows + queue for rows, queue in zip(done, self.job.queue, strict=True))
+        return Flow(tuple(entered), done[-1])
 
     def _span(self, batch: Batch, now_s: float) -> Span:
         return Span(batch.start_s, tuple(min(work.end_s, now_s) for work in batch.stages), batch.last_read_s)
@@ -104,24 +126,24 @@ class SimulatedRealTime(SimulatedEngine):
     def _report(self, number: int, batch: Batch, errors: Sequence[float]) -> progress.Batch:
         """Return a batch as a progress event would show it, with the counts of all probes."""
         rows_in = [round(work.records) for work in batch.stages]
-        rows_out = [*rows_in[1:], rows_in[-1]]
-        observed: dict[str, dict[str, object]] = {self.names[0]: {RECORDS: rows_out[0]}}
-        for place, (work, error) in enumerate(list(zip(batch.stages, errors, strict=True))[1:], start=1):
-            useful_ns = work.useful_s / error * 1e9
-            observed[self.names[place]] = {
-                RECORDS: rows_out[place],
-                SAMPLED: rows_in[place],
-                NANOSECONDS: useful_ns,
-            }
-        late_s = np.sort(self.fleet.span(batch.start_s, max(batch.end_s, batch.start_s + 1.0), self.replica)[:, -1])
-        if len(late_s):
-            ranks = [math.ceil(share * len(late_s)) - 1 for share in QUANTILES]
-            observed[self.names[-1]][LATENCY] = [1e3 * float(late_s[rank]) for rank in ranks]
+        observed: dict[str, dict[str, object]] = {
+            name: {RECORDS: rows, SAMPLED: rows, NANOSECONDS: work.useful_s / error * 1e9}
+            for name, rows, work, error in list(zip(self.names, rows_in, batch.stages, errors, strict=True))[1:]
+        }
+        seconds = self.fleet.span(batch.start_s, max(batch.end_s, batch.start_s + 1.0), self.replica)
+        for kind, row in ((LATENCY, "latency"), (EVENT_LATENCY, "event_latency")):
+            late_s = np.sort(seconds[:, self.fleet.rows[row]][:, 0])
+            if len(late_s):
+                ranks = [math.ceil(share * len(late_s)) - 1 for share in QUANTILES]
+                observed[self.names[-1]][kind] = [1e3 * float(late_s[rank]) for rank in ranks]
+        flow = Flow(tuple(map(float, rows_in)), float(rows_in[-1]))
         work_s, rows = batch.end_s - batch.start_s, round(batch.stages[0].records)
         name, state_bytes = self.fleet.plant.name, int(self.fleet.state[:, self.replica].sum())
         # The gap consists of planning and commits, which belong to the trigger on Spark.
-        seconds = work_s + batch.gap_s
-        return progress.Batch(name, name, number, batch.start_s, seconds, work_s, rows, (), observed, 0, state_bytes)
+        trigger_s = work_s + batch.gap_s
+        return progress.Batch(
+            name, name, number, batch.start_s, trigger_s, work_s, rows, (), observed, 0, state_bytes, flow
+        )
 
     def _stages(self, number: int, batch: Batch, errors: Sequence[float]) -> list[Stage]:
         """Return a batch's stages as Spark's status store would show them."""

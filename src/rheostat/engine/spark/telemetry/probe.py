@@ -36,7 +36,7 @@ def add_probes(
     name: str,
     apply: Callable[[DataFrame], DataFrame] | None,
     sample: int,
-    extra: Callable[[], Sequence[Column]] = lambda: (),
+    extra: Sequence[Column] = (),
 ) -> Callable[[DataFrame], DataFrame]:
     """Return the transform with `extra` aggregates in the same `observe`: each `observe` costs time per record."""
     if not name or not isinstance(name, str):
@@ -47,7 +47,7 @@ def add_probes(
     def transform(frame: DataFrame) -> DataFrame:
         from pyspark.sql import functions as sql
 
-        counts = [sql.count(sql.lit(1)).alias(RECORDS), *extra()]
+        counts = [sql.count(sql.lit(1)).alias(RECORDS), *extra]
         if apply is None:
             return frame.observe(name, *counts)
         key = f"`{frame.columns[0]}`"

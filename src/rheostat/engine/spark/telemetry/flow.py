@@ -1,0 +1,97 @@
+"""Reads the rows of every stage of a real-time query from the plans of its batches, without probes.
+
+The nodes of a plan count their rows. Executors report these counts with every heartbeat, and Spark's SQL status store
+shows them while the batch runs. After its end the nodes themselves have the whole counts, in the driver.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rheostat.engine.batches.flow import Flow, PlanNode, flow_counters, read_flow
+from rheostat.engine.spark.telemetry.scans import ROWS, ScanRows
+from rheostat.errors import describe
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+PLANS = 4
+"""Batches whose plans are held: the running one, and those whose progress event is on its way."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFlow:
+    """The running batch: its number, its start, and its rows so far."""
+
+    number: int
+    start_s: float
+    flow: Flow | None
+
+
+class BatchFlows:
+    """Counts the rows of one run of a query with this number of stages. A restarted query needs a new one."""
+
+    def __init__(self, spark: SparkSession, query: StreamingQuery, stages: int) -> None:
+        self._execution: Any = query._jsq.streamingQuery()
+        self._scan_rows, self._stages = ScanRows(spark), stages
+        self._plans: dict[int, tuple[Any, ...]] = {}
+        """Batch -> its counters."""
+
+    def read(self, now_s: float) -> OpenFlow | None:
+        """Return the running batch; None between two batches."""
+        from py4j.protocol import Py4JError
+
+        try:
+            return self._read(now_s)
+        except Py4JError as error:
+            # Another Spark may have other internals; then the rows stay unknown.
+            log.debug("the rows of the running batch are not known: %s", describe(error))
+            return None
+
+    def finished(self, number: int) -> Flow | None:
+        """Return the rows of a finished batch, once; None if no `read` has seen it."""
+        from py4j.protocol import Py4JError
+
+        try:
+            return read_flow([int(counter.value()) for counter in self._plans.pop(number, ())])
+        except Py4JError as error:
+            log.debug("the rows of batch %d are not known: %s", number, describe(error))
+            return None
+
+    def _read(self, now_s: float) -> OpenFlow | None:
+        context = self._execution.getLatestExecutionContext()
+        if context is None or not context.currentStatus().isTriggerActive():
+            return None
+        number, start_ms = int(context.batchId()), int(context.currentTriggerStartTimestamp())
+        if start_ms < 0:
+            return None
+        counters = self._plans.get(number)
+        if counters is None:
+            execution = context.executionPlan()
+            if execution is None:
+                return OpenFlow(number, start_ms / 1e3, None)
+            counters = self._plans[number] = flow_counters(_path(execution.executedPlan()), self._stages)
+            while len(self._plans) > PLANS:
+                del self._plans[next(iter(self._plans))]
+        ids = tuple(int(counter.id()) for counter in counters)
+        rows = self._scan_rows.read(str(self._execution.getBatchDescriptionString()), ids, now_s) if ids else {}
+        return OpenFlow(number, start_ms / 1e3, read_flow([rows.get(counter) for counter in ids]))
+
+
+def _path(plan: Any) -> list[PlanNode]:
+    """Return the nodes from the scan to the sink. A node beside that path, as in a join, leads to no stream."""
+    children = plan.children()
+    branches = [_path(children.apply(index)) for index in range(children.size())]
+    branch = next((nodes for nodes in branches if nodes), [])
+    if children.size() and not branch:
+        return []
+    counter = plan.metrics().get(ROWS)
+    name = str(plan.nodeName())
+    if not children.size() and "StreamScan" not in name:
+        return []
+    return [*branch, PlanNode(name, counter.get() if counter.isDefined() else None)]

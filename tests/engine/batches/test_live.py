@@ -84,8 +84,8 @@ def test_a_long_batch_counts_with_the_tasks_that_it_has_finished() -> None:
 
 
 def test_the_first_batch_of_a_size_is_read_while_it_runs() -> None:
-    work = Work(3000.0, 30.0, 8, 112.0, 2000.0, 20.0, settled=True)
-    live = Live(counts(6000.0, 100.0, 120.0), 10_000.0, 111.0, work)
+    work = Work(3000.0, 30.0, 8, 112.0, 120.0, 2000.0, 20.0, settled=True)
+    live = Live(counts(6000.0, 100.0, 120.0), 10_000.0, 111.0, work, work)
     part, problem = read_live(view(SECONDS, 120.0, changed_s=111.5), live)
     assert problem is None
     assert part.settled
@@ -97,6 +97,16 @@ def test_the_first_batch_of_a_size_is_read_while_it_runs() -> None:
     assert reading.true_rate_per_s == 100.0
 
 
+def test_after_the_first_batch_of_a_size_its_last_reading_counts_until_the_next_one_shows_something() -> None:
+    settled = Work(3000.0, 30.0, 8, 112.0, 118.0, 2000.0, 20.0, settled=True)
+    unsettled = Work(10.0, 30.0, 8, 119.0, 123.0, 0.0, 4.0, settled=False)
+    live = Live(counts(6000.0, 100.0, 123.0), 18_000.0, 119.0, unsettled, settled)
+    part, problem = read_live(view(SECONDS, 123.0, changed_s=111.5), live)
+    assert problem is None
+    assert (part.start_s, part.end_s, part.records, part.busy_s) == (112.0, 118.0, 2000.0, 20.0)
+    assert part.backlog == 120_000.0 - 18_000.0 - 10.0  # of now, by the batch that runs now
+
+
 def test_an_answer_that_comes_while_the_window_is_read_counts() -> None:
     live = Live([*counts(1000.0, 95.0, 110.0), ArrivalCount(112.02, 17_020.0)], 10_000.0)
     part, _ = read_live(view(SECONDS, 112.0, active=False), live)
@@ -105,7 +115,7 @@ def test_an_answer_that_comes_while_the_window_is_read_counts() -> None:
 
 
 def test_while_no_task_of_the_new_size_has_ended_the_window_only_shows_the_load() -> None:
-    work = Work(3000.0, 30.0, 8, 112.0, 0.0, 4.0, settled=False)
+    work = Work(3000.0, 30.0, 8, 112.0, 120.0, 0.0, 4.0, settled=False)
     live = Live(counts(6000.0, 100.0, 120.0), 10_000.0, 111.0, work)
     part, problem = read_live(view(SECONDS, 120.0, changed_s=111.5), live)
     assert problem == "no batch has finished in this window"

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from rheostat.engine.batches.present import RunningBatch, RunningStage, read_work
+from rheostat.engine.batches.present import RunningBatch, RunningStage, WorkReader, read_work
 
 SCAN = RunningStage(7, tasks=8, finished=2, active=2, busy_s=20.0, records_in=2000, active_s=6.0, start_s=101.0)
 BATCH = RunningBatch("run", 3, 113.0, 100.0, (None,), ({"t": {"0": 8000}},), (SCAN,))
@@ -27,7 +27,12 @@ def test_stages_that_come_later_are_those_of_the_batches_before() -> None:
     both = replace(BATCH, stages=(done, RunningStage(8, 4, 0, 2, 0.0, 0, active_s=10.0)))
     work = read_work(both, 8000.0, [(10.0, 5.0)])  # the second stage has just begun
     assert work is not None
-    assert work.done == pytest.approx(8000 * 90 / 120)
+    assert work.left_busy_s == pytest.approx(30.0)
+    assert work.done == 8000.0  # no record waits to be read
+    table = replace(SCAN, number=9, finished=1, busy_s=10.0, active_s=0.0, reads_input=True)
+    work = read_work(replace(both, stages=(done, table)), 8000.0, ())  # a second source, whose tasks have begun
+    assert work is not None
+    assert work.done == pytest.approx(8000 * 90 / 160)
 
 
 def test_before_the_first_task_ends_the_rows_that_were_read_tell() -> None:
@@ -52,6 +57,31 @@ def test_after_a_change_only_tasks_that_ended_since_then_tell() -> None:
     assert work.busy_s == 18.0
     assert work.done == pytest.approx(8000 * 44 / 72)
     assert work.records == pytest.approx(8000 * 18 / 72)
+
+
+def test_rows_that_running_tasks_report_after_a_change_settle_it_too() -> None:
+    before = replace(BATCH, rows_read=2500.0)
+    later = replace(before, at_s=123.0, stages=(replace(SCAN, active=4, active_s=16.0),), rows_read=2600.0)
+    work = read_work(later, 8000.0, (), before, 113.0)
+    assert work is not None
+    assert work.settled
+
+
+def test_a_change_between_two_readings_gets_its_share_of_what_was_done() -> None:
+    reader = WorkReader()
+    reader.read(BATCH, 8000.0, (), 0.0)
+    later = replace(BATCH, at_s=118.0, stages=(replace(SCAN, finished=4, active=4, busy_s=36.0, active_s=8.0),))
+    work = reader.read(later, 8000.0, (), 115.0)  # read 5 s before and 3 s after executors came
+    assert work is not None
+    assert (work.settled, work.start_s, work.at_s) == (True, 115.0, 118.0)
+    assert work.busy_s == pytest.approx(18.0 * 3 / 5)
+    assert work.records / work.busy_s == pytest.approx(8000 / 72)
+    assert reader.settled(115.0) == work
+    assert reader.settled(119.0) is None  # another change
+    # Right after a change the new executors have done nothing yet.
+    work = WorkReader().read(later, 8000.0, (), 117.5)
+    assert work is not None
+    assert not work.settled
 
 
 def test_a_batch_that_shows_nothing_has_no_work() -> None:

@@ -223,7 +223,7 @@ def test_a_running_stage_is_parsed_from_a_recorded_row() -> None:
     tasks = [{"launchTime": f"2026-11-17T11:21:{second}.553GMT"} for second in (29, 39)]
     stage = parse_running(recorded, tasks, start_s + 20)
     assert stage.active_s == pytest.approx(30.0)
-    assert stage == RunningStage(2, 6, 4, 2, 20.5, 26666, stage.active_s, start_s)
+    assert stage == RunningStage(2, 6, 4, 2, 20.5, 26666, stage.active_s, start_s, reads_input=True)
 
 
 def test_what_running_tasks_have_read_is_not_counted_for_finished_ones() -> None:

@@ -13,6 +13,7 @@ It imports the vocabulary of `rheostat.job` and nothing else.
 | `live.py` | the same with what the sources and the running batch show now |
 | `batch_time.py` | a fitted line for the batch time; the history of the slots |
 | `bottleneck.py` | causes of slow batches that more executors do not cure |
-| `realtime_window.py`, `flow.py`, `lateness.py` | a window of real-time mode; the rows of its stages; the stage that makes a batch late |
+| `realtime_window.py`, `flow.py` | a window of real-time mode; the rows of its stages |
+| `lateness.py` | the stage that makes a batch of real-time mode late |
 | `observation.py` | the observation that the controller gets |
 """

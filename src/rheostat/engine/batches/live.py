@@ -28,6 +28,8 @@ class Live:
     """Start of the running batch; None between two batches."""
     work: Work | None = None
     """How far the running batch has come."""
+    settled: Work | None = None
+    """The last work that is settled and of the present size: that of the running batch, or of one before it."""
     problem: str = ""
     """Why the sources did not answer."""
 
@@ -35,13 +37,12 @@ class Live:
 def read_live(view: QueryView, live: Live) -> tuple[QueryWindow, str | None]:
     """Return one query's part of the window, and the reason if no decision may rest on it."""
     part, problem = read_query(view)
-    work = live.work
+    work, settled = live.work, live.settled
     part = part or _nothing_yet(view)
-    if work is not None and work.settled:
-        if not part.settled:
-            part, problem = _first_of_its_size(view, work, part), None
-        elif part.overdue_s > 0:
-            part = _with_running(view, work, part)
+    if not part.settled and settled is not None:
+        part, problem = _first_of_its_size(settled, part), None
+    elif part.settled and part.overdue_s > 0 and work is not None and work.settled:
+        part = _with_running(view, work, part)
     return _with_sources(view, live, part), problem if problem is None or not live.problem else live.problem
 
 
@@ -70,12 +71,12 @@ def _nothing_yet(view: QueryView) -> QueryWindow:
     )
 
 
-def _first_of_its_size(view: QueryView, work: Work, part: QueryWindow) -> QueryWindow:
-    """Return the window of a running batch: no other one of the present size has finished."""
+def _first_of_its_size(work: Work, part: QueryWindow) -> QueryWindow:
+    """Return the window of a batch that ran during the change or still runs: no other one of this size has finished."""
     return replace(
         part,
         start_s=work.start_s,
-        end_s=view.now_s,
+        end_s=work.at_s,
         batches=0,
         records=work.records,
         busy_s=work.busy_s,

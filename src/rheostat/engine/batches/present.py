@@ -13,6 +13,9 @@ from itertools import takewhile
 from statistics import median
 from typing import Any
 
+SETTLED_S = 2.0
+"""Seconds after a change from which what was done around it counts: two heartbeats of `rheostat.session`."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceEnd:
@@ -48,11 +51,13 @@ class RunningStage:
     """Seconds since their launch, of the tasks that run now."""
     start_s: float | None = None
     """Launch of its first task, seconds since the epoch."""
+    reads_input: bool = False
+    """Whether its finished tasks have read a source or a table. The first stage of a batch always does."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningBatch:
-    """The batch that a query runs now."""
+    """The newest batch of a query."""
 
     run_id: str
     number: int
@@ -68,25 +73,10 @@ class RunningBatch:
     """Its stages so far, by number; later ones may follow."""
     rows_read: float | None = None
     """Rows that its scans have read, running tasks included, as of the last heartbeats; None where that is unknown."""
+    ended: bool = False
+    """Whether it has ended; its report may still be on its way."""
     stages_missing: bool = False
     """Whether Spark has evicted some of its finished stages (`spark.ui.retainedStages`)."""
-
-
-class ReadingAtChange:
-    """Remembers the running batch as it was when the size last changed."""
-
-    def __init__(self) -> None:
-        self._changed_s = -math.inf
-        self._then: RunningBatch | None = None
-
-    def of(self, now: RunningBatch, changed_s: float) -> RunningBatch | None:
-        """Return the reading at the last change; None if the batch began later."""
-        if now.start_s is None or changed_s <= now.start_s:
-            return None
-        then = self._then
-        if then is None or then.start_s != now.start_s or self._changed_s != changed_s or now.at_s <= changed_s:
-            self._then, self._changed_s = now, changed_s
-        return self._then
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,28 +84,34 @@ class Work:
     """How far the running batch has come."""
 
     done: float
-    """Its input records whose work is done, by the share of its busy time that has passed."""
+    """Input records that the stages which read them have worked off; later stages of the batch may have them still."""
     left_busy_s: float
     """Expected busy time of its tasks until its end."""
     tasks: int
     """Most tasks of a stage."""
     start_s: float
     """When it began; or when the size changed, if that was later."""
+    at_s: float
+    """When it was read."""
     records: float
     """Input records whose work was done since then."""
     busy_s: float
     """Busy time since then; tasks that still run count from their launch."""
     settled: bool
-    """Whether tasks have ended since then, so that busy time and records are those of the present size."""
+    """Whether tasks have ended or reported rows since then, so that busy time and records are of the present size."""
 
 
 def read_work(
-    now: RunningBatch, records: float, usual: Sequence[Sequence[float]], then: RunningBatch | None = None
+    now: RunningBatch,
+    records: float,
+    usual: Sequence[Sequence[float]],
+    then: RunningBatch | None = None,
+    changed_s: float = -math.inf,
 ) -> Work | None:
     """Return how far a batch with these input records has come; None where nothing of it shows that.
 
     `usual` holds the busy times of the stages of the batches before it. `then` is the same batch at the last change of
-    size, if it ran then.
+    size, if it ran then; if it was read before the change, what was done since is divided by time.
     """
     if now.start_s is None or records <= 0 or not now.stages:
         return None
@@ -128,16 +124,62 @@ def read_work(
     whole_s = max(spent_s, sum(known_s) * _with_later_stages(len(known_s), usual))
     if spent_s <= 0:
         return None
-    since_s = spent_s - (0.0 if then is None else _spent_s(then))
+    input_s = [
+        (_spent_in_s(stage), seconds)
+        for place, (stage, seconds) in enumerate(zip(now.stages, known_s, strict=False))
+        if place == 0 or stage.reads_input
+    ]
+    input_spent_s, input_whole_s = (sum(column) for column in zip(*input_s, strict=True))
+    since_s, start_s, moved = spent_s, now.start_s, True
+    if then is not None:
+        start_s = max(then.at_s, changed_s)
+        share = (now.at_s - start_s) / (now.at_s - then.at_s) if now.at_s > then.at_s else 0.0
+        since_s = share * (spent_s - _spent_s(then))
+        moved = _has_moved(then, now) and (then.at_s >= changed_s or now.at_s - changed_s >= SETTLED_S)
     return Work(
-        done=records * spent_s / whole_s,
+        done=records * min(1.0, input_spent_s / input_whole_s) if input_whole_s > 0 else 0.0,
         left_busy_s=whole_s - spent_s,
         tasks=max(stage.tasks for stage in now.stages),
-        start_s=now.start_s if then is None else then.at_s,
+        start_s=start_s,
+        at_s=now.at_s,
         records=records * since_s / whole_s,
         busy_s=since_s,
-        settled=since_s > 0 and (then is None or _finished(now) > _finished(then)),
+        settled=since_s > 0 and moved,
     )
+
+
+class WorkReader:
+    """Reads the work of one query's batches, one reading after another, and remembers what the last change needs."""
+
+    def __init__(self) -> None:
+        self._changed_s = -math.inf
+        self._then: RunningBatch | None = None
+        self._last: RunningBatch | None = None
+        self._settled: Work | None = None
+
+    def read(
+        self, now: RunningBatch, records: float, usual: Sequence[Sequence[float]], changed_s: float
+    ) -> Work | None:
+        """Return how far a batch is: see `read_work`. The size last changed at `changed_s`."""
+        work = read_work(now, records, usual, self._reading_at(changed_s, now), changed_s)
+        if work is not None and work.settled:
+            self._settled = work
+        return work
+
+    def settled(self, changed_s: float) -> Work | None:
+        """Return the last work that was settled, if it is of the present size: its batch may have ended since then."""
+        return self._settled if self._settled is not None and self._settled.start_s >= changed_s else None
+
+    def _reading_at(self, changed_s: float, now: RunningBatch) -> RunningBatch | None:
+        """Return the batch at the last reading before the change, or at the first one after it; None if it is newer."""
+        last, self._last = self._last, now
+        if now.start_s is None or changed_s <= now.start_s:
+            return None
+        then = self._then
+        if then is None or then.start_s != now.start_s or self._changed_s != changed_s or now.at_s <= changed_s:
+            was_there = last is not None and last.start_s == now.start_s and last.at_s <= changed_s
+            self._then, self._changed_s = last if was_there else now, changed_s
+        return self._then
 
 
 def _expected_s(stage: RunningStage, batch: RunningBatch, records: float) -> float | None:
@@ -149,11 +191,17 @@ def _expected_s(stage: RunningStage, batch: RunningBatch, records: float) -> flo
 
 
 def _spent_s(batch: RunningBatch) -> float:
-    return sum(stage.busy_s + stage.active_s for stage in batch.stages)
+    return sum(_spent_in_s(stage) for stage in batch.stages)
 
 
-def _finished(batch: RunningBatch) -> int:
-    return sum(stage.finished for stage in batch.stages)
+def _spent_in_s(stage: RunningStage) -> float:
+    return stage.busy_s + stage.active_s
+
+
+def _has_moved(then: RunningBatch, now: RunningBatch) -> bool:
+    """Whether tasks have ended since then, or running ones have reported rows."""
+    finished = sum(stage.finished for stage in now.stages) > sum(stage.finished for stage in then.stages)
+    return finished or (now.rows_read or 0.0) > (then.rows_read or 0.0)
 
 
 def _with_later_stages(seen: int, usual: Sequence[Sequence[float]]) -> float:

@@ -227,6 +227,7 @@ def parse_running(row: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]] = (
         records_in=max(0, row["inputRecords"] + row["shuffleReadRecords"] - round(records)),
         active_s=active_s,
         start_s=moment_s(row.get("firstTaskLaunchedTime")),
+        reads_input=row["inputRecords"] > 0,
     )
 
 

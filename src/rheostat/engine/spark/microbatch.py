@@ -15,6 +15,7 @@ from rheostat.engine.batches.bottleneck import describe_unused_slots
 from rheostat.engine.batches.observation import JobView, observe_queries
 from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.engine.spark.executors.pool import Executors, Loss, describe_losses
+from rheostat.engine.spark.executors.scheduler import Executor
 from rheostat.engine.spark.lifecycle.restart import Pipeline
 from rheostat.engine.spark.lifecycle.shape import JOB
 from rheostat.engine.spark.telemetry.queries import QueryTelemetry
@@ -151,7 +152,7 @@ class MicroBatchEngine:
         self.telemetry.collect()
         with self._executors_lock:
             survey = self.executors.survey(self.patience_s, now_s)
-        change, slots = survey.change, self._slots(len(survey.running), now_s)
+        change, slots = survey.change, self._slots(survey.running, now_s)
         lost = self._new_losses(survey.losses, now_s)
         self.telemetry.slot_history.record(now_s, slots, replaced=lost is not None)
         if change is Change.PARTIAL and self._executor_count < (self.executors.wanted or 0):
@@ -220,10 +221,14 @@ class MicroBatchEngine:
             self.clock.sleep(POLL_S)
         return None
 
-    def _slots(self, count: int, now_s: float) -> int:
-        """Return the slots of `count` executors; if the count has changed, a new window starts."""
+    def _slots(self, running: Sequence[Executor], now_s: float) -> int:
+        """Return the slots of the executors; if their number has changed, a new window starts."""
+        count = len(running)
         if count != self._executor_count:
-            self._executor_count, self._changed_s = count, now_s
+            came_s = max((executor.since_s for executor in running), default=now_s)
+            # Of a removal only the moment of this call is known. A clock that was set proves nothing.
+            grew = count > self._executor_count and self._changed_s < came_s < now_s
+            self._executor_count, self._changed_s = count, came_s if grew else now_s
         return count * self.executors.cores_per_executor
 
     def _new_losses(self, losses: Sequence[Loss], now_s: float) -> str | None:

@@ -19,7 +19,7 @@ from rheostat.engine.batches.arrivals import ArrivalCount
 from rheostat.engine.batches.batch_time import SlotHistory
 from rheostat.engine.batches.live import Live, read_live
 from rheostat.engine.batches.observation import JobView, observe_queries
-from rheostat.engine.batches.present import ReadingAtChange, read_work
+from rheostat.engine.batches.present import WorkReader
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.batches.window import QueryView
 from rheostat.engine.simulated.engine import SimulatedEngine
@@ -43,7 +43,7 @@ class SimulatedMicroBatch(SimulatedEngine):
         self._last_idle_s = -math.inf
         self._next_number = 0
         self._arrived: deque[ArrivalCount] = deque(maxlen=BATCH_HISTORY)
-        self._at_change = ReadingAtChange()
+        self._works = WorkReader()
 
     def _steps(self, intent: Intent) -> tuple[str, ...]:
         return (f"request {intent.target.slots // self.job.discipline.quantum} executors",)
@@ -103,10 +103,10 @@ class SimulatedMicroBatch(SimulatedEngine):
         self._arrived.append(ArrivalCount(view.now_s, self._arrivals_by(view.now_s)))
         running = self.job.running_batch() if view.now_s >= self.fleet.now else None
         if running is None:
-            return Live(self._arrived, self.job.done if view.now_s >= self.fleet.now else None)
-        then = self._at_change.of(running, view.changed_s)
-        work = read_work(running, running.planned[0] - running.begun[0], (), then)
-        return Live(self._arrived, self.job.done, running.start_s, work)
+            done = self.job.done if view.now_s >= self.fleet.now else None
+            return Live(self._arrived, done, settled=self._works.settled(view.changed_s))
+        work = self._works.read(running, running.planned[0] - running.begun[0], (), view.changed_s)
+        return Live(self._arrived, self.job.done, running.start_s, work, self._works.settled(view.changed_s))
 
     def _arrivals_by(self, moment: float) -> float:
         return float(self.fleet.at(moment, self.replica)[self.fleet.rows["arrived"]][0])

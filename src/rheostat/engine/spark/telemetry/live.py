@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rheostat.engine.batches.arrivals import ArrivalCount
 from rheostat.engine.batches.live import Live
 from rheostat.engine.batches.offsets import OffsetCounter
-from rheostat.engine.batches.present import ReadingAtChange, RunningBatch, SourceEnd, Work, read_work
+from rheostat.engine.batches.present import RunningBatch, SourceEnd, Work, WorkReader
 from rheostat.engine.batches.progress import Batch
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.spark.telemetry.ends import SourceEnds
@@ -39,7 +39,7 @@ class LiveQuery:
         self._query, self._running = query, batches
         self._ends = SourceEnds(spark, query, clock, own_counter)
         self._arrived: deque[ArrivalCount] = deque(maxlen=HISTORY)
-        self._at_change = ReadingAtChange()
+        self._works = WorkReader()
 
     @property
     def descriptions(self) -> tuple[str, ...]:
@@ -56,17 +56,20 @@ class LiveQuery:
         """Return the query at this moment. `batches` and `stages` are those that have finished."""
         running, ends = self._running.read(self._query, now_s), self._ends.read()
         if running is not None and batches and running.number <= batches[-1].number:
-            running = None  # it has just ended
+            running = None  # it has been reported
         self._count(ends, batches, counter)
-        begun = None if running is None else _count_all(running.begun, counter)
-        if running is None and batches:
-            begun = _count_all([source.end_offset for source in batches[-1].sources], counter)
+        if running is None:
+            begun = _count_all([source.end_offset for source in batches[-1].sources], counter) if batches else None
+        else:
+            begun = _count_all(running.planned if running.ended else running.begun, counter)
+            running = None if running.ended else running
         work = None if running is None or begun is None else self._work(running, begun, changed_s, stages, counter)
         return Live(
             self._arrived,
             begun,
             None if running is None else running.start_s,
             work,
+            self._works.settled(changed_s),
             "; ".join(dict.fromkeys(end.problem for end in ends if end.problem)),
         )
 
@@ -97,9 +100,7 @@ class LiveQuery:
         for stage in stages:
             if stage.run_id == running.run_id and stage.batch < running.number:
                 usual.setdefault(stage.batch, []).append(stage.busy_s)
-        return read_work(
-            running, planned - begun, list(usual.values())[-USUAL_BATCHES:], self._at_change.of(running, changed_s)
-        )
+        return self._works.read(running, planned - begun, list(usual.values())[-USUAL_BATCHES:], changed_s)
 
 
 def _count_all(offsets: Sequence[Any], counter: CounterOf) -> float | None:

@@ -58,7 +58,7 @@ class RunningBatches:
         self._handles: WeakKeyDictionary[StreamingQuery, QueryHandle] = WeakKeyDictionary()
 
     def read(self, query: StreamingQuery, now_s: float) -> RunningBatch | None:
-        """Return the batch that the query runs now; None between batches, or where Spark does not show it."""
+        """Return the newest batch of the query; None after a trigger without input, or where Spark does not show it."""
         from py4j.protocol import Py4JError
 
         try:
@@ -73,10 +73,11 @@ class RunningBatches:
         if handle is None:
             handle = self._handles[query] = QueryHandle(str(query.runId), query._jsq.streamingQuery())
         context = handle.execution.getLatestExecutionContext()
-        # After its end a batch stays the latest one, with its flags, until the next trigger.
-        if context is None or not (context.currentStatus().isTriggerActive() and context.isCurrentBatchConstructed()):
+        if context is None or not context.isCurrentBatchConstructed():
             handle.batch = None
             return None
+        # After its end a batch stays the latest one, with its flags, until the next trigger.
+        ended = not context.currentStatus().isTriggerActive()
         number = int(context.batchId())
         if handle.batch is None or handle.batch.number != number:
             handle.batch = _open(handle.execution, context, number)
@@ -88,8 +89,9 @@ class RunningBatches:
             start_s=batch.start_s,
             begun=batch.begun,
             planned=batch.planned,
-            stages=self._stages.running(handle.run_id, number, now_s),
-            rows_read=self._rows_read(handle.execution, batch, now_s),
+            stages=() if ended else self._stages.running(handle.run_id, number, now_s),
+            rows_read=None if ended else self._rows_read(handle.execution, batch, now_s),
+            ended=ended,
             stages_missing=(handle.run_id, number) in self._stages.broken,
         )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rheostat.engine.batches.observation import job_reading
+from rheostat.engine.batches.observation import job_reading, named_readings
 from rheostat.engine.batches.offsets import (
     KafkaCounter,
     OffsetCounter,
@@ -253,6 +253,35 @@ def test_probes_add_up_over_batches() -> None:
     assert window.probes["parse"].records == 1280
     assert window.probes["parse"].useful_s == pytest.approx(2 * 0.128)
     assert window.probes["joined"] == Probe(10, None)
+
+
+def test_every_stage_of_a_query_has_a_true_rate_without_a_probe() -> None:
+    def batch_of(number: int, *stages: tuple[int, float]) -> list[Stage]:
+        return [
+            replace(stage(number, busy_s), number=10 * number + place, records_in=rows)
+            for place, (rows, busy_s) in enumerate(stages)
+        ]
+
+    batches = [batch(number, 100.0 + 10 * number, 5.0, 1000 * number, 1000 * (number + 1)) for number in range(4)]
+    work = [
+        *batch_of(0, (1000, 4.0), (50, 1.0)),
+        *batch_of(1, (1000, 6.0), (50, 1.0)),
+        *batch_of(2, (1000, 5.0), (50, 1.0)),
+        *batch_of(3, (1000, 5.0), (50, 1.0), (9, 9.0)),  # of another shape
+    ]
+    part = query_window(batches, work, rows, 150.0, 100.0, False)
+    assert isinstance(part, QueryWindow)
+    named = {reading.name: reading for reading in named_readings([part], 2, 30.0)}
+    assert list(named) == ["stage 1", "stage 2"]
+    assert named["stage 1"].true_rate_per_s == pytest.approx(200.0)
+    assert named["stage 1"].useful_share == pytest.approx(15.0 / 60.0)
+    assert named["stage 2"].records_in_per_s == pytest.approx(5.0)
+    both = named_readings([part, part], 2, 30.0)
+    assert [reading.name for reading in both] == ["q stage 1", "q stage 2"] * 2
+    # The only stage of a query is the query itself.
+    alone = query_window(batches, batch_of(0, (1000, 4.0)), rows, 150.0, 100.0, False)
+    assert isinstance(alone, QueryWindow)
+    assert named_readings([alone], 2, 30.0) == []
 
 
 def sized(slots: int) -> Callable[[float, float], int | None]:

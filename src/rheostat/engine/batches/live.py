@@ -66,6 +66,7 @@ def _nothing_yet(view: QueryView) -> QueryWindow:
         most_tasks=0,
         state_bytes=0,
         probes={},
+        stages=(),
         bottlenecks=(),
         settled=False,
     )

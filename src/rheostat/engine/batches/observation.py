@@ -128,18 +128,22 @@ def job_reading(name: str, parts: Sequence[QueryWindow], slots: int, seconds: fl
 
 
 def named_readings(parts: Sequence[QueryWindow], slots: int, seconds: float) -> list[OperatorReading]:
-    """Return the readings of operators with probes. They only inform: a micro-batch job is resized as a whole."""
-    slot_s = slots * max(seconds, 1e-3)
+    """Return the readings of stages, and of operators with probes. They only inform: a job is resized as a whole."""
+    named: list[tuple[str, float, float | None]] = []
+    for part in parts:
+        named += [(name, probe.records, probe.useful_s) for name, probe in part.probes.items()]
+        for place, stage in enumerate(part.stages, start=1):
+            name = f"stage {place}" if len(parts) == 1 else f"{stage.query} stage {place}"
+            named.append((name, stage.records, stage.busy_s))
     return [
         OperatorReading(
             name,
             slots,
-            records_in_per_s=probe.records / max(seconds, 1e-3),
-            useful_share=None if probe.useful_s is None else min(1.0, probe.useful_s / slot_s),
-            true_rate_per_s=probe.records / probe.useful_s if probe.useful_s and probe.records else None,
+            records_in_per_s=records / max(seconds, 1e-3),
+            useful_share=None if useful_s is None else min(1.0, useful_s / (slots * max(seconds, 1e-3))),
+            true_rate_per_s=records / useful_s if useful_s and records else None,
         )
-        for part in parts
-        for name, probe in part.probes.items()
+        for name, records, useful_s in named
         if slots
     ]
 

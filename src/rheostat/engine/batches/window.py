@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from statistics import median
+from operator import attrgetter
+from statistics import median, mode
 
 from rheostat.engine.batches.batch_time import Sample, fit_batches
 from rheostat.engine.batches.bottleneck import bottlenecks, gc_share
@@ -36,6 +37,16 @@ Counters = Callable[[str, int, str], OffsetCounter]
 """(query, index of the source, its description) -> its counter."""
 SlotsDuring = Callable[[float, float], int | None]
 """(start, end) -> the number of slots in between; None when it changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageTotal:
+    """One stage of a query over the batches of a window."""
+
+    query: str
+    records: float
+    """Rows that its tasks have read."""
+    busy_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +78,8 @@ class QueryWindow:
     state_bytes: int
     probes: Mapping[str, Probe]
     """Named operator -> the counts of its probe."""
+    stages: tuple[StageTotal, ...]
+    """Its stages, in their order."""
     bottlenecks: tuple[str, ...]
     """Causes of slow batches that more executors do not cure."""
     has_stages: bool = True
@@ -139,7 +152,7 @@ def read_query(view: QueryView) -> tuple[QueryWindow | None, str | None]:
 def idle_window(now_s: float, window_s: float) -> QueryWindow:
     """Return the window of a query that had no input."""
     return QueryWindow(
-        now_s - window_s, now_s, 0, 0.0, 0.0, 0.0, 0.0, 0.0, False, NO_LATENCY, 0.0, 0.0, 0.0, 0, 0, 0, {}, ()
+        now_s - window_s, now_s, 0, 0.0, 0.0, 0.0, 0.0, 0.0, False, NO_LATENCY, 0.0, 0.0, 0.0, 0, 0, 0, {}, (), ()
     )
 
 
@@ -209,6 +222,7 @@ def query_window(
         most_tasks=max(max_concurrent_tasks(work).values(), default=0),
         state_bytes=last.state_bytes,
         probes=_sum_probes(inside),
+        stages=_sum_stages(inside, work),
         bottlenecks=bottlenecks(inside, work, slots, fitted),
         has_stages=bool(share_with_stages),
         gc_share=gc_share(work),
@@ -251,6 +265,7 @@ def unsettled_window(
         latency=window.latency if ended else None,
         busy_s=0.0,
         probes={},
+        stages=(),
         bottlenecks=(),
         batch_time=None,
         settled=False,
@@ -287,6 +302,26 @@ def _sum_probes(inside: Sequence[Batch]) -> dict[str, Probe]:
             useful_s = (so_far.useful_s or 0.0) + (probe.useful_s or 0.0) if timed else None
             sums[name] = Probe(so_far.records + probe.records, useful_s)
     return sums
+
+
+def _sum_stages(inside: Sequence[Batch], work: Sequence[Stage]) -> tuple[StageTotal, ...]:
+    """Sum up the stages of all batches, by their places; batches of another shape than most are left out.
+
+    The only stage of a query is the query itself.
+    """
+    by_batch: dict[tuple[str, int], list[Stage]] = {}
+    for stage in work:
+        by_batch.setdefault((stage.run_id, stage.batch), []).append(stage)
+    usual = mode(len(stages) for stages in by_batch.values()) if by_batch else 0
+    if usual < 2:
+        return ()
+    places = zip(*(sorted(s, key=attrgetter("number")) for s in by_batch.values() if len(s) == usual), strict=True)
+    return tuple(
+        StageTotal(
+            inside[-1].query, float(sum(stage.records_in for stage in stages)), sum(stage.busy_s for stage in stages)
+        )
+        for stages in places
+    )
 
 
 def _sum_over_sources(

@@ -42,6 +42,8 @@ AGES = {EVENT_LATENCY: "__rheostat_age_ms", LATENCY: "__rheostat_inside_ms"}
 AGES_PER_TIMED = 8
 """Records with measured latencies per record with a measured time: quantiles need more samples, but the latencies of
 every record would cost a quarter of the CPU time of an empty pipeline."""
+SAMPLE = 64
+"""Records per record with a measured time, unless it is set."""
 BATCH_S = 5.0
 """Length of a real-time batch in seconds, the smallest that Spark allows: the interval of checkpoints and reports."""
 SEED_S = 60.0
@@ -96,7 +98,7 @@ class Staged:
     checkpoint: str
     event_time: str | None = None
     """Column with the event time, if latencies are measured."""
-    sample: int = 64
+    sample: int = SAMPLE
     """Records per record with a measured time."""
 
     @property
@@ -216,7 +218,7 @@ class Builder:
         columns: Transform,
         checkpoint: str,
         event_time: str | None = None,
-        sample: int = 64,
+        sample: int = SAMPLE,
         options: Mapping[str, str] | None = None,
     ) -> None:
         """Write to a topic; `columns` creates `key` and `value` in the tasks of the last stage."""

@@ -1,28 +1,33 @@
-"""The accuracy and the cost of probes in real-time mode.
+"""The accuracy and the cost of sight in real-time mode.
 
 Accuracy: a paced pipeline with fixed tasks under rising loads; every stage's true rate in its windows against its pace.
-Cost: the same unpaced query with and without probes at the same time on the same records; the CPU times of their tasks
-per record are compared.
+Sight: a query under a steady load, watched with the defaults in every second stretch of batches; the CPU time per line
+is compared. Cost: the same query without anything, with latencies, and with latencies and probes, at the same time on
+the same records; the CPU times of their tasks are compared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
-from unittest.mock import patch
 
 from rheostat.clock import WallClock
 from rheostat.engine.simulated.plant import Plant
 from rheostat.engine.spark.session.log4j import quiet
-from rheostat.engine.testbed.loads import Steps
+from rheostat.engine.testbed.loads import Constant, Steps
+from rheostat.engine.testbed.schedule import Schedule
 from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.kafka.broker import Broker
+from rheostat.kafka.load import start_load
 from rheostat.lab.bench.measure import Measure
+from rheostat.lab.experiment.alternation import Ratios, Spending, alternate
+from rheostat.lab.experiment.failures import raise_failure
 from rheostat.lab.experiment.processes import in_own_process
 from rheostat.lab.experiment.realtime_run import SINK, SOURCE, local_session, open_topics, run_realtime
 from rheostat.lab.experiment.run import Run, run_apart
@@ -42,7 +47,12 @@ BUSY = (0.2, 0.4, 0.6, 0.8, 0.95)
 HOLD_S, SETTLE_S = 40, 8.0
 """Seconds of a level, and of its beginning, which windows must not overlap."""
 WARM_RECORDS, RECORDS = 50_000, 200_000
-SLOTS = 12
+SLOTS, SIZE = 12, {"split": 2, "count": 2}
+LINES_PER_S = 1500.0
+"""Load of a watched query: about half a core."""
+PAIRS, QUICK_PAIRS = 12, 3
+BATCHES = 4
+"""Batches of a stretch: four steps of the scaler or so."""
 INTERVAL_S = 5.0
 PATIENCE_S = 400.0
 
@@ -62,17 +72,29 @@ def accuracy(quick: bool, progress: Progress) -> list[Measure]:
     )
     value = median(off) if off else float("nan")
     return [
-        Measure("probes", "true_rate_error", value, "share", "<= 0.05", "lower", note),
-        Measure("probes", "true_rate_error_worst", off[-1] if off else float("nan"), "share", "", "lower"),
+        Measure("probes", "true_rate_error", value, "share", "<= 0.03", "lower", note),
+        Measure("probes", "true_rate_error_worst", off[-1] if off else float("nan"), "share", "<= 0.05", "lower"),
     ]
 
 
+def sight(quick: bool, progress: Progress) -> list[Measure]:
+    """Measure the CPU cost of a scaler with its defaults."""
+    pairs = QUICK_PAIRS if quick else PAIRS
+    progress(f"{pairs} pairs of {BATCHES} batches with a scaler and {BATCHES} without")
+    ratios = in_own_process(watched_ratio, pairs)
+    note = f"upper end; {ratios.text}; without: {ratios.without_us:.0f} us of CPU per line"
+    return [Measure("probes", "realtime_cpu_ratio", ratios.interval[1], "", "<= 1.03", "lower", note)]
+
+
 def cost(quick: bool, progress: Progress) -> list[Measure]:
-    """Measure the CPU cost of probes."""
-    progress("an unpaced query with and without probes")
-    ratio, per_record_us = in_own_process(cpu_ratio, WARM_RECORDS, RECORDS // 4 if quick else RECORDS)
-    note = f"CPU per record without over with probes, one record in 64 timed; without: {per_record_us:.1f} us"
-    return [Measure("probes", "realtime_cpu_ratio", ratio, "", ">= 0.99", "higher", note)]
+    """Measure the CPU cost of latencies and probes, which are opt-in."""
+    progress("an unpaced query without anything, with latencies, and with probes")
+    bare_us, latencies, probes = in_own_process(probe_ratios, WARM_RECORDS, RECORDS // 4 if quick else RECORDS)
+    note = f"of the tasks, over a query without; without: {bare_us:.1f} us per line"
+    return [
+        Measure("probes", "latency_cpu_ratio", latencies, "", "", "lower", f"one row in 8 has an age; {note}"),
+        Measure("probes", "probe_cpu_ratio", probes, "", "", "lower", f"and split is timed, one row in 64; {note}"),
+    ]
 
 
 @dataclass(frozen=True)
@@ -125,10 +147,53 @@ def readings(run: Run[Plant]) -> Iterator[Reading]:
                 yield Reading(reading.name, sent / capacity_per_s[reading.name], ratio)
 
 
-def cpu_ratio(warm: int, records: int) -> tuple[float, float]:
-    """Return the CPU time per record without probes over that with them, and the former in microseconds."""
-    from pyspark.sql.classic.dataframe import DataFrame
+def watched_ratio(pairs: int) -> Ratios:
+    """Return the CPU time per line with a scaler over that without one, in this process."""
+    from rheostat.api.start import start
 
+    with TemporaryDirectory(prefix="rheostat-probes-") as folder, Broker() as broker:
+        open_topics(broker, 2)
+        spark = local_session(SLOTS, quiet(Path(folder)))
+        try:
+            staged = realtime_pipeline(
+                "wordcount",
+                servers=broker.bootstrap,
+                source=SOURCE,
+                sink=SINK,
+                checkpoint=f"{folder}/checkpoint",
+                latencies=False,
+            )
+            schedule = Schedule(Constant(1.0), LINES_PER_S, 24 * 3600)
+            with (
+                start_load(broker.bootstrap, SOURCE, schedule),
+                start(
+                    staged, mode="realtime", initial=Allocation(SIZE), policy="static", journal=f"{folder}/journal.db"
+                ) as scaler,
+            ):
+                scaler.pause()
+
+                def count() -> tuple[int, int]:
+                    [query] = scaler.queries
+                    progress = query.lastProgress
+                    return (0, 0) if progress is None else (progress["batchId"], int(_read(query)))
+
+                @contextmanager
+                def watched() -> Iterator[None]:
+                    scaler.resume()
+                    yield
+                    scaler.pause()
+                    raise_failure(scaler.steps)
+
+                ratios = alternate(pairs, watched, Spending(count, BATCHES))
+            for query in scaler.queries:
+                query.stop()
+        finally:
+            spark.stop()
+    return ratios
+
+
+def probe_ratios(warm: int, records: int) -> tuple[float, float, float]:
+    """Return the CPU microseconds per line of a bare query, and what latencies and probes cost over that."""
     from rheostat.engine.spark.lifecycle.application import temporary_settings
     from rheostat.engine.spark.lifecycle.checkpoint import PARTITIONS
     from rheostat.engine.spark.telemetry.stages import Stages
@@ -136,26 +201,35 @@ def cpu_ratio(warm: int, records: int) -> tuple[float, float]:
     clock = WallClock()
     with TemporaryDirectory(prefix="rheostat-probes-") as folder, Broker() as broker:
         open_topics(broker, 2)
-        spark = local_session(SLOTS, quiet(Path(folder)))
+        spark = local_session(3 * SLOTS, quiet(Path(folder)))
         try:
-            probed = realtime_pipeline(
-                "wordcount", servers=broker.bootstrap, source=SOURCE, sink=SINK, checkpoint=f"{folder}/probed"
-            )
-            bare = replace(probed, name="bare", checkpoint=f"{folder}/bare")
-            size, stages = Allocation({"split": 2, "count": 2}), Stages(spark.sparkContext)
+            pipelines = [
+                realtime_pipeline(
+                    "wordcount",
+                    servers=broker.bootstrap,
+                    source=SOURCE,
+                    sink=SINK,
+                    checkpoint=f"{folder}/{name}",
+                    latencies=latencies,
+                    timed=timed,
+                )
+                for name, latencies, timed in (("bare", False, False), ("late", True, False), ("timed", True, True))
+            ]
+            stages = Stages(spark.sparkContext)
             fill(broker.bootstrap, SOURCE, warm)
-            with temporary_settings(spark, {PARTITIONS: "2"}):
-                queries = [probed.start(spark, size)]
-                with patch.object(DataFrame, "observe", lambda rows, *_: rows):
-                    queries.append(bare.start(spark, size))
+            with temporary_settings(spark, {PARTITIONS: str(SIZE["count"])}):
+                queries = [
+                    replace(pipeline, name=Path(pipeline.checkpoint).name).start(spark, Allocation(SIZE))
+                    for pipeline in pipelines
+                ]
             _cpu_s(queries, stages, warm, clock)
             fill(broker.bootstrap, SOURCE, records)
-            with_probes, without = _cpu_s(queries, stages, warm + records, clock)
+            bare, late, timed = _cpu_s(queries, stages, warm + records, clock)
             for query in queries:
                 query.stop()
         finally:
             spark.stop()
-    return without / with_probes, 1e6 * without / records
+    return 1e6 * bare / records, late / bare, timed / bare
 
 
 def _cpu_s(queries: Sequence[StreamingQuery], stages: Stages, records: int, clock: WallClock) -> list[float]:

@@ -17,6 +17,7 @@ from rheostat.lab.bench.models import models
 from rheostat.lab.bench.overhead import overhead, resize
 from rheostat.lab.bench.planner import planner
 from rheostat.lab.bench.probes import accuracy, cost
+from rheostat.lab.bench.probes import sight as realtime_sight
 from rheostat.lab.bench.realtime_fidelity import fidelity_of_realtime
 from rheostat.lab.bench.recovery import recovery
 from rheostat.lab.bench.rescale import downtime, kills, storm
@@ -57,10 +58,11 @@ BENCHES: Mapping[str, Mapping[str, Part]] = {
         "driver": Part(frozen_driver, "one of ten rounds per mode", sizes=("rounds",)),
     },
     "models": {"models": Part(models)},
-    "overhead": {"overhead": Part(overhead, "12 of 60 batches")},
+    "overhead": {"overhead": Part(overhead, "3 of 12 pairs")},
     "recovery": {"phoebe": Part(recovery), "spark": Part(recovery_on_spark, "one of two loads, three of ten kills")},
     "probes": {
         "accuracy": Part(accuracy, "two of five loads"),
+        "sight": Part(realtime_sight, "3 of 12 pairs"),
         "cost": Part(cost, "a quarter of the records"),
     },
     "rescale": {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from rheostat.engine.simulated.curves import Curve
-from rheostat.engine.spark.pipeline import Builder, Slow, Staged, Transform
+from rheostat.engine.spark.pipeline import SAMPLE, Builder, Slow, Staged, Transform
 from rheostat.errors import InvalidValue, nearest
 from rheostat.lab.workload.nexmark_events import bids
 from rheostat.lab.workload.pacing import paced
@@ -183,9 +183,10 @@ def realtime_pipeline(
     checkpoint: str,
     paces: Mapping[str, StagePace] | None = None,
     seed: int = 0,
-    sample: int = 64,
+    timed: bool = False,
+    latencies: bool = True,
 ) -> Staged:
-    """Return a pipeline between two topics; with paces, every record is timed."""
+    """Return a pipeline between two topics; with paces, every record is timed. `timed` times the stateless stages."""
     if name not in RECIPES:
         raise InvalidValue(f"unknown real-time pipeline {name!r}, {nearest(name, RECIPES)}")
     recipe, builder, paced_stages = RECIPES[name], Builder(name), paces or {}
@@ -198,7 +199,7 @@ def realtime_pipeline(
     )
     for stage, apply in recipe.stages:
         slow = _slow(paced_stages[stage], stage, seed, "value") if stage in paced_stages else None
-        builder.stage(stage, apply, slow=slow)
+        builder.stage(stage, apply, slow=slow, timed=timed)
     if recipe.keyed is not None:
         stage, apply = recipe.keyed
         number = f"xxhash64({KEY}, {COUNT})"  # rows of a result have no number
@@ -210,8 +211,8 @@ def realtime_pipeline(
         topic=sink,
         columns=recipe.write,
         checkpoint=checkpoint,
-        event_time=EVENT,
-        sample=1 if paced_stages else sample,
+        event_time=EVENT if latencies else None,
+        sample=1 if paced_stages else SAMPLE,
     )
     return builder.built
 

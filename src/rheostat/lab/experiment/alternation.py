@@ -1,0 +1,101 @@
+"""The CPU time of an application with something over that without it, in alternating stretches of one run."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+
+from rheostat.errors import EngineError
+from rheostat.lab.experiment.processes import driver_jvm, executors_below
+
+POLL_S = 0.2
+PATIENCE_S = 240.0
+"""Seconds that a stretch may take."""
+STAT_TIMES = slice(11, 13)
+"""User and system time among the fields of /proc/PID/stat after the command's name."""
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """The cost per record with over that without, one value per pair of stretches."""
+
+    values: tuple[float, ...]
+    without_us: float
+    """CPU time per record without, in microseconds."""
+
+    @property
+    def mean(self) -> float:
+        """The mean ratio."""
+        return mean(self.values)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Both ends of the 95 % interval of the mean."""
+        from scipy.stats import t
+
+        if len(self.values) < 2:
+            return -math.inf, math.inf
+        half = float(t.ppf(0.975, len(self.values) - 1)) * stdev(self.values) / math.sqrt(len(self.values))
+        return self.mean - half, self.mean + half
+
+    @property
+    def text(self) -> str:
+        """The mean and its interval."""
+        low, high = self.interval
+        return f"mean {self.mean:.3f}, 95 % from {low:.3f} to {high:.3f}, {len(self.values)} pairs"
+
+
+class Spending:
+    """The CPU time of this process, its JVM and its executors per record of a query."""
+
+    def __init__(self, count: Callable[[], tuple[int, int]], batches: int) -> None:
+        """`count` returns the finished batches and their records; a stretch has this number of batches."""
+        self._count, self._batches = count, batches
+        jvm = driver_jvm(os.getpid())
+        self._pids = [os.getpid(), *([jvm] if jvm else []), *executors_below(os.getpid())]
+
+    def stretch(self) -> float:
+        """Wait for the end of a batch, let the batches of a stretch pass, and return the CPU seconds per record."""
+        records, spent_s = self._after(1)
+        later, later_s = self._after(self._batches)
+        return (later_s - spent_s) / (later - records)
+
+    def _after(self, batches: int) -> tuple[int, float]:
+        done, deadline_s = self._count()[0] + batches, time.monotonic() + PATIENCE_S
+        while (count := self._count())[0] < done:
+            if time.monotonic() > deadline_s:
+                raise EngineError(f"{batches} batches did not end within {PATIENCE_S:g} s")
+            time.sleep(POLL_S)
+        return count[1], sum(map(cpu_s, self._pids))
+
+
+def alternate(pairs: int, what: Callable[[], AbstractContextManager[object]], spending: Spending) -> Ratios:
+    """Play pairs of stretches, with and without; every second pair begins with the other one."""
+    costs: list[tuple[float, float]] = []
+    spending.stretch()  # warm
+    for pair in range(pairs):
+        cost = {}
+        for on in (False, True) if pair % 2 else (True, False):
+            with what() if on else nullcontext():
+                cost[on] = spending.stretch()
+        costs.append((cost[True], cost[False]))
+        print(f"pair {pair + 1} of {pairs}: {cost[True] / cost[False]:.3f}", file=sys.stderr, flush=True)
+    return ratios_of(costs)
+
+
+def ratios_of(costs: Sequence[tuple[float, float]]) -> Ratios:
+    """Return the ratios of pairs (with, without)."""
+    return Ratios(tuple(one / other for one, other in costs), 1e6 * mean(other for _, other in costs))
+
+
+def cpu_s(pid: int) -> float:
+    """Return the CPU seconds of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    return sum(map(int, fields[STAT_TIMES])) / os.sysconf("SC_CLK_TCK")

@@ -122,6 +122,8 @@ def test_the_reaction_ends_with_the_first_decision_for_the_right_size() -> None:
     ]
     assert reaction_s(windows, 58.0, 4) == pytest.approx(22.3)
     assert reaction_s(windows[:3], 58.0, 4) == math.inf
+    assert reaction_s(windows, 58.0, 4, end_s=75.0) == math.inf  # too late: the load has fallen again
+    assert reaction_s(windows, 58.0, 3) == pytest.approx(22.3)
 
 
 def test_to_hold_the_right_size_is_a_decision_if_the_window_is_usable() -> None:

@@ -22,6 +22,7 @@ from rheostat.lab.bench.realtime_fidelity import fidelity_of_realtime
 from rheostat.lab.bench.recovery import recovery
 from rheostat.lab.bench.rescale import downtime, kills, storm
 from rheostat.lab.bench.sight import files, spike, steps
+from rheostat.lab.bench.sight import realtime as realtime_spike
 from rheostat.lab.bench.soak import soak_microbatches, soak_realtime
 from rheostat.lab.bench.spark_fidelity import fidelity_on_spark
 from rheostat.lab.bench.spark_recovery import recovery_on_spark
@@ -75,6 +76,7 @@ BENCHES: Mapping[str, Mapping[str, Part]] = {
     "resize": {"resize": Part(resize, "4 of 22 resizes")},
     "sight": {
         "spike": Part(spike, "one of five runs"),
+        "realtime": Part(realtime_spike, "one of five runs"),
         "steps": Part(steps, "one of five runs", slow=True),
         "files": Part(files, "one of five runs", slow=True),
     },

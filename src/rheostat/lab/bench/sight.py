@@ -13,6 +13,7 @@ import numpy as np
 
 from rheostat.job.slo import DEFAULT_HEADROOM
 from rheostat.lab.bench.measure import Measure
+from rheostat.lab.experiment.processes import in_own_process
 from rheostat.lab.experiment.trial import Progress
 from rheostat.lab.sight.comparison import (
     Sight,
@@ -24,6 +25,8 @@ from rheostat.lab.sight.comparison import (
     slots_before,
     worst,
 )
+from rheostat.lab.sight.realtime import BASE_PER_S as REALTIME_BASE_PER_S
+from rheostat.lab.sight.realtime import SPIKE_PER_S, right_slots, spike_in_real_time
 from rheostat.lab.sight.run import LATE_S, Recording, run_scenario
 from rheostat.lab.sight.scenario import (
     BASE_PER_S,
@@ -52,48 +55,75 @@ class _Seen:
 def spike(quick: bool, progress: Progress) -> list[Measure]:
     """Let the load rise tenfold for a minute, and fall back."""
     slots = right_size(BASE_PER_S * SPIKE, PACE_PER_S, DEFAULT_HEADROOM, MOST_EXECUTORS)
-    runs = _play(SPIKE_AND_FALL, quick, progress)
+    runs = _play_scenario(SPIKE_AND_FALL, quick, progress)
+    threshold_per_s = BASE_PER_S * (1 + SPIKE) / 2
+    return [*_reactions(runs, "", threshold_per_s, slots, "executors"), *_errors(runs, "", goals=True)]
+
+
+def realtime(quick: bool, progress: Progress) -> list[Measure]:
+    """Let the load rise fourfold for a minute, and fall back, in real-time mode."""
+
+    def run(report: Progress) -> Recording:
+        report("the job starts, and the load is played")
+        return in_own_process(spike_in_real_time)
+
+    runs = _play("spike in real time", REALTIME_BASE_PER_S, run, quick, progress)
+    threshold_per_s = (REALTIME_BASE_PER_S + SPIKE_PER_S) / 2
+    return [
+        *_reactions(runs, "_realtime", threshold_per_s, right_slots(), "tasks"),
+        *_errors(runs, "_realtime", goals=True),
+    ]
+
+
+def _reactions(runs: Sequence[_Seen], suffix: str, threshold_per_s: float, slots: int, unit: str) -> list[Measure]:
+    """Return how soon the right size was decided, and how much was unusable, while the load was above a threshold."""
     reactions_s, before, blind, windows = [], [], [], []
     for run in runs:
         recording = run.recording
-        above = recording.truth.stretch_above(BASE_PER_S * (1 + SPIKE) / 2, recording.start_s, SPIKE_AND_FALL.seconds)
+        seconds = int(recording.end_s - recording.start_s)
+        above = recording.truth.stretch_above(threshold_per_s, recording.start_s, seconds)
         # Without a spike at the broker there is nothing to react to: both meet no goal.
         start_s, end_s = above or (float("inf"), float("inf"))
-        reactions_s.append(reaction_s(recording.windows, start_s, slots))
+        reactions_s.append(reaction_s(recording.windows, start_s, slots, end_s))
         before.append(slots_before(recording.windows, start_s))
         blind.append(blind_share(recording.windows, start_s, end_s))
         windows.append(sum(start_s <= window.at_s <= end_s for window in recording.windows))
-    reaction_note = f"from {_join(before)} to a decision for {slots} executors; runs: {_join(reactions_s)}"
+    reaction_note = f"from {_join(before)} to a decision for {slots} {unit}; runs: {_join(reactions_s)}"
     blind_note = f"of {_join(windows)} windows during the spike; runs: {_join(blind)}"
     return [
-        Measure(BENCH, "reaction_s", _median(reactions_s), "s", "<= 15", "lower", reaction_note),
-        Measure(BENCH, "blind_share", _median(blind), "", "<= 0.05", "lower", blind_note),
-        *_errors(runs, "", goals=True),
+        Measure(BENCH, f"reaction_s{suffix}", _median(reactions_s), "s", "<= 15", "lower", reaction_note),
+        Measure(BENCH, f"blind_share{suffix}", _median(blind), "", "<= 0.05", "lower", blind_note),
     ]
 
 
 def steps(quick: bool, progress: Progress) -> list[Measure]:
     """Play several levels, silence, a ramp, and silence again."""
-    return _errors(_play(LEVELS, quick, progress), "_steps", goals=False)
+    return _errors(_play_scenario(LEVELS, quick, progress), "_steps", goals=False)
 
 
 def files(quick: bool, progress: Progress) -> list[Measure]:
     """Drop files into a folder: two levels, silence, and a level again."""
-    return _errors(_play(FILES, quick, progress), "_files", goals=False)
+    return _errors(_play_scenario(FILES, quick, progress), "_files", goals=False)
 
 
-def _play(scenario: Scenario, quick: bool, progress: Progress) -> list[_Seen]:
+def _play_scenario(scenario: Scenario, quick: bool, progress: Progress) -> list[_Seen]:
+    return _play(scenario.name, BASE_PER_S, lambda report: run_scenario(scenario, report), quick, progress)
+
+
+def _play(
+    name: str, base_per_s: float, run: Callable[[Progress], Recording], quick: bool, progress: Progress
+) -> list[_Seen]:
     count, runs = 1 if quick else RUNS, []
     for number in range(1, count + 1):
 
-        def report(text: str, run: str = f"run {number} of {count}") -> None:
-            progress(f"{run}: {text}")
+        def report(text: str, prefix: str = f"run {number} of {count}") -> None:
+            progress(f"{prefix}: {text}")
 
-        recording = run_scenario(scenario, report)
-        runs.append(_Seen(recording, compare(recording.windows, recording.truth, BASE_PER_S)))
+        recording = run(report)
+        runs.append(_Seen(recording, compare(recording.windows, recording.truth, base_per_s)))
         sight = runs[-1].sight
         report(
-            f"{scenario.name}: {sight.windows} windows, backlog wrong by {middle(sight.backlog):.1%}, input rate by "
+            f"{name}: {sight.windows} windows, backlog wrong by {middle(sight.backlog):.1%}, input rate by "
             f"{middle(sight.rate):.1%}, in the middle"
         )
     return runs

@@ -3,6 +3,7 @@
 | file | what |
 |---|---|
 | `run.py` | one run: the broker, the load, the job, and what they leave behind |
+| `realtime.py` | one run in real-time mode |
 | `scenario.py` | the loads |
 | `job.py` | the job in its own process |
 | `udf.py`, `work.py` | its pandas UDF; the work, which is a wait, and its account |

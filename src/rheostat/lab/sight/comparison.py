@@ -105,15 +105,16 @@ def right_size(load_per_s: float, pace_per_s: float, headroom: float, most: int)
     return max(1, min(most, math.ceil(load_per_s * (1 + headroom) / pace_per_s - 1e-9)))
 
 
-def reaction_s(windows: Sequence[Window], change_s: float, slots: int) -> float:
-    """Return the seconds from a change of load to the first decision for these slots; infinite without one.
+def reaction_s(windows: Sequence[Window], change_s: float, slots: int, end_s: float = math.inf) -> float:
+    """Return the seconds from a change of load to the first decision for these slots or more, before its end.
 
-    To hold the right size is a decision for it, too, where the window is usable.
+    To hold a size that is large enough is a decision for it, too, where the window is usable. Without a decision it is
+    infinite.
     """
     for window in windows:
         decided_s = window.at_s if window.decided_s is None else window.decided_s
         size = window.running if window.target is None and window.problem is None else window.target
-        if decided_s >= change_s and size == slots:
+        if change_s <= decided_s <= end_s and size is not None and size >= slots:
             return decided_s - change_s
     return math.inf
 

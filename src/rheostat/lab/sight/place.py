@@ -65,7 +65,12 @@ class Place:
         processed_s = np.full(max(total, int(done["number"].max(initial=-1)) + 1), np.inf)
         # A repeated task works on its records again: the first time counts.
         np.minimum.at(processed_s, done["number"], done["done_s"])
-        return Truth(arrived[:, 0], arrived[:, 1], processed_s, np.sort(finished[:, 0]))
+        return self.truth_by(processed_s, np.sort(finished[:, 0]))
+
+    def truth_by(self, processed_s: Floats, finished_s: Floats) -> Truth:
+        """Return what happened to the records, by the producer's account and these moments."""
+        arrived = read_lines(self.arrived)
+        return Truth(arrived[:, 0], arrived[:, 1], processed_s, finished_s)
 
     def repeated(self) -> int:
         """Return how many records were worked on again, because their task was repeated."""

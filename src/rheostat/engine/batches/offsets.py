@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 NO_OFFSET, SEPARATOR = "-", ", "
+FILE_BATCHES = 64
+"""Batches of a file source whose rows and bytes are retained."""
 
 
 class OffsetCounter(Protocol):
@@ -116,8 +118,62 @@ class RowCounter(ByReport):
         return float(value) if isinstance(value, int | float) else None
 
 
+class FileCounter(ByReport):
+    """Files: the rows of finished batches, and the bytes beyond them at the rows per byte of these batches.
+
+    The offset of a file source counts its batches (`logOffset`). A listing adds the bytes of the files that were taken
+    up to an offset, and of those that wait; a finished batch adds its rows.
+    """
+
+    def __init__(self) -> None:
+        self._bytes: dict[int, float] = {}
+        """Log offset -> bytes of the files up to it."""
+        self._rows: dict[int, float] = {}
+        """Log offset -> rows of the finished batches up to it."""
+
+    def enter_listing(self, offset: Any) -> None:
+        """Add a listing: an offset with `logOffset` and `taken`."""
+        self._retain(self._bytes, int(offset["logOffset"]), float(offset["taken"]))
+
+    def enter_batch(self, end_offset: Any, rows: int) -> None:
+        """Add the next finished batch."""
+        number = _log_offset(end_offset)
+        if number is not None and number not in self._rows:
+            self._retain(self._rows, number, max(self._rows.values(), default=0.0) + rows)
+
+    def records(self, offset: Any) -> float | None:
+        """Return the rows before an offset, or, for one with `waiting` bytes, those of all files."""
+        number = _log_offset(offset)
+        if number is None:
+            return None
+        waiting = float(decode_offset(offset).get("waiting", 0.0))
+        if not waiting and number in self._rows:
+            return self._rows[number]
+        both = [one for one in self._bytes if one in self._rows]
+        if not both or number not in self._bytes:
+            return None
+        first, last = min(both), max(both)
+        taken = self._bytes[last] - self._bytes[first]
+        if taken <= 0:
+            return None
+        per_byte = (self._rows[last] - self._rows[first]) / taken
+        beyond = max(0.0, self._bytes[number] - self._bytes[last]) if number not in self._rows else 0.0
+        return self._rows.get(number, self._rows[last]) + per_byte * (beyond + waiting)
+
+    def _retain(self, values: dict[int, float], number: int, value: float) -> None:
+        values[number] = value
+        while len(values) > FILE_BATCHES:
+            del values[min(values)]
+
+
+def _log_offset(offset: Any) -> int | None:
+    value = decode_offset(offset)
+    number = value.get("logOffset") if isinstance(value, Mapping) else None
+    return number if isinstance(number, int) else None
+
+
 class UnknownCounter(ByReport):
-    """A source whose offsets do not count records, such as files: its backlog is not reported."""
+    """A source whose offsets do not count records: its backlog is not reported."""
 
     def records(self, offset: Any) -> float | None:
         """Return None: the offset does not count records."""

@@ -64,12 +64,6 @@ class Sight:
             time.sleep(0.02)
         raise AssertionError(f"not in time: {seen}")
 
-    def until_none(self, query: StreamingQuery) -> None:
-        deadline_s = time.monotonic() + DEADLINE_S
-        while self.read(query) is not None:
-            assert time.monotonic() < deadline_s
-            time.sleep(0.02)
-
 
 def ended(query: StreamingQuery, number: int) -> Batch:
     """Wait for the progress event of a batch."""
@@ -127,13 +121,16 @@ def test_a_running_batch_shows_its_tasks_its_rows_and_its_offsets(spark: SparkSe
             assert not seen.stages_missing
             release("reduce")
             batch = ended(query, 0)
-            sight.until_none(query)  # the next trigger is an hour away
+            over = sight.until(query, lambda seen: seen.ended)  # the next trigger is an hour away
+            assert (over.number, over.planned, over.stages) == (0, seen.planned, ())
         finally:
             query.stop()
     assert (seen.run_id, seen.number, seen.start_s) == (batch.run_id, 0, batch.start_s)
     assert (seen.begun, seen.planned) == ((None,), (batch.sources[0].end_offset,))
     assert seen.rows_read == batch.rows
-    assert sight.read(query) is None
+    stopped = sight.read(query)
+    assert stopped is not None
+    assert stopped.ended
 
 
 def test_offsets_come_in_the_order_of_progress_events_and_static_tables_do_not_count(

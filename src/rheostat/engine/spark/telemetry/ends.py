@@ -263,7 +263,10 @@ class Folder:
         finally:
             now_s = self._clock.monotonic()
             self._next_s = now_s + LISTING_PAUSE * (now_s - begun_s)
-        return None if count is None else Answer(None, count.taken + count.waiting, count.waiting)
+        if count is None:
+            return None
+        offset = {"logOffset": count.log_offset, "taken": count.bytes_taken, "waiting": count.bytes_waiting}
+        return Answer(offset, count.taken + count.waiting, count.waiting)
 
     def close(self) -> None:
         """Do nothing: there is no connection."""

@@ -31,10 +31,14 @@ _GLOB = re.compile(r"[*?\[{]")
 
 @dataclass(frozen=True, slots=True)
 class FolderCount:
-    """Files of a source: those that its batches have taken, and those that wait."""
+    """Files of a source: those that its batches have taken up to its log offset, and those that wait."""
 
+    log_offset: int
     taken: int
     waiting: int
+    bytes_taken: int
+    """Without files that are gone."""
+    bytes_waiting: int
 
 
 class FolderEnds:
@@ -47,7 +51,7 @@ class FolderEnds:
         self._most_files = most_files
         self.path = str(source.toString()).removeprefix("FileStreamSource[").removesuffix("]")
         self._list = method_of(source.getClass(), LISTING)
-        self._is_new = self._new_file_test()
+        self._is_new, self._size = self._new_file_test(), self._size_function()
 
     @property
     def name(self) -> str:
@@ -61,9 +65,12 @@ class FolderEnds:
         files = self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(listed)
         # The source's map of taken files changes only when a batch is planned, which changes the log offset.
         before = int(self._source.currentLogOffset())
-        waiting = int(files.stream().filter(self._is_new).count())
-        taken = int(self._source.seenFiles().size())
-        return FolderCount(taken, waiting) if int(self._source.currentLogOffset()) == before else None
+        waiting = files.stream().filter(self._is_new).mapToLong(self._size).summaryStatistics()
+        everything = int(files.stream().mapToLong(self._size).sum())
+        taken, bytes_waiting = int(self._source.seenFiles().size()), int(waiting.getSum())
+        if int(self._source.currentLogOffset()) != before:
+            return None
+        return FolderCount(before, taken, int(waiting.getCount()), everything - bytes_waiting, bytes_waiting)
 
     def _new_file_test(self) -> Any:
         """Return the source's own test for a file of its listing as a java.util.function.Predicate.
@@ -71,8 +78,7 @@ class FolderEnds:
         It is composed of method handles: one call from Python per file would take a second for 3,000 files.
         """
         invoke, seen = self._jvm.java.lang.invoke, self._source.seenFiles()
-        lookup = invoke.MethodHandles.publicLookup()
-        entry = class_of(self._jvm, self._source, str(self._source.getClass().getName()) + "$NewFileEntry")
+        lookup, entry = invoke.MethodHandles.publicLookup(), self._entry()
         is_new = lookup.unreflect(method_of(seen.getClass(), "isNewFile")).bindTo(seen)
         parts = [lookup.unreflect(method_of(entry, name)) for name in ("path", "timestamp")]
         of_entries = invoke.MethodHandles.filterArguments(is_new, 0, array(self._gateway, invoke.MethodHandle, *parts))
@@ -82,6 +88,16 @@ class FolderEnds:
         )
         predicate = self._jvm.java.lang.Class.forName("java.util.function.Predicate")
         return invoke.MethodHandleProxies.asInterfaceInstance(predicate, test)
+
+    def _size_function(self) -> Any:
+        """Return the bytes of a file of the listing as a java.util.function.ToLongFunction."""
+        invoke = self._jvm.java.lang.invoke
+        size = invoke.MethodHandles.publicLookup().unreflect(method_of(self._entry(), "size"))
+        function = self._jvm.java.lang.Class.forName("java.util.function.ToLongFunction")
+        return invoke.MethodHandleProxies.asInterfaceInstance(function, size)
+
+    def _entry(self) -> Any:
+        return class_of(self._jvm, self._source, str(self._source.getClass().getName()) + "$NewFileEntry")
 
     def _check_size(self) -> None:
         """Raise if the folder is too large to list."""

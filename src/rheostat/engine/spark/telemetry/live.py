@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rheostat.engine.batches.arrivals import ArrivalCount
 from rheostat.engine.batches.live import Live
-from rheostat.engine.batches.offsets import OffsetCounter
+from rheostat.engine.batches.offsets import FileCounter, OffsetCounter
 from rheostat.engine.batches.present import RunningBatch, SourceEnd, Work, WorkReader
 from rheostat.engine.batches.progress import Batch
 from rheostat.engine.batches.stage import Stage
@@ -40,6 +40,7 @@ class LiveQuery:
         self._ends = SourceEnds(spark, query, clock, own_counter)
         self._arrived: deque[ArrivalCount] = deque(maxlen=HISTORY)
         self._works = WorkReader()
+        self._files: dict[int, FileCounter] = {}
 
     @property
     def descriptions(self) -> tuple[str, ...]:
@@ -55,6 +56,7 @@ class LiveQuery:
     ) -> Live:
         """Return the query at this moment. `batches` and `stages` are those that have finished."""
         running, ends = self._running.read(self._query, now_s), self._ends.read()
+        counter = self._with_files(ends, batches, counter)
         if running is not None and batches and running.number <= batches[-1].number:
             running = None  # it has been reported
         self._count(ends, batches, counter)
@@ -76,6 +78,17 @@ class LiveQuery:
     def close(self) -> None:
         """Stop asking the sources."""
         self._ends.close()
+
+    def _with_files(self, ends: Sequence[SourceEnd], batches: Sequence[Batch], counter: CounterOf) -> CounterOf:
+        """Return the counters, with those of file sources, which learn from listings and from finished batches."""
+        for index, end in enumerate(ends):
+            if end.files is not None and end.offset is not None:
+                self._files.setdefault(index, FileCounter()).enter_listing(end.offset)
+        for index, files in self._files.items():
+            for batch in batches:
+                if index < len(batch.sources):
+                    files.enter_batch(batch.sources[index].end_offset, batch.sources[index].rows)
+        return lambda index: self._files.get(index) or counter(index)
 
     def _count(self, ends: Sequence[SourceEnd], batches: Sequence[Batch], counter: CounterOf) -> None:
         """Count the records of all sources, if they have answered since the last count."""

@@ -22,7 +22,6 @@ from rheostat.clock import WallClock
 from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.testbed.loads import Constant
 from rheostat.lab.bench.measure import Measure
-from rheostat.lab.experiment.alternation import Ratios, Spending, alternate
 from rheostat.lab.experiment.by_second import BatchRun, records_of, size_by_second
 from rheostat.lab.experiment.failures import raise_failure
 from rheostat.lab.experiment.microbatch_job import STATIC_MIN, MicroBatchJob
@@ -30,6 +29,7 @@ from rheostat.lab.experiment.microbatch_run import run_microbatches
 from rheostat.lab.experiment.processes import in_own_process
 from rheostat.lab.experiment.run import run_apart
 from rheostat.lab.experiment.trial import Progress, Trial
+from rheostat.lab.sight.cost import Ratios, Spending, alternate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -26,13 +26,13 @@ from rheostat.job.allocation import Allocation
 from rheostat.kafka.broker import Broker
 from rheostat.kafka.load import start_load
 from rheostat.lab.bench.measure import Measure
-from rheostat.lab.experiment.alternation import Ratios, Spending, alternate
 from rheostat.lab.experiment.failures import raise_failure
 from rheostat.lab.experiment.processes import in_own_process
 from rheostat.lab.experiment.realtime_run import SINK, SOURCE, local_session, open_topics, run_realtime
 from rheostat.lab.experiment.run import Run, run_apart
 from rheostat.lab.experiment.trial import Progress, Trial
 from rheostat.lab.jobs.realtime import word_count
+from rheostat.lab.sight.cost import Ratios, Spending, alternate
 from rheostat.lab.workload.counting import fill
 from rheostat.lab.workload.realtime import realtime_pipeline
 

@@ -8,7 +8,6 @@
 | `simulated.py` | the simulated ground: one fleet |
 | `microbatch.py`, `microbatch_job.py`, `microbatch_run.py`, `by_second.py` | micro-batches on Spark |
 | `realtime.py`, `realtime_run.py` | real-time mode on Spark |
-| `alternation.py` | the CPU time with something over that without it |
 | `processes.py`, `query_checkpoint.py` | child processes that end with this one; a query read from its checkpoint |
 | `config.py`, `descriptions.py` | a run as a YAML file; jobs, loads and policies from text |
 | `oracle.py` | the yardstick: it knows every curve and the future load |

@@ -12,4 +12,5 @@
 | `truth.py` | what really happened: backlog, input rate and lag at any moment |
 | `windows.py` | what the scaler saw and decided, from its journal |
 | `comparison.py` | the one against the other |
+| `cost.py` | the CPU time with a scaler over that without one |
 """

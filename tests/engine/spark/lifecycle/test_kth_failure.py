@@ -20,7 +20,7 @@ FORMATS = (("1", "true"), ("1", "false"), ("2", "false"))
 """Version of the state format, and whether it has changelogs."""
 CALLS = {
     "begin": 20,
-    "stop": 6,
+    "stop": 4,
     "restart": 20,
     "move": 30,
     "move-without-exactly-once": 30,

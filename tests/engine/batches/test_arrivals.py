@@ -77,3 +77,12 @@ def test_a_rate_is_one_that_some_stretch_up_to_now_had(steps: list[tuple[float, 
     rates = [(b.records - a.records) / (b.at_s - a.at_s) for a, b in pairwise(load)]
     assert rate is not None
     assert min(rates) * (1 - 1e-6) - 1e-6 <= rate <= max(rates) * (1 + 1e-6) + 1e-6
+
+
+def test_the_stretch_in_which_the_load_jumped_belongs_to_neither_load() -> None:
+    # 80/s until 49 s, then 320/s; counted every five seconds.
+    counts = [ArrivalCount(at_s, 80.0 * min(at_s, 49.0) + 320.0 * max(0.0, at_s - 49.0)) for at_s in range(5, 61, 5)]
+    seen = {int(counts[place].at_s): present_rate(counts[: place + 1], 30.0) for place in range(3, len(counts))}
+    assert seen[45] == pytest.approx(80.0)
+    assert seen[50] == pytest.approx(128.0)  # a second of the new load
+    assert seen[55] == seen[60] == pytest.approx(320.0)

@@ -29,7 +29,7 @@ def present_rate(arrived: Sequence[ArrivalCount], window_s: float) -> float | No
     """Return the input rate of the load that arrives now; None with fewer than two counts.
 
     It is measured over the window, or since the load has changed if that is later, but over `LEAST_S` at least: a jump
-    shows at once, and a steady load is averaged.
+    shows at once, and a steady load is averaged. The stretch in which the load changed belongs to neither load.
     """
     points = _since_reset(arrived)
     if len(points) < 2:
@@ -38,7 +38,10 @@ def present_rate(arrived: Sequence[ArrivalCount], window_s: float) -> float | No
     first = _back(points, len(points) - 1)
     while first > 0 and newest.at_s - points[first - 1].at_s <= window_s:
         earlier = _back(points, first)
-        if newest.at_s - points[earlier].at_s > window_s or _differ(points[earlier], points[first], newest):
+        if newest.at_s - points[earlier].at_s > window_s:
+            break
+        if _differ(points[earlier], points[first], newest):
+            first += newest.at_s - points[first + 1].at_s >= LEAST_S
             break
         first = earlier
     return _rate([points[first], newest])

@@ -414,7 +414,10 @@ class RealTimeEngine:
     def _done(self) -> float | None:
         """Return the topic's records in finished batches."""
         last = self._last_batch()
-        return None if last is None or not last.sources else KafkaCounter().records(last.sources[0].end_offset)
+        reported = None if last is None or not last.sources else KafkaCounter().records(last.sources[0].end_offset)
+        if last is None or reported is None or self._flows is None or self.pipeline.activity:
+            return reported  # a batch that a restart interrupts is repeated
+        return reported + self._flows.unreported(last.number, None if self._open is None else self._open.number)
 
     def _last_batch(self) -> Batch | None:
         if self._batches:

@@ -17,7 +17,6 @@ from rheostat.engine.spark.session.log4j import quiet
 from rheostat.engine.testbed.loads import Steps
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.job.allocation import Allocation
-from rheostat.job.slo import DEFAULT_HEADROOM
 from rheostat.kafka.broker import Broker
 from rheostat.kafka.load import start_load
 from rheostat.kafka.output import Output
@@ -69,7 +68,9 @@ def spike_in_real_time() -> Recording:
                 staged, mode="realtime", initial=Allocation(START), journal=str(place.journal)
             ) as scaler:
                 await_first_batch(scaler, clock)
-                with start_load(broker.bootstrap, SOURCE, schedule, acknowledged=place.arrived) as load:
+                with start_load(
+                    broker.bootstrap, SOURCE, schedule, last_s=schedule.seconds, acknowledged=place.arrived
+                ) as load:
                     scaler.resume()
                     start_s = load.wait().start_s
                 end_s = clock.now()
@@ -103,9 +104,12 @@ def truth_of(place: Place, outputs: Iterable[Output]) -> Truth:
 
 
 def right_slots() -> int:
-    """Return the slots of all stages that serve the spike with the usual headroom."""
+    """Return the fewest slots of all stages that serve the spike.
+
+    Without headroom: a policy knows the time per record at its present size, and tasks of these stages slow each other.
+    """
     plant = word_count()
-    demand = plant.graph.demand_per_s(dict.fromkeys(plant.graph.sources, SPIKE_PER_S * (1 + DEFAULT_HEADROOM)))
+    demand = plant.graph.demand_per_s(dict.fromkeys(plant.graph.sources, SPIKE_PER_S))
     return sum(
         next(tasks for tasks in range(1, SLOTS) if stage.curve.capacity_per_s(tasks) >= demand[stage.name])
         for stage in plant.operators

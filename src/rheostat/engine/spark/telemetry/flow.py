@@ -63,6 +63,19 @@ class BatchFlows:
             log.debug("the rows of batch %d are not known: %s", number, describe(error))
             return None
 
+    def unreported(self, reported: int, running: int | None) -> float:
+        """Return the source's rows in batches that have ended since the last reported one; a report takes a moment."""
+        from py4j.protocol import Py4JError
+
+        ended = (
+            counters for number, counters in self._plans.items() if number > reported and number != running and counters
+        )
+        try:
+            return float(sum(int(counters[0].value()) for counters in ended))
+        except Py4JError as error:
+            log.debug("the rows of a batch that has ended are not known: %s", describe(error))
+            return 0.0
+
     def _read(self, now_s: float) -> OpenFlow | None:
         context = self._execution.getLatestExecutionContext()
         if context is None or not context.currentStatus().isTriggerActive():

@@ -80,7 +80,7 @@ def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None], n
                 staged,
                 mode="realtime",
                 initial=Allocation(START),
-                policy="conttune:model=loglog",
+                policy="ds2",
                 journal=journal,
                 options=Options(interval_s=INTERVAL_S, window_s=WINDOW_S, guards=LIVE_GUARDS),
             ) as scaler:

@@ -163,7 +163,7 @@ def watched_ratio(pairs: int) -> Ratios:
                 checkpoint=f"{folder}/checkpoint",
                 latencies=False,
             )
-            schedule = Schedule(Constant(1.0), LINES_PER_S, 24 * 3600)
+            schedule = Schedule(Constant(1.0), LINES_PER_S, 3600)
             with (
                 start_load(broker.bootstrap, SOURCE, schedule),
                 start(

@@ -33,7 +33,8 @@ def test_stretches_alternate_and_every_second_pair_begins_with_the_other_one() -
         return nullcontext()
 
     ratios = alternate(3, watched, Spending(count, 3))
-    assert len(ratios.values) == len(entered) == 3
+    assert len(ratios.values) == 3
+    entered = entered[2:]  # after two for warm-up
     assert ratios.without_us > 0
     assert entered[1] - entered[0] > entered[2] - entered[1]  # with, without; without, with; with, without
 

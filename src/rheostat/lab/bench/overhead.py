@@ -1,8 +1,8 @@
 """The cost of Rheostat for a query on real Spark, and of a live resize.
 
-Sight: a query at full load, with a scaler and its defaults in every second stretch of batches, and without one in the
-others; the CPU time per record of driver, JVM and executors is compared. Steps: what one takes, for one query at full
-load and for sixteen.
+Sight: a query at full load; its scaler has its defaults, and is paused in every second stretch of batches. The CPU time
+per record of driver, JVM and executors is compared. A paused scaler only queues progress events. Steps: what one takes,
+for one query at full load and for sixteen.
 
 Resize: a stateful query under load, repeatedly 2 -> 6 -> 2 executors, with its output compared with a batch
 computation.
@@ -29,20 +29,18 @@ from rheostat.lab.experiment.microbatch_run import run_microbatches
 from rheostat.lab.experiment.processes import in_own_process
 from rheostat.lab.experiment.run import run_apart
 from rheostat.lab.experiment.trial import Progress, Trial
-from rheostat.lab.sight.cost import Ratios, Spending, alternate
+from rheostat.lab.sight.cost import Ratios, Spending, alternate, unpaused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    from rheostat.api.scaler import Scaler
-
-ROWS = {"q1": 500_000, "q5": 80_000}
+ROWS = {"q1": 1_200_000, "q5": 120_000}
 """Pipeline -> rows of a batch: about a second of work."""
 PAIRS, QUICK_PAIRS = 12, 3
-BATCHES = 12
-"""Batches of a stretch: two steps of the scaler or more."""
+BATCHES = 20
+"""Batches of a stretch: four steps of the scaler or so."""
 QUERIES = 16
 """Queries whose steps are measured together."""
 STEPS = 12
@@ -92,7 +90,6 @@ def run_pairs(pipeline: str, rows: int, pairs: int) -> Cost:
     """Run a query without end, with and without a scaler, in this process."""
     from rheostat.api.autoscale import autoscale
 
-    steps_ms: list[float] = []
     with TemporaryDirectory(prefix="rheostat-overhead-") as folder:
         spark = _session(Path(folder))
         try:
@@ -102,25 +99,13 @@ def run_pairs(pipeline: str, rows: int, pairs: int) -> Cost:
                 number = query.lastProgress["batchId"] if query.lastProgress else 0
                 return number, number * rows
 
-            class Watched:
-                """A scaler for one stretch."""
-
-                def __enter__(self) -> Scaler:
-                    self.scaler = autoscale(
-                        query, min_executors=CORES, max_executors=CORES, journal=f"{folder}/journal.db"
-                    )
-                    return self.scaler
-
-                def __exit__(self, *_: object) -> None:
-                    raise_failure(self.scaler.steps)
-                    steps_ms.extend(step.step_ms for step in self.scaler.steps[1:])
-                    self.scaler.stop()
-
-            ratios = alternate(pairs, Watched, Spending(count, BATCHES))
+            with autoscale(query, min_executors=CORES, max_executors=CORES, journal=f"{folder}/journal.db") as scaler:
+                ratios = alternate(pairs, lambda: unpaused(scaler), Spending(count, BATCHES))
+                steps_ms = tuple(step.step_ms for step in scaler.steps[1:])
             query.stop()
         finally:
             spark.stop()
-    return Cost(ratios, tuple(steps_ms))
+    return Cost(ratios, steps_ms)
 
 
 def run_many() -> tuple[float, ...]:
@@ -136,9 +121,7 @@ def run_many() -> tuple[float, ...]:
                 .start()
                 for number in range(QUERIES)
             ]
-            with autoscale(
-                *queries, min_executors=CORES, max_executors=CORES, journal=f"{folder}/journal.db"
-            ) as scaler:
+            with autoscale(queries, min_executors=CORES, max_executors=CORES, journal=f"{folder}/journal.db") as scaler:
                 while len(scaler.steps) <= STEPS and all(query.isActive for query in queries):
                     WallClock().sleep(1.0)
                 raise_failure(scaler.steps)

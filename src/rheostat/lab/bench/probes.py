@@ -9,7 +9,6 @@ the same records; the CPU times of their tasks are compared.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -26,13 +25,12 @@ from rheostat.job.allocation import Allocation
 from rheostat.kafka.broker import Broker
 from rheostat.kafka.load import start_load
 from rheostat.lab.bench.measure import Measure
-from rheostat.lab.experiment.failures import raise_failure
 from rheostat.lab.experiment.processes import in_own_process
 from rheostat.lab.experiment.realtime_run import SINK, SOURCE, local_session, open_topics, run_realtime
 from rheostat.lab.experiment.run import Run, run_apart
 from rheostat.lab.experiment.trial import Progress, Trial
 from rheostat.lab.jobs.realtime import word_count
-from rheostat.lab.sight.cost import Ratios, Spending, alternate
+from rheostat.lab.sight.cost import Ratios, Spending, alternate, unpaused
 from rheostat.lab.workload.counting import fill
 from rheostat.lab.workload.realtime import realtime_pipeline
 
@@ -177,14 +175,7 @@ def watched_ratio(pairs: int) -> Ratios:
                     progress = query.lastProgress
                     return (0, 0) if progress is None else (progress["batchId"], int(_read(query)))
 
-                @contextmanager
-                def watched() -> Iterator[None]:
-                    scaler.resume()
-                    yield
-                    scaler.pause()
-                    raise_failure(scaler.steps)
-
-                ratios = alternate(pairs, watched, Spending(count, BATCHES))
+                ratios = alternate(pairs, lambda: unpaused(scaler), Spending(count, BATCHES))
             for query in scaler.queries:
                 query.stop()
         finally:

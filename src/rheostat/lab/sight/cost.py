@@ -6,14 +6,19 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
+from typing import TYPE_CHECKING
 
 from rheostat.errors import EngineError
+from rheostat.lab.experiment.failures import raise_failure
 from rheostat.lab.experiment.processes import driver_jvm, executors_below
+
+if TYPE_CHECKING:
+    from rheostat.api.scaler import Scaler
 
 POLL_S = 0.2
 PATIENCE_S = 240.0
@@ -79,7 +84,9 @@ class Spending:
 def alternate(pairs: int, what: Callable[[], AbstractContextManager[object]], spending: Spending) -> Ratios:
     """Play pairs of stretches, with and without; every second pair begins with the other one."""
     costs: list[tuple[float, float]] = []
-    spending.stretch()  # warm
+    for _ in range(2):  # warm: both ways run code for the first time
+        with what():
+            spending.stretch()
     for pair in range(pairs):
         cost = {}
         for on in (False, True) if pair % 2 else (True, False):
@@ -88,6 +95,17 @@ def alternate(pairs: int, what: Callable[[], AbstractContextManager[object]], sp
         costs.append((cost[True], cost[False]))
         print(f"pair {pair + 1} of {pairs}: {cost[True] / cost[False]:.3f}", file=sys.stderr, flush=True)
     return ratios_of(costs)
+
+
+@contextmanager
+def unpaused(scaler: Scaler) -> Iterator[None]:
+    """Let a scaler work for a stretch; it is paused before the first one, too."""
+    scaler.resume()
+    try:
+        yield
+    finally:
+        scaler.pause()
+    raise_failure(scaler.steps)
 
 
 def ratios_of(costs: Sequence[tuple[float, float]]) -> Ratios:

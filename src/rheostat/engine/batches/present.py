@@ -57,7 +57,7 @@ class RunningStage:
 
 @dataclass(frozen=True, slots=True)
 class RunningBatch:
-    """The newest batch of a query."""
+    """The batch that a query runs now."""
 
     run_id: str
     number: int
@@ -73,8 +73,6 @@ class RunningBatch:
     """Its stages so far, by number; later ones may follow."""
     rows_read: float | None = None
     """Rows that its scans have read, running tasks included, as of the last heartbeats; None where that is unknown."""
-    ended: bool = False
-    """Whether it has ended; its report may still be on its way."""
     stages_missing: bool = False
     """Whether Spark has evicted some of its finished stages (`spark.ui.retainedStages`)."""
 

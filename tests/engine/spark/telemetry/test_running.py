@@ -64,6 +64,12 @@ class Sight:
             time.sleep(0.02)
         raise AssertionError(f"not in time: {seen}")
 
+    def until_none(self, query: StreamingQuery) -> None:
+        deadline_s = time.monotonic() + DEADLINE_S
+        while self.read(query) is not None:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.02)
+
 
 def ended(query: StreamingQuery, number: int) -> Batch:
     """Wait for the progress event of a batch."""
@@ -121,16 +127,14 @@ def test_a_running_batch_shows_its_tasks_its_rows_and_its_offsets(spark: SparkSe
             assert not seen.stages_missing
             release("reduce")
             batch = ended(query, 0)
-            over = sight.until(query, lambda seen: seen.ended)  # the next trigger is an hour away
-            assert (over.number, over.planned, over.stages) == (0, seen.planned, ())
+            assert sight.batches.committed(query) == (batch.sources[0].end_offset,)
+            sight.until_none(query)  # the next trigger is an hour away
         finally:
             query.stop()
     assert (seen.run_id, seen.number, seen.start_s) == (batch.run_id, 0, batch.start_s)
     assert (seen.begun, seen.planned) == ((None,), (batch.sources[0].end_offset,))
     assert seen.rows_read == batch.rows
-    stopped = sight.read(query)
-    assert stopped is not None
-    assert stopped.ended
+    assert sight.read(query) is None
 
 
 def test_offsets_come_in_the_order_of_progress_events_and_static_tables_do_not_count(
@@ -173,3 +177,4 @@ def test_a_spark_with_other_internals_gives_nothing(spark: SparkSession) -> None
     foreign: Any = spark.sparkContext._jvm.java.lang.Object()
     query: Any = type("Query", (SimpleNamespace,), {"__hash__": object.__hash__})(runId="run", _jsq=foreign)
     assert Sight(spark).read(query) is None
+    assert Sight(spark).batches.committed(query) == ()

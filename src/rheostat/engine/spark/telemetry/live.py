@@ -57,18 +57,18 @@ class LiveQuery:
         """Return the query at this moment. `batches` and `stages` are those that have finished."""
         running, ends = self._running.read(self._query, now_s), self._ends.read()
         counter = self._with_files(ends, batches, counter)
-        if running is not None and batches and running.number <= batches[-1].number:
-            running = None  # it has been reported
         self._count(ends, batches, counter)
-        if running is None:
-            begun = _count_all([source.end_offset for source in batches[-1].sources], counter) if batches else None
-        else:
-            begun = _count_all(running.planned if running.ended else running.begun, counter)
-            running = None if running.ended else running
+        # Read after the running batch: if that has ended meanwhile, it is committed.
+        committed = self._committed(running, batches, counter)
+        if running is not None and batches and running.number <= batches[-1].number:
+            running = None
+        begun = None if running is None else _count_all(running.begun, counter)
+        if committed is not None and begun is not None and committed > begun:
+            running = None
         work = None if running is None or begun is None else self._work(running, begun, changed_s, stages, counter)
         return Live(
             self._arrived,
-            begun,
+            committed,
             None if running is None else running.start_s,
             work,
             self._works.settled(changed_s),
@@ -78,6 +78,13 @@ class LiveQuery:
     def close(self) -> None:
         """Stop asking the sources."""
         self._ends.close()
+
+    def _committed(self, running: RunningBatch | None, batches: Sequence[Batch], counter: CounterOf) -> float | None:
+        """Return the records of finished batches: as committed, as the running batch began, or as reported."""
+        reported = [source.end_offset for source in batches[-1].sources] if batches else []
+        known = (self._running.committed(self._query), () if running is None else running.begun, reported)
+        counts = (_count_all(offsets, counter) for offsets in known if offsets)
+        return next((count for count in counts if count is not None), None)
 
     def _with_files(self, ends: Sequence[SourceEnd], batches: Sequence[Batch], counter: CounterOf) -> CounterOf:
         """Return the counters, with those of file sources, which learn from listings and from finished batches."""

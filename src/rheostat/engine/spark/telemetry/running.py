@@ -58,7 +58,7 @@ class RunningBatches:
         self._handles: WeakKeyDictionary[StreamingQuery, QueryHandle] = WeakKeyDictionary()
 
     def read(self, query: StreamingQuery, now_s: float) -> RunningBatch | None:
-        """Return the newest batch of the query; None after a trigger without input, or where Spark does not show it."""
+        """Return the batch that the query runs now; None between batches, or where Spark does not show it."""
         from py4j.protocol import Py4JError
 
         try:
@@ -69,15 +69,12 @@ class RunningBatches:
             return None
 
     def _read(self, query: StreamingQuery, now_s: float) -> RunningBatch | None:
-        handle = self._handles.get(query)
-        if handle is None:
-            handle = self._handles[query] = QueryHandle(str(query.runId), query._jsq.streamingQuery())
+        handle = self._handle(query)
         context = handle.execution.getLatestExecutionContext()
-        if context is None or not context.isCurrentBatchConstructed():
+        # After its end a batch stays the latest one, with its flags, until the next trigger.
+        if context is None or not (context.currentStatus().isTriggerActive() and context.isCurrentBatchConstructed()):
             handle.batch = None
             return None
-        # After its end a batch stays the latest one, with its flags, until the next trigger.
-        ended = not context.currentStatus().isTriggerActive()
         number = int(context.batchId())
         if handle.batch is None or handle.batch.number != number:
             handle.batch = _open(handle.execution, context, number)
@@ -89,11 +86,29 @@ class RunningBatches:
             start_s=batch.start_s,
             begun=batch.begun,
             planned=batch.planned,
-            stages=() if ended else self._stages.running(handle.run_id, number, now_s),
-            rows_read=None if ended else self._rows_read(handle.execution, batch, now_s),
-            ended=ended,
+            stages=self._stages.running(handle.run_id, number, now_s),
+            rows_read=self._rows_read(handle.execution, batch, now_s),
             stages_missing=(handle.run_id, number) in self._stages.broken,
         )
+
+    def committed(self, query: StreamingQuery) -> tuple[Any, ...]:
+        """Return the end offset of every source in finished batches; () where Spark does not show it.
+
+        A batch is committed before its progress event arrives, and long before the next trigger if there is no input.
+        """
+        from py4j.protocol import Py4JError
+
+        try:
+            execution = self._handle(query).execution
+            return _offsets(execution, execution.committedOffsets())
+        except (Py4JError, ValueError) as error:
+            log.debug("the committed offsets are not known: %s", describe(error))
+            return ()
+
+    def _handle(self, query: StreamingQuery) -> QueryHandle:
+        if query not in self._handles:
+            self._handles[query] = QueryHandle(str(query.runId), query._jsq.streamingQuery())
+        return self._handles[query]
 
     def _rows_read(self, execution: Any, batch: OpenBatch, now_s: float) -> float | None:
         """Return the rows that all scans of a long batch have read; None where Spark has not reported any."""
@@ -116,9 +131,11 @@ class RunningBatches:
 
 def _open(execution: Any, context: Any, number: int) -> OpenBatch:
     start_ms = int(context.currentTriggerStartTimestamp())
-    sources = execution.sources().distinct()
-    begun, planned = (
-        split_offsets(str(offsets.toOffsetSeq(sources, None).toString()), int(sources.size()))
-        for offsets in (context.startOffsets(), context.endOffsets())
-    )
+    begun, planned = (_offsets(execution, offsets) for offsets in (context.startOffsets(), context.endOffsets()))
     return OpenBatch(context, number, start_ms / 1e3 if start_ms >= 0 else None, begun, planned)
+
+
+def _offsets(execution: Any, progress: Any) -> tuple[Any, ...]:
+    """Return the offsets of all sources, in the order of progress events; None for a source without one."""
+    sources = execution.sources().distinct()
+    return split_offsets(str(progress.toOffsetSeq(sources, None).toString()), int(sources.size()))

@@ -107,6 +107,13 @@ def test_after_the_first_batch_of_a_size_its_last_reading_counts_until_the_next_
     assert part.backlog == 120_000.0 - 18_000.0 - 10.0  # of now, by the batch that runs now
 
 
+def test_a_reading_of_another_size_does_not_count() -> None:
+    settled = Work(3000.0, 30.0, 8, 112.0, 118.0, 2000.0, 20.0, settled=True)
+    live = Live(counts(6000.0, 100.0, 123.0), 18_000.0, 119.0, None, settled)
+    _, problem = read_live(view(SECONDS, 123.0, changed_s=120.0), live)
+    assert problem == "no batch has finished in this window"
+
+
 def test_an_answer_that_comes_while_the_window_is_read_counts() -> None:
     live = Live([*counts(1000.0, 95.0, 110.0), ArrivalCount(112.02, 17_020.0)], 10_000.0)
     part, _ = read_live(view(SECONDS, 112.0, active=False), live)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rheostat.engine.batches.scan import batch_executions, parse_count
+from rheostat.engine.batches.scan import ScanCounters, batch_executions, parse_count, rows_done
 
 BATCH = "demo\nid = 1\nrunId = 2\nbatch = 7"
 
@@ -34,3 +34,14 @@ def test_a_batch_has_its_executions_and_those_inside_them() -> None:
 )
 def test_a_count_is_read_and_nothing_else(text: str, count: int | None) -> None:
     assert parse_count(text) == count
+
+
+def test_rows_that_wait_in_front_of_python_are_not_done() -> None:
+    plain, udf = ScanCounters(1), ScanCounters(2, (3, 4))
+    assert rows_done([plain, udf], {}) is None
+    assert rows_done([plain, udf], {1: 500}) == 500.0
+    # Half of the 10,000 rows that were read pass a filter; of these Python has worked on a fifth.
+    assert rows_done([udf], {2: 10_000, 3: 5000, 4: 1000}) == 2000.0
+    assert rows_done([udf], {2: 10_000, 3: 5000}) == 0.0
+    assert rows_done([udf], {2: 10_000}) == 10_000.0  # nothing is known of what lies in between
+    assert udf.all == (2, 3, 4)

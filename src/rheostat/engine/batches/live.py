@@ -29,7 +29,7 @@ class Live:
     work: Work | None = None
     """How far the running batch has come."""
     settled: Work | None = None
-    """The last work that is settled and of the present size: that of the running batch, or of one before it."""
+    """The last work that is settled: that of the running batch, or of one before it."""
     problem: str = ""
     """Why the sources did not answer."""
 
@@ -39,7 +39,7 @@ def read_live(view: QueryView, live: Live) -> tuple[QueryWindow, str | None]:
     part, problem = read_query(view)
     work, settled = live.work, live.settled
     part = part or _nothing_yet(view)
-    if not part.settled and settled is not None:
+    if not part.settled and settled is not None and settled.start_s >= view.changed_s:
         part, problem = _first_of_its_size(settled, part), None
     elif part.settled and part.overdue_s > 0 and work is not None and work.settled:
         part = _with_running(view, work, part)

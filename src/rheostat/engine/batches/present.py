@@ -153,7 +153,8 @@ class WorkReader:
         self._changed_s = -math.inf
         self._then: RunningBatch | None = None
         self._last: RunningBatch | None = None
-        self._settled: Work | None = None
+        self.settled: Work | None = None
+        """The last work that was settled; its batch may have ended since then."""
 
     def read(
         self, now: RunningBatch, records: float, usual: Sequence[Sequence[float]], changed_s: float
@@ -161,12 +162,8 @@ class WorkReader:
         """Return how far a batch is: see `read_work`. The size last changed at `changed_s`."""
         work = read_work(now, records, usual, self._reading_at(changed_s, now), changed_s)
         if work is not None and work.settled:
-            self._settled = work
+            self.settled = work
         return work
-
-    def settled(self, changed_s: float) -> Work | None:
-        """Return the last work that was settled, if it is of the present size: its batch may have ended since then."""
-        return self._settled if self._settled is not None and self._settled.start_s >= changed_s else None
 
     def _reading_at(self, changed_s: float, now: RunningBatch) -> RunningBatch | None:
         """Return the batch at the last reading before the change, or at the first one after it; None if it is newer."""

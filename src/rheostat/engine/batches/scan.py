@@ -4,9 +4,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 COUNT = re.compile(r"Some\((\d[\d,]*)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class ScanCounters:
+    """The counters of one scan of a stream."""
+
+    rows: int
+    """Counts the rows that it has read."""
+    python: tuple[int, int] | None = None
+    """Count the rows into and out of the last Python operator in its stage: buffers in front of it hold many rows."""
+
+    @property
+    def all(self) -> tuple[int, ...]:
+        """All counters."""
+        return (self.rows, *(self.python or ()))
+
+
+def rows_done(scans: Iterable[ScanCounters], counts: Mapping[int, int]) -> float | None:
+    """Return the rows that all scans have read and, where they pass Python, those that it has worked on.
+
+    None before the first report.
+    """
+    known = [scan for scan in scans if scan.rows in counts]
+    return sum(_rows_done(scan, counts) for scan in known) if known else None
+
+
+def _rows_done(scan: ScanCounters, counts: Mapping[int, int]) -> float:
+    entered, left = (counts.get(counter, 0) for counter in scan.python) if scan.python else (0, 0)
+    return counts[scan.rows] * (min(1.0, left / entered) if entered else 1.0)
 
 
 def batch_executions(rows: Iterable[Mapping[str, Any]], description: str) -> list[int]:

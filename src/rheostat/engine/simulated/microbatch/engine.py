@@ -104,9 +104,9 @@ class SimulatedMicroBatch(SimulatedEngine):
         running = self.job.running_batch() if view.now_s >= self.fleet.now else None
         if running is None:
             done = self.job.done if view.now_s >= self.fleet.now else None
-            return Live(self._arrived, done, settled=self._works.settled(view.changed_s))
+            return Live(self._arrived, done, settled=self._works.settled)
         work = self._works.read(running, running.planned[0] - running.begun[0], (), view.changed_s)
-        return Live(self._arrived, self.job.done, running.start_s, work, self._works.settled(view.changed_s))
+        return Live(self._arrived, self.job.done, running.start_s, work, self._works.settled)
 
     def _arrivals_by(self, moment: float) -> float:
         return float(self.fleet.at(moment, self.replica)[self.fleet.rows["arrived"]][0])

@@ -71,7 +71,7 @@ class LiveQuery:
             committed,
             None if running is None else running.start_s,
             work,
-            self._works.settled(changed_s),
+            self._works.settled,
             "; ".join(dict.fromkeys(end.problem for end in ends if end.problem)),
         )
 

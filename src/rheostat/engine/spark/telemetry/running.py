@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from rheostat.engine.batches.offsets import split_offsets
 from rheostat.engine.batches.present import RunningBatch
+from rheostat.engine.batches.scan import ScanCounters, rows_done
 from rheostat.engine.spark.telemetry.scans import ScanRows
 from rheostat.engine.spark.telemetry.stages import Stages
 from rheostat.errors import describe
@@ -36,7 +37,7 @@ class OpenBatch:
     start_s: float | None
     begun: tuple[Any, ...]
     planned: tuple[Any, ...]
-    scans: tuple[int, ...] | None = None
+    scans: tuple[ScanCounters, ...] | None = None
     rows: dict[int, int] = field(default_factory=dict)
 
 
@@ -120,13 +121,14 @@ class RunningBatches:
             if batch.scans is None:
                 batch.scans = self._scan_rows.scans(batch.context)
             if batch.scans:
-                counts = self._scan_rows.read(str(execution.getBatchDescriptionString()), batch.scans, now_s)
+                counters = tuple(counter for scan in batch.scans for counter in scan.all)
+                counts = self._scan_rows.read(str(execution.getBatchDescriptionString()), counters, now_s)
                 # The status store may forget a finished execution inside `foreachBatch`.
                 batch.rows |= {scan: max(rows, batch.rows.get(scan, 0)) for scan, rows in counts.items()}
         except Py4JError as error:
             log.debug("the rows of the running batch are not known: %s", describe(error))
             batch.scans = ()
-        return float(sum(batch.rows.values())) if batch.rows else None
+        return rows_done(batch.scans or (), batch.rows)
 
 
 def _open(execution: Any, context: Any, number: int) -> OpenBatch:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rheostat.engine.batches.scan import batch_executions, parse_count
+from rheostat.engine.batches.scan import ScanCounters, batch_executions, parse_count
 from rheostat.engine.spark.telemetry.rows import Rows
 
 LISTED = 128
@@ -20,7 +20,9 @@ MOST_EXECUTIONS = 8
 FIELDS = frozenset(["executionId", "rootExecutionId", "description"])
 """Fields of an execution's row that Rheostat reads."""
 PACKAGE, EXECUTION = "org.apache.spark.sql.execution.ui", "SQLExecutionUIData"
-ROWS = "numOutputRows"
+ROWS, PYTHON_ROWS = "numOutputRows", "pythonNumRowsReceived"
+"""Metrics with the output rows of a node: of most, and of those that run Python."""
+EXCHANGE = "Exchange"
 ADAPTIVE = "AdaptiveSparkPlan"
 
 
@@ -33,13 +35,10 @@ class ScanRows:
         self._listed_s: float | None = None
         self._listed: list[dict[str, Any]] = []
 
-    def scans(self, context: Any) -> tuple[int, ...] | None:
+    def scans(self, context: Any) -> tuple[ScanCounters, ...] | None:
         """Return the accumulators that count the rows of a batch's scans of streams; None before it is planned."""
         execution = context.executionPlan()
-        if execution is None:
-            return None
-        streams = (leaf for leaf in _leaves(execution.executedPlan()) if _reads_stream(leaf))
-        return tuple(int(leaf.metrics().apply(ROWS).id()) for leaf in streams)
+        return None if execution is None else tuple(map(_counters, _paths(execution.executedPlan(), ())))
 
     def read(self, description: str, scans: tuple[int, ...], now_s: float) -> dict[int, int]:
         """Return the rows per accumulator of a batch's scans; an accumulator without a report is left out.
@@ -66,12 +65,32 @@ class ScanRows:
         return self._listed
 
 
-def _leaves(plan: Any) -> Iterator[Any]:
-    leaves = plan.collectLeaves()
-    for index in range(leaves.size()):
-        leaf = leaves.apply(index)
+def _paths(node: Any, above: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """Yield the nodes of a stage from every scan of a stream upwards."""
+    children, name = node.children(), str(node.nodeName())
+    if name == ADAPTIVE:
         # The present plan of adaptive execution hides scans behind finished stages, the initial one does not.
-        yield from _leaves(leaf.initialPlan()) if str(leaf.nodeName()) == ADAPTIVE else (leaf,)
+        yield from _paths(node.initialPlan(), above)
+    elif children.size():
+        above = () if EXCHANGE in name else (node, *above)
+        for index in range(children.size()):
+            yield from _paths(children.apply(index), above)
+    elif _reads_stream(node):
+        yield (node, *above)
+
+
+def _counters(path: tuple[Any, ...]) -> ScanCounters:
+    """Return the counters of a scan, and of the last Python node above it in its stage."""
+    scan = last = int(path[0].metrics().apply(ROWS).id())
+    python = None
+    for node in path[1:]:
+        metrics = node.metrics()
+        if (received := metrics.get(PYTHON_ROWS)).isDefined():
+            python = last, int(received.get().id())
+            last = python[1]
+        elif (rows := metrics.get(ROWS)).isDefined():
+            last = int(rows.get().id())
+    return ScanCounters(scan, python)
 
 
 def _reads_stream(leaf: Any) -> bool:

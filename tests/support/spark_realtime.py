@@ -95,7 +95,7 @@ def made_by_realtime(spark: SparkSession, staged: Staged, tasks: Allocation) -> 
     return checkpoint.immovable_reason()
 
 
-def seen(window: Observation) -> dict[str, Any]:
+def stages_of(window: Observation) -> dict[str, Any]:
     """Return what one window shows of the stages."""
     latency = window.latency
     return {
@@ -179,7 +179,7 @@ def main(options: dict[str, Any]) -> None:
                 "immovable": immovable,
                 "slots": slots,
                 "downtimes": sorted(set(downtimes)),
-                "seen": [seen(step.observation) for step in scaler.steps if step.observation.usable],
+                "seen": [stages_of(step.observation) for step in scaler.steps if step.observation.usable],
                 "backlogs": [step.observation.sources[0].backlog for step in scaler.steps],
                 "problems": sorted({step.observation.problem for step in scaler.steps if step.observation.problem}),
             }

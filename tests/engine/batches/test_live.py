@@ -8,7 +8,7 @@ from rheostat.engine.batches.arrivals import FRESH_S, ArrivalCount
 from rheostat.engine.batches.live import Live, read_live
 from rheostat.engine.batches.observation import job_reading
 from rheostat.engine.batches.offsets import KafkaCounter
-from rheostat.engine.batches.present import RunningBatch, RunningStage, Work, read_work
+from rheostat.engine.batches.present import RunningBatch, RunningStage, UsualBatch, Work, read_work
 from rheostat.engine.batches.progress import Batch, SourceProgress
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.batches.window import QueryView
@@ -71,7 +71,7 @@ def test_without_an_answer_a_report_is_not_extended_beyond_the_window() -> None:
 def test_a_long_batch_counts_with_the_tasks_that_it_has_finished() -> None:
     stage = RunningStage(10, 8, 4, 2, 40.0, 4000, 20.0, 111.0)
     running = RunningBatch("run", 10, 150.0, 110.0, (offset(10_000),), (offset(18_000),), (stage,))
-    work = read_work(running, 8000.0, [(2.0,)] * 5)
+    work = read_work(running, 8000.0, [UsualBatch((2.0,))] * 5)
     assert work is not None
     live = Live(counts(200.0, 110.0, 150.0, 10_000.0), 10_000.0, 110.0, work)
     part, problem = read_live(view(SECONDS, 150.0), live)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from rheostat.engine.batches.present import RunningBatch, RunningStage, WorkReader, read_work
+from rheostat.engine.batches.present import RunningBatch, RunningStage, UsualBatch, WorkReader, read_work
 
 SCAN = RunningStage(7, tasks=8, finished=2, active=2, busy_s=20.0, records_in=2000, active_s=6.0, start_s=101.0)
 BATCH = RunningBatch("run", 3, 113.0, 100.0, (None,), ({"t": {"0": 8000}},), (SCAN,))
@@ -20,12 +20,12 @@ def test_finished_tasks_tell_the_work_of_a_stage() -> None:
 
 
 def test_stages_that_come_later_are_those_of_the_batches_before() -> None:
-    work = read_work(BATCH, 8000.0, [(10.0, 5.0), (20.0, 10.0), (1.0, 9.0)])
+    work = read_work(BATCH, 8000.0, [UsualBatch((10.0, 5.0)), UsualBatch((20.0, 10.0)), UsualBatch((1.0, 9.0))])
     assert work is not None
     assert work.left_busy_s == pytest.approx(80 * 1.5 - 26)
     done = replace(SCAN, finished=8, active=0, busy_s=80.0, active_s=0.0)
     both = replace(BATCH, stages=(done, RunningStage(8, 4, 0, 2, 0.0, 0, active_s=10.0)))
-    work = read_work(both, 8000.0, [(10.0, 5.0)])  # the second stage has just begun
+    work = read_work(both, 8000.0, [UsualBatch((10.0, 5.0))])  # the second stage has just begun
     assert work is not None
     assert work.left_busy_s == pytest.approx(30.0)
     assert work.done == 8000.0  # no record waits to be read
@@ -42,6 +42,20 @@ def test_before_the_first_task_ends_the_rows_that_were_read_tell() -> None:
     assert (work.busy_s, work.left_busy_s, work.done) == (30.0, 90.0, 2000.0)
     assert read_work(replace(reading, rows_read=None), 8000.0, ()) is None
     assert read_work(replace(reading, rows_read=0.0), 8000.0, ()) is None
+
+
+def test_before_the_first_report_the_time_per_record_of_the_batches_before_tells() -> None:
+    usual = [UsualBatch((20.0, 5.0), 2000.0), UsualBatch((5.0, 1.0)), UsualBatch((30.0,), 3000.0)]
+    young = replace(BATCH, stages=(replace(SCAN, finished=0, busy_s=0.0, active_s=6.0),))
+    work = read_work(young, 8000.0, usual)
+    assert work is not None
+    assert work.done == pytest.approx(8000 * 6 / 80)
+    assert not work.settled  # nothing of this batch has been measured
+    late = replace(BATCH, stages=(replace(SCAN, finished=0, busy_s=0.0, active_s=60.0),))
+    work = read_work(late, 8000.0, usual)
+    assert work is not None
+    assert work.done == pytest.approx(8000 * 2 / 8)  # no task has ended: at most the records of the two that run
+    assert read_work(young, 8000.0, usual[1:2]) is None  # a source that reports no records
 
 
 def test_after_a_change_only_tasks_that_ended_since_then_tell() -> None:

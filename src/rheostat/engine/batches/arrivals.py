@@ -12,7 +12,8 @@ STEADY = 0.2
 """Largest difference between two stretches of one load, as a share of the larger rate."""
 NOISE = 4.0
 """The same in standard deviations of a count of independent arrivals, which decides where few records arrive."""
-
+HISTORY = 1024
+"""Counts of a source to retain: more than a window covers."""
 FRESH_S = 10.0
 """Seconds for which an answer of a source counts as the present."""
 

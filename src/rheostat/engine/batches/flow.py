@@ -50,7 +50,7 @@ def flow_counters(path: Sequence[PlanNode], stages: int) -> tuple[Any, ...]:
     borders = [node for node in inner if node.name == EXCHANGE]
     if len(borders) == stages - 2:
         borders += [node for node in inner if node.name.startswith(STATEFUL)][:1]
-    if len(borders) != stages - 1 or path[0].counter is None:
+    if not path or len(borders) != stages - 1 or path[0].counter is None:
         return ()
     last = path[0].counter
     counters = [last]

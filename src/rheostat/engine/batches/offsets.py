@@ -136,10 +136,10 @@ class FileCounter(ByReport):
         self._retain(self._bytes, int(offset["logOffset"]), float(offset["taken"]))
 
     def enter_batch(self, end_offset: Any, rows: int) -> None:
-        """Add the next finished batch."""
-        number = _log_offset(end_offset)
-        if number is not None and number not in self._rows:
-            self._retain(self._rows, number, max(self._rows.values(), default=0.0) + rows)
+        """Add the next finished batch; one that was added before changes nothing."""
+        number, newest = _log_offset(end_offset), max(self._rows, default=-1)
+        if number is not None and number > newest:
+            self._retain(self._rows, number, self._rows.get(newest, 0.0) + rows)
 
     def records(self, offset: Any) -> float | None:
         """Return the rows before an offset, or, for one with `waiting` bytes, those of all files."""

@@ -78,6 +78,16 @@ class RunningBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class UsualBatch:
+    """A finished batch, for comparison."""
+
+    busy_s: tuple[float, ...]
+    """Busy time of its stages, by number."""
+    records: float = 0.0
+    """Records that its first stage has read; 0 where its source reports none."""
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
     """How far the running batch has come."""
 
@@ -102,20 +112,24 @@ class Work:
 def read_work(
     now: RunningBatch,
     records: float,
-    usual: Sequence[Sequence[float]],
+    usual: Sequence[UsualBatch],
     then: RunningBatch | None = None,
     changed_s: float = -math.inf,
 ) -> Work | None:
     """Return how far a batch with these input records has come; None where nothing of it shows that.
 
-    `usual` holds the busy times of the stages of the batches before it. `then` is the same batch at the last change of
-    size, if it ran then; if it was read before the change, what was done since is divided by time.
+    `usual` are the batches before it: they show the stages to come, and, as long as the batch itself shows nothing, the
+    time per record. `then` is the same batch at the last change of size, if it ran then; if it was read before the
+    change, what was done since is divided by time.
     """
     if now.start_s is None or records <= 0 or not now.stages:
         return None
     stages_s = (_expected_s(stage, now, records) for stage in now.stages)
     # A stage that has just begun shows nothing yet: it counts as one of those to come.
     known_s = [seconds for seconds in takewhile(lambda seconds: seconds is not None, stages_s) if seconds is not None]
+    measured = bool(known_s)
+    if not measured:
+        known_s = _extrapolated_s(now.stages[0], records, usual)
     if not known_s:
         return None
     spent_s = _spent_s(now)
@@ -142,7 +156,7 @@ def read_work(
         at_s=now.at_s,
         records=records * since_s / whole_s,
         busy_s=since_s,
-        settled=since_s > 0 and moved,
+        settled=measured and since_s > 0 and moved,
     )
 
 
@@ -157,7 +171,7 @@ class WorkReader:
         """The last work that was settled; its batch may have ended since then."""
 
     def read(
-        self, now: RunningBatch, records: float, usual: Sequence[Sequence[float]], changed_s: float
+        self, now: RunningBatch, records: float, usual: Sequence[UsualBatch], changed_s: float
     ) -> Work | None:
         """Return how far a batch is: see `read_work`. The size last changed at `changed_s`."""
         work = read_work(now, records, usual, self._reading_at(changed_s, now), changed_s)
@@ -185,6 +199,17 @@ def _expected_s(stage: RunningStage, batch: RunningBatch, records: float) -> flo
     return stage.active_s * records / min(batch.rows_read, records) if read_input and batch.rows_read else None
 
 
+def _extrapolated_s(first: RunningStage, records: float, usual: Sequence[UsualBatch]) -> list[float]:
+    """Return the busy time of a first stage that shows no record yet, by the batches before it; [] without any.
+
+    It is at least what makes the tasks that run now the only ones that can have records done: none has finished.
+    """
+    per_record_s = [batch.busy_s[0] / batch.records for batch in usual if batch.records > 0 and batch.busy_s]
+    if not per_record_s or not first.active:
+        return []
+    return [max(records * median(per_record_s), first.active_s * first.tasks / first.active)]
+
+
 def _spent_s(batch: RunningBatch) -> float:
     return sum(_spent_in_s(stage) for stage in batch.stages)
 
@@ -199,7 +224,8 @@ def _has_moved(then: RunningBatch, now: RunningBatch) -> bool:
     return finished or (now.rows_read or 0.0) > (then.rows_read or 0.0)
 
 
-def _with_later_stages(seen: int, usual: Sequence[Sequence[float]]) -> float:
+def _with_later_stages(seen: int, usual: Sequence[UsualBatch]) -> float:
     """Return the busy time of a whole batch as a multiple of that of its first stages, by the batches before it."""
-    ratios = [sum(busy_s) / sum(busy_s[:seen]) for busy_s in usual if len(busy_s) > seen and sum(busy_s[:seen]) > 0]
+    stages_s = [batch.busy_s for batch in usual]
+    ratios = [sum(busy_s) / sum(busy_s[:seen]) for busy_s in stages_s if len(busy_s) > seen and sum(busy_s[:seen]) > 0]
     return median(ratios) if ratios else 1.0

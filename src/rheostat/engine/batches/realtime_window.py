@@ -26,7 +26,7 @@ from rheostat.engine.batches.lateness import (
 )
 from rheostat.engine.batches.probe import EVENT_LATENCY, LATENCY, read_probe
 from rheostat.engine.batches.progress import Batch
-from rheostat.engine.batches.stage import Stage
+from rheostat.engine.batches.stage import Stage, by_batch
 from rheostat.job.observation import EdgeReading, Latency, OperatorReading
 
 
@@ -100,9 +100,7 @@ def realtime_window(
     usual = total_flow(batch.flow for batch in inside if batch.flow is not None)
     source = read_source(chain, arrived, done, running, usual, now_s)
     rate, backlog = source.rate_per_s, source.backlog
-    works: dict[tuple[str, int], list[Stage]] = {}
-    for stage in stages:
-        works.setdefault((stage.run_id, stage.batch), []).append(stage)
+    works = by_batch(stages)
     operators, edges = _readings(chain, inside, works)
     spans = _spans(chain, batches, works, last_read_s)
     finished = [span for batch, span in zip(batches, spans, strict=True) if batch in inside]

@@ -155,13 +155,18 @@ class StageBook:
         self._after_gap |= set(self._latest) | {owner[0] for owner in owners if owner}
 
 
-def max_concurrent_tasks(stages: Iterable[Stage]) -> dict[str, int]:
-    """Return the most tasks that each query (by run id) runs at a time: overlapping stages add up."""
+def by_batch(stages: Iterable[Stage]) -> dict[tuple[str, int], list[Stage]]:
+    """Return the stages of every batch, by run id and number of the batch."""
     batches: dict[tuple[str, int], list[Stage]] = {}
     for stage in stages:
         batches.setdefault((stage.run_id, stage.batch), []).append(stage)
+    return batches
+
+
+def max_concurrent_tasks(stages: Iterable[Stage]) -> dict[str, int]:
+    """Return the most tasks that each query (by run id) runs at a time: overlapping stages add up."""
     tasks: dict[str, int] = {}
-    for (run_id, _), members in batches.items():
+    for (run_id, _), members in by_batch(stages).items():
         tasks[run_id] = max(tasks.get(run_id, 0), _concurrent_tasks(members))
     return tasks
 

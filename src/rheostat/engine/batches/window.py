@@ -20,7 +20,7 @@ from rheostat.engine.batches.offsets import OffsetCounter
 from rheostat.engine.batches.probe import Probe, read_probe
 from rheostat.engine.batches.progress import Batch, SourceProgress
 from rheostat.engine.batches.selection import window_start_s
-from rheostat.engine.batches.stage import Stage, max_concurrent_tasks
+from rheostat.engine.batches.stage import Stage, by_batch, max_concurrent_tasks
 from rheostat.job.observation import BatchTime, Latency
 
 GAP_BATCHES = 12
@@ -309,13 +309,11 @@ def _sum_stages(inside: Sequence[Batch], work: Sequence[Stage]) -> tuple[StageTo
 
     The only stage of a query is the query itself.
     """
-    by_batch: dict[tuple[str, int], list[Stage]] = {}
-    for stage in work:
-        by_batch.setdefault((stage.run_id, stage.batch), []).append(stage)
-    usual = mode(len(stages) for stages in by_batch.values()) if by_batch else 0
+    batches = list(by_batch(work).values())
+    usual = mode(map(len, batches)) if batches else 0
     if usual < 2:
         return ()
-    places = zip(*(sorted(s, key=attrgetter("number")) for s in by_batch.values() if len(s) == usual), strict=True)
+    places = zip(*(sorted(s, key=attrgetter("number")) for s in batches if len(s) == usual), strict=True)
     return tuple(
         StageTotal(
             inside[-1].query, float(sum(stage.records_in for stage in stages)), sum(stage.busy_s for stage in stages)

@@ -109,6 +109,10 @@ class SimulatedEngine(ABC):
         noise = self.fleet.plant.metrics.noise
         return math.exp(noise * float(rng.standard_normal())) if noise else 1.0
 
+    def _arrivals_by(self, moment: float) -> float:
+        """Return the records that have arrived at the first source by a moment."""
+        return float(self.fleet.at(moment, self.replica)[self.fleet.rows["arrived"]][0])
+
     def _sources(self) -> tuple[SourceReading, ...]:
         fleet, i = self.fleet, self.replica
         seconds = min(fleet.plant.metrics.window_s, float(fleet.now))

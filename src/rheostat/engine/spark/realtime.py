@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from rheostat.engine.batches.arrivals import ArrivalCount
+from rheostat.engine.batches.arrivals import HISTORY, ArrivalCount
 from rheostat.engine.batches.lateness import Chain, worth_waiting_s
 from rheostat.engine.batches.observation import JobView, observe_stages, source_reading
 from rheostat.engine.batches.offsets import KafkaCounter
@@ -23,7 +23,6 @@ from rheostat.engine.batches.progress import Batch, parse_progress
 from rheostat.engine.batches.realtime_window import (
     RealTimeBatch,
     RealTimeWindow,
-    SourceNow,
     read_source,
     realtime_window,
 )
@@ -43,7 +42,7 @@ from rheostat.engine.spark.telemetry.topic import TopicEnds
 from rheostat.errors import EngineError, RheostatError
 from rheostat.job.allocation import Allocation
 from rheostat.job.graph import Edge, Graph, JobSpec, Pinned, Tunable
-from rheostat.job.observation import Change, Observation, Status
+from rheostat.job.observation import Change, Observation, SourceReading, Status
 from rheostat.job.record import Intent
 from rheostat.job.slo import Bounds
 from rheostat.ports import Clock, Note
@@ -54,8 +53,6 @@ if TYPE_CHECKING:
 
 BATCH_HISTORY = 512
 """Batches to retain: more than a window covers."""
-ARRIVAL_HISTORY = 1024
-"""Counts of the topic to retain: more than a window covers."""
 POLL_S = 0.2
 """Seconds between two checks for slots."""
 HEARTBEAT = ("spark.executor.heartbeatInterval", "10s")
@@ -135,7 +132,7 @@ class RealTimeEngine:
         self._store: Any = spark.sparkContext._jsc.sc().statusStore()
         self._batches: deque[Batch] = deque(maxlen=BATCH_HISTORY)
         self._work: deque[Stage] = deque(maxlen=BATCH_HISTORY * len(staged.names))
-        self._arrived: deque[ArrivalCount] = deque(maxlen=ARRIVAL_HISTORY)
+        self._arrived: deque[ArrivalCount] = deque(maxlen=HISTORY)
         self._flows: BatchFlows | None = None
         self._open: OpenFlow | None = None
         self._heartbeat_s = spark.sparkContext._jsc.sc().conf().getTimeAsMs(*HEARTBEAT) / 1e3
@@ -268,7 +265,7 @@ class RealTimeEngine:
             problem = f"restart: {activity}" if activity else self._why_ended()
             wanted = running if self._target is None else self._tunable_part(self._target)
             down = status if activity else Status.DOWN
-            sources = (source_reading(chain.names[0], self._source(chain, None, now_s)),)
+            sources = self._sources(chain, None, now_s)
             return JobView(now_s, running, wanted, change, down).observation(sources=sources, problem=problem)
         job = JobView(
             now_s,
@@ -293,7 +290,7 @@ class RealTimeEngine:
         )
         window = self._window(chain, now, now_s)
         if isinstance(window, str):
-            sources = (source_reading(chain.names[0], self._source(chain, now, now_s)),)
+            sources = self._sources(chain, now, now_s)
             overdue_s = max(0.0, self._overdue_s(chain, now_s))
             return job.observation(sources=sources, overdue_s=overdue_s, problem=broker_problem or window)
         for name in set(window.waits) - self._waits:
@@ -400,12 +397,12 @@ class RealTimeEngine:
             chain = replace(chain, tasks=previous.tasks)
         return realtime_window(chain, batches, work, since_s, now_s, self._recent(now_s), self._done(), running)
 
-    def _source(self, chain: Chain, running: RealTimeBatch | None, now_s: float) -> SourceNow:
-        """Return the source while no window shows it."""
+    def _sources(self, chain: Chain, running: RealTimeBatch | None, now_s: float) -> tuple[SourceReading, ...]:
+        """Return the reading of the source while no window shows it."""
         last = self._last_batch()
-        return read_source(
-            chain, self._recent(now_s), self._done(), running, None if last is None else last.flow, now_s
-        )
+        usual = None if last is None else last.flow
+        now = read_source(chain, self._recent(now_s), self._done(), running, usual, now_s)
+        return (source_reading(chain.names[0], now),)
 
     def _recent(self, now_s: float) -> list[ArrivalCount]:
         """Return the counts of the last window: the input rate is the present one, even if the batches are older."""

@@ -29,7 +29,7 @@ from rheostat.lab.experiment.microbatch_run import run_microbatches
 from rheostat.lab.experiment.processes import in_own_process
 from rheostat.lab.experiment.run import run_apart
 from rheostat.lab.experiment.trial import Progress, Trial
-from rheostat.lab.sight.cost import Ratios, Spending, alternate, unpaused
+from rheostat.lab.sight.cost import PAIRS, QUICK_PAIRS, Ratios, Spending, alternate, unpaused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 ROWS = {"q1": 1_200_000, "q5": 120_000}
 """Pipeline -> rows of a batch: about a second of work."""
-PAIRS, QUICK_PAIRS = 12, 3
 BATCHES = 20
 """Batches of a stretch: four steps of the scaler or so."""
 QUERIES = 16

@@ -26,13 +26,12 @@ from rheostat.kafka.broker import Broker
 from rheostat.kafka.load import start_load
 from rheostat.lab.bench.measure import Measure
 from rheostat.lab.experiment.processes import in_own_process
-from rheostat.lab.experiment.realtime_run import SINK, SOURCE, local_session, open_topics, run_realtime
+from rheostat.lab.experiment.realtime_run import SOURCE, local_session, open_topics, pipeline_on, run_realtime
 from rheostat.lab.experiment.run import Run, run_apart
 from rheostat.lab.experiment.trial import Progress, Trial
 from rheostat.lab.jobs.realtime import word_count
-from rheostat.lab.sight.cost import Ratios, Spending, alternate, unpaused
+from rheostat.lab.sight.cost import PAIRS, QUICK_PAIRS, Ratios, Spending, alternate, unpaused
 from rheostat.lab.workload.counting import fill
-from rheostat.lab.workload.realtime import realtime_pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -48,7 +47,6 @@ WARM_RECORDS, RECORDS = 50_000, 200_000
 SLOTS, SIZE = 12, {"split": 2, "count": 2}
 LINES_PER_S = 1500.0
 """Load of a watched query: about half a core."""
-PAIRS, QUICK_PAIRS = 12, 3
 BATCHES = 4
 """Batches of a stretch: four steps of the scaler or so."""
 INTERVAL_S = 5.0
@@ -153,14 +151,7 @@ def watched_ratio(pairs: int) -> Ratios:
         open_topics(broker, 2)
         spark = local_session(SLOTS, quiet(Path(folder)))
         try:
-            staged = realtime_pipeline(
-                "wordcount",
-                servers=broker.bootstrap,
-                source=SOURCE,
-                sink=SINK,
-                checkpoint=f"{folder}/checkpoint",
-                latencies=False,
-            )
+            staged = pipeline_on(broker, "wordcount", f"{folder}/checkpoint", latencies=False)
             schedule = Schedule(Constant(1.0), LINES_PER_S, 3600)
             with (
                 start_load(broker.bootstrap, SOURCE, schedule),
@@ -195,15 +186,7 @@ def probe_ratios(warm: int, records: int) -> tuple[float, float, float]:
         spark = local_session(3 * SLOTS, quiet(Path(folder)))
         try:
             pipelines = [
-                realtime_pipeline(
-                    "wordcount",
-                    servers=broker.bootstrap,
-                    source=SOURCE,
-                    sink=SINK,
-                    checkpoint=f"{folder}/{name}",
-                    latencies=latencies,
-                    timed=timed,
-                )
+                pipeline_on(broker, "wordcount", f"{folder}/{name}", latencies=latencies, timed=timed)
                 for name, latencies, timed in (("bare", False, False), ("late", True, False), ("timed", True, True))
             ]
             stages = Stages(spark.sparkContext)

@@ -20,7 +20,6 @@ from rheostat.kafka import output as kafka_output
 from rheostat.kafka.broker import Broker
 from rheostat.kafka.load import start_load
 from rheostat.lab.experiment.realtime_run import (
-    SINK,
     SOURCE,
     await_first_batch,
     await_output,
@@ -29,10 +28,10 @@ from rheostat.lab.experiment.realtime_run import (
     local_session,
     open_topics,
     paces_of,
+    pipeline_on,
 )
 from rheostat.lab.experiment.trial import LIVE_GUARDS, Progress
 from rheostat.lab.jobs.realtime import PARTITIONS, SLOTS, word_count
-from rheostat.lab.workload.realtime import realtime_pipeline
 from rheostat.ports import Journal
 
 LEVELS = (2.0, 4.0, 7.0, 5.0, 3.0, 2.0)
@@ -68,14 +67,7 @@ def run(seconds: int, journal: Journal, show: Callable[[Scaler, float], None], n
         open_topics(broker, PARTITIONS)
         spark = local_session(SLOTS, quiet(Path(folder)))
         try:
-            staged = realtime_pipeline(
-                "wordcount",
-                servers=broker.bootstrap,
-                source=SOURCE,
-                sink=SINK,
-                checkpoint=f"{folder}/checkpoint",
-                paces=paces_of(plant),
-            )
+            staged = pipeline_on(broker, "wordcount", f"{folder}/checkpoint", paces=paces_of(plant))
             with start(
                 staged,
                 mode="realtime",

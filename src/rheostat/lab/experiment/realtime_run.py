@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rheostat.clock import WallClock
 from rheostat.engine.simulated import Plant
@@ -56,14 +56,8 @@ def run_realtime(trial: Trial[Plant]) -> Run[Plant]:
         open_topics(broker, jobs.PARTITIONS)
         spark = local_session(jobs.SLOTS, quiet(Path(folder)))
         try:
-            staged = realtime_pipeline(
-                pipeline_of(trial.job),
-                servers=broker.bootstrap,
-                source=SOURCE,
-                sink=SINK,
-                checkpoint=f"{folder}/checkpoint",
-                paces=paces_of(trial.job),
-                seed=trial.seed,
+            staged = pipeline_on(
+                broker, pipeline_of(trial.job), f"{folder}/checkpoint", paces=paces_of(trial.job), seed=trial.seed
             )
             options = Options(
                 interval_s=trial.interval_s,
@@ -167,6 +161,11 @@ def expected_counts(spark: SparkSession, staged: Staged) -> dict[str, int]:
         rows = recipe.keyed[1](rows)
     counts = recipe.write(rows).collect()
     return {row["key"]: int(row["value"].split()[0]) for row in counts}
+
+
+def pipeline_on(broker: Broker, name: str, checkpoint: str, **options: Any) -> Staged:
+    """Return a pipeline between the two topics of a broker, with these options of `realtime_pipeline`."""
+    return realtime_pipeline(name, servers=broker.bootstrap, source=SOURCE, sink=SINK, checkpoint=checkpoint, **options)
 
 
 def open_topics(broker: Broker, partitions: int) -> None:

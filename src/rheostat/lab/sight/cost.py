@@ -20,6 +20,8 @@ from rheostat.lab.experiment.processes import driver_jvm, executors_below
 if TYPE_CHECKING:
     from rheostat.api.scaler import Scaler
 
+PAIRS, QUICK_PAIRS = 12, 3
+"""Pairs of stretches of a bench."""
 POLL_S = 0.2
 PATIENCE_S = 240.0
 """Seconds that a stretch may take."""

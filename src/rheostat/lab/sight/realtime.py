@@ -21,7 +21,6 @@ from rheostat.kafka.broker import Broker
 from rheostat.kafka.load import start_load
 from rheostat.kafka.output import Output
 from rheostat.lab.experiment.realtime_run import (
-    SINK,
     SOURCE,
     await_first_batch,
     await_output,
@@ -29,6 +28,7 @@ from rheostat.lab.experiment.realtime_run import (
     local_session,
     open_topics,
     paces_of,
+    pipeline_on,
 )
 from rheostat.lab.jobs.realtime import PARTITIONS, SLOTS, WORDS_PER_LINE, word_count
 from rheostat.lab.sight.comparison import over_lag_s
@@ -36,7 +36,6 @@ from rheostat.lab.sight.place import Place
 from rheostat.lab.sight.run import LATE_S, Recording
 from rheostat.lab.sight.truth import Truth
 from rheostat.lab.sight.windows import read_windows
-from rheostat.lab.workload.realtime import realtime_pipeline
 
 BASE_PER_S, SPIKE_PER_S = 80.0, 320.0
 """Lines/s before and after the spike, and in it."""
@@ -56,14 +55,7 @@ def spike_in_real_time() -> Recording:
         open_topics(broker, PARTITIONS)
         spark = local_session(SLOTS, quiet(place.folder))
         try:
-            staged = realtime_pipeline(
-                "wordcount",
-                servers=broker.bootstrap,
-                source=SOURCE,
-                sink=SINK,
-                checkpoint=f"{folder}/checkpoint",
-                paces=paces_of(word_count()),
-            )
+            staged = pipeline_on(broker, "wordcount", f"{folder}/checkpoint", paces=paces_of(word_count()))
             with rheostat.start(
                 staged, mode="realtime", initial=Allocation(START), journal=str(place.journal)
             ) as scaler:

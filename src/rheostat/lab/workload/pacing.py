@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from rheostat.engine.simulated.curves import Curve
+from rheostat.engine.spark.telemetry.probe import NOW_NS
 from rheostat.job.frozen import check_number
 from rheostat.lab.workload.pipeline import Around, Transform
 
@@ -106,9 +107,8 @@ def oversleep_ns(spark: SparkSession) -> float:
     """Return by how much a wait in a task of this application is too long, in nanoseconds; the longest are left out."""
     application = spark.sparkContext.applicationId
     if application not in _oversleeps_ns:
-        now = "cast(java_method('java.lang.System', 'nanoTime') as bigint)"
         # A struct is built from its first field to its last.
-        timed = f"named_struct('begin', {now}, 'wait', {_park(f'{SAMPLE_NS!r}D + 0 * id')}, 'end', {now})"
+        timed = f"named_struct('begin', {NOW_NS}, 'wait', {_park(f'{SAMPLE_NS!r}D + 0 * id')}, 'end', {NOW_NS})"
         waits_ns = spark.range(0, SAMPLES, 1, 1).selectExpr(f"{timed} as one").selectExpr("one.end - one.begin as ns")
         longest = sorted(row["ns"] - SAMPLE_NS for row in waits_ns.collect())
         _oversleeps_ns[application] = max(0.0, fmean(longest[: SAMPLES * 9 // 10]))

@@ -108,9 +108,6 @@ class SimulatedMicroBatch(SimulatedEngine):
         work = self._works.read(running, running.planned[0] - running.begun[0], (), view.changed_s)
         return Live(self._arrived, self.job.done, running.start_s, work, self._works.settled)
 
-    def _arrivals_by(self, moment: float) -> float:
-        return float(self.fleet.at(moment, self.replica)[self.fleet.rows["arrived"]][0])
-
     def _report(self, number: int, batch: Batch) -> progress.Batch:
         """Return a batch as a progress event would show it; offsets count records from the start."""
         after, rows = batch.before + batch.records, round(batch.records)

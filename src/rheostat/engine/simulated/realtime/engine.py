@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from rheostat.engine.batches import progress
-from rheostat.engine.batches.arrivals import ArrivalCount
+from rheostat.engine.batches.arrivals import HISTORY, ArrivalCount
 from rheostat.engine.batches.flow import Flow
 from rheostat.engine.batches.lateness import Chain, Span, late_stages
 from rheostat.engine.batches.observation import JobView, observe_stages
@@ -29,9 +29,6 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.observation import Change, Observation, OperatorReading, Status
 from rheostat.job.record import Intent
 
-ARRIVAL_HISTORY = 1024
-"""Counts of the topic to retain: more than a window covers."""
-
 
 class SimulatedRealTime(SimulatedEngine):
     """A replica that changes by a restart; its windows come from finished batches."""
@@ -41,7 +38,7 @@ class SimulatedRealTime(SimulatedEngine):
         self.job = job
         self.stages = [fleet.plant.operator(name) for name in fleet.plant.graph.order]
         self.names = fleet.plant.graph.order
-        self._arrived: deque[ArrivalCount] = deque(maxlen=ARRIVAL_HISTORY)
+        self._arrived: deque[ArrivalCount] = deque(maxlen=HISTORY)
 
     def _steps(self, intent: Intent) -> tuple[str, ...]:
         changed = {name for name, tasks in intent.target.tasks.items() if tasks != self.job.running.tasks[name]}
@@ -121,7 +118,7 @@ class SimulatedRealTime(SimulatedEngine):
         return Chain(self.names, tasks, self.job.discipline.batch_s)
 
     def _count_arrivals(self, moment: float) -> ArrivalCount:
-        return ArrivalCount(moment, float(self.fleet.at(moment, self.replica)[self.fleet.rows["arrived"]][0]))
+        return ArrivalCount(moment, self._arrivals_by(moment))
 
     def _report(self, number: int, batch: Batch, errors: Sequence[float]) -> progress.Batch:
         """Return a batch as a progress event would show it, with the counts of all probes."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rheostat.engine.batches.flow import Flow, PlanNode, flow_counters, read_flow
-from rheostat.engine.spark.telemetry.scans import ROWS, ScanRows
+from rheostat.engine.spark.telemetry.scans import ROWS, ScanRows, stream_paths
 from rheostat.errors import describe
 
 if TYPE_CHECKING:
@@ -97,14 +97,6 @@ class BatchFlows:
 
 
 def _path(plan: Any) -> list[PlanNode]:
-    """Return the nodes from the scan to the sink. A node beside that path, as in a join, leads to no stream."""
-    children = plan.children()
-    branches = [_path(children.apply(index)) for index in range(children.size())]
-    branch = next((nodes for nodes in branches if nodes), [])
-    if children.size() and not branch:
-        return []
-    counter = plan.metrics().get(ROWS)
-    name = str(plan.nodeName())
-    if not children.size() and "StreamScan" not in name:
-        return []
-    return [*branch, PlanNode(name, counter.get() if counter.isDefined() else None)]
+    """Return the nodes from the scan to the sink."""
+    counted = ((node, node.metrics().get(ROWS)) for node in next(stream_paths(plan), ()))
+    return [PlanNode(str(node.nodeName()), rows.get() if rows.isDefined() else None) for node, rows in counted]

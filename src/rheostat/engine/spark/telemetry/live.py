@@ -6,12 +6,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rheostat.engine.batches.arrivals import ArrivalCount
+from rheostat.engine.batches.arrivals import HISTORY, ArrivalCount
 from rheostat.engine.batches.live import Live
 from rheostat.engine.batches.offsets import FileCounter, OffsetCounter
-from rheostat.engine.batches.present import RunningBatch, SourceEnd, Work, WorkReader
+from rheostat.engine.batches.present import RunningBatch, SourceEnd, UsualBatch, Work, WorkReader
 from rheostat.engine.batches.progress import Batch
-from rheostat.engine.batches.stage import Stage
+from rheostat.engine.batches.stage import Stage, by_batch
 from rheostat.engine.spark.telemetry.ends import SourceEnds
 from rheostat.engine.spark.telemetry.running import RunningBatches
 from rheostat.job.observation import total
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-HISTORY = 1024
-"""Counts of the sources to retain: more than a window covers."""
 USUAL_BATCHES = 16
 """Batches whose stages tell what is still to come in the running one."""
 
@@ -116,11 +114,12 @@ class LiveQuery:
         planned = _count_all(running.planned, counter)
         if planned is None or running.stages_missing:
             return None
-        usual: dict[int, list[float]] = {}
-        for stage in stages:
-            if stage.run_id == running.run_id and stage.batch < running.number:
-                usual.setdefault(stage.batch, []).append(stage.busy_s)
-        return self._works.read(running, planned - begun, list(usual.values())[-USUAL_BATCHES:], changed_s)
+        before = by_batch(s for s in stages if s.run_id == running.run_id and s.batch < running.number)
+        usual = [
+            UsualBatch(tuple(stage.busy_s for stage in members), members[0].records_in)
+            for members in list(before.values())[-USUAL_BATCHES:]
+        ]
+        return self._works.read(running, planned - begun, usual, changed_s)
 
 
 def _count_all(offsets: Sequence[Any], counter: CounterOf) -> float | None:

@@ -8,8 +8,10 @@ counts are in the execution whose stages read the source.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any
 
+from rheostat.engine.batches.flow import EXCHANGE
 from rheostat.engine.batches.scan import ScanCounters, batch_executions, parse_count
 from rheostat.engine.spark.telemetry.rows import Rows
 
@@ -22,7 +24,6 @@ FIELDS = frozenset(["executionId", "rootExecutionId", "description"])
 PACKAGE, EXECUTION = "org.apache.spark.sql.execution.ui", "SQLExecutionUIData"
 ROWS, PYTHON_ROWS = "numOutputRows", "pythonNumRowsReceived"
 """Metrics with the output rows of a node: of most, and of those that run Python."""
-EXCHANGE = "Exchange"
 ADAPTIVE = "AdaptiveSparkPlan"
 
 
@@ -38,7 +39,7 @@ class ScanRows:
     def scans(self, context: Any) -> tuple[ScanCounters, ...] | None:
         """Return the accumulators that count the rows of a batch's scans of streams; None before it is planned."""
         execution = context.executionPlan()
-        return None if execution is None else tuple(map(_counters, _paths(execution.executedPlan(), ())))
+        return None if execution is None else tuple(map(_counters, stream_paths(execution.executedPlan())))
 
     def read(self, description: str, scans: tuple[int, ...], now_s: float) -> dict[int, int]:
         """Return the rows per accumulator of a batch's scans; an accumulator without a report is left out.
@@ -65,16 +66,15 @@ class ScanRows:
         return self._listed
 
 
-def _paths(node: Any, above: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """Yield the nodes of a stage from every scan of a stream upwards."""
-    children, name = node.children(), str(node.nodeName())
-    if name == ADAPTIVE:
-        # The present plan of adaptive execution hides scans behind finished stages, the initial one does not.
-        yield from _paths(node.initialPlan(), above)
-    elif children.size():
-        above = () if EXCHANGE in name else (node, *above)
+def stream_paths(node: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the nodes of a plan from every scan of a stream upwards."""
+    children = node.children()
+    if children.size():
         for index in range(children.size()):
-            yield from _paths(children.apply(index), above)
+            yield from stream_paths(children.apply(index), (node, *above))
+    elif str(node.nodeName()) == ADAPTIVE:
+        # The present plan of adaptive execution hides scans behind finished stages, the initial one does not.
+        yield from stream_paths(node.initialPlan(), above)
     elif _reads_stream(node):
         yield (node, *above)
 
@@ -83,7 +83,7 @@ def _counters(path: tuple[Any, ...]) -> ScanCounters:
     """Return the counters of a scan, and of the last Python node above it in its stage."""
     scan = last = int(path[0].metrics().apply(ROWS).id())
     python = None
-    for node in path[1:]:
+    for node in takewhile(lambda node: EXCHANGE not in str(node.nodeName()), path[1:]):
         metrics = node.metrics()
         if (received := metrics.get(PYTHON_ROWS)).isDefined():
             python = last, int(received.get().id())

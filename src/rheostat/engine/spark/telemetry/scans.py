@@ -24,7 +24,7 @@ FIELDS = frozenset(["executionId", "rootExecutionId", "description"])
 PACKAGE, EXECUTION = "org.apache.spark.sql.execution.ui", "SQLExecutionUIData"
 ROWS, PYTHON_ROWS = "numOutputRows", "pythonNumRowsReceived"
 """Metrics with the output rows of a node: of most, and of those that run Python."""
-ADAPTIVE = "AdaptiveSparkPlan"
+ADAPTIVE, REALTIME_SCAN = "AdaptiveSparkPlan", "StreamScan"
 
 
 class ScanRows:
@@ -96,6 +96,8 @@ def _counters(path: tuple[Any, ...]) -> ScanCounters:
 def _reads_stream(leaf: Any) -> bool:
     from py4j.protocol import Py4JError
 
+    if REALTIME_SCAN in str(leaf.nodeName()):
+        return True  # it has no `getStream`
     try:
         return bool(leaf.getStream().isDefined())
     except Py4JError:

@@ -177,6 +177,8 @@ class Policy(Generic[K]):
     """The name under which it is known."""
     reads_partial_windows: ClassVar[bool] = False
     """Whether it is asked even when the window is unusable; it must then look at `problem`."""
+    reads_former_rates: ClassVar[bool] = False
+    """Whether rates per task that were measured before the last change are enough for it (`Observation.former`)."""
     wants_forecast: ClassVar[bool] = False
     """Whether it decides from `Situation.forecast`, which may still be None."""
     factor_option: ClassVar[str] = ""

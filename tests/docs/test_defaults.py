@@ -18,7 +18,7 @@ from rheostat.engine.spark import microbatch
 from rheostat.engine.spark.executors import pool
 from rheostat.engine.spark.lifecycle import shape
 from rheostat.engine.spark.session.session import session_settings
-from rheostat.engine.spark.session.settings import NEEDED, RECOMMENDED, SIGHT, attach_settings
+from rheostat.engine.spark.session.settings import ANYWHERE, NEEDED, RECOMMENDED, attach_settings
 from rheostat.job.forecast import Foresight
 from rheostat.job.guards import Guards
 from rheostat.job.slo import DEFAULT_HEADROOM, SLO
@@ -113,4 +113,4 @@ def test_both_ways_in_have_the_same_defaults() -> None:
 def test_settings_of_a_session_are_all_listed() -> None:
     rows = table()
     assert all(setting.key in rows for setting in NEEDED if setting.value is not None)
-    assert all(key in rows for key in (*RECOMMENDED, *SIGHT))
+    assert all(key in rows for key in (*RECOMMENDED, *ANYWHERE))

@@ -355,3 +355,14 @@ def test_targets_respect_the_limits(
     if decision.target is not None:
         assert all(count % quantum == 0 and count <= most for count in decision.target.tasks.values())
         assert decision.target.slots <= max(slots, 6 * quantum)
+
+
+def test_right_after_a_change_the_rates_of_the_former_size_are_enough() -> None:
+    tasks = {"split": 4, "count": 8}
+    former = replace(window(WORDS, 800.0, {"split": 2, "count": 2}, RATES), running=Allocation(tasks), former=None)
+    seen = replace(former, former=Allocation({"split": 2, "count": 2}))
+    assert asked(DS2().decide(situation(WORDS, seen, None))) == {"split": 8, "count": 16}
+    enough = replace(seen, sources=(replace(seen.sources[0], rate_per_s=400.0),))
+    assert DS2().decide(situation(WORDS, enough, None)).reason is Reason.STEADY  # without the headroom of 20 %
+    patient = DS2(activation_windows=2).decide(situation(WORDS, seen, None, memo={"windows": 1}))
+    assert (patient.target, patient.reason, patient.memo) == (None, Reason.WAITING, {"windows": 1})

@@ -259,7 +259,7 @@ def _session(file: RunFile) -> SparkSession:
     import os
 
     from rheostat.engine.spark.session.session import session, start_session
-    from rheostat.engine.spark.session.settings import NEEDED, RECOMMENDED, SIGHT
+    from rheostat.engine.spark.session.settings import ANYWHERE, NEEDED, RECOMMENDED
     from rheostat.errors import InvalidValue
 
     name = file.name or file.pipeline
@@ -287,7 +287,7 @@ def _session(file: RunFile) -> SparkSession:
         raise InvalidValue(f"{twice[0]} is set by spark-submit here: leave it out")
     from pyspark import SparkConf
 
-    defaults = {key: value for key, (value, _) in {**RECOMMENDED, **SIGHT}.items()}
+    defaults = {key: value for key, (value, _) in {**RECOMMENDED, **ANYWHERE}.items()}
     defaults |= {setting.key: setting.value for setting in NEEDED if setting.value is not None}
     submitted = dict(SparkConf().getAll())
     return start_session({**{k: v for k, v in defaults.items() if k not in submitted}, **own})

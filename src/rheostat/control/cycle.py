@@ -140,6 +140,9 @@ def _looking_ahead(state: State, run: Run) -> State:
     )
 
 
+NOT_YET = "nothing has been measured since the last change"
+
+
 @dataclass(frozen=True)
 class Mind(Generic[K]):
     """What decides: a policy with the objectives and guards it works under, for one job."""
@@ -257,6 +260,8 @@ def judge(awaiting: Awaiting, window: Observation) -> Outcome | None:
 
 def decide(mind: Mind[K], state: State, knowledge: K, window: Observation) -> Decision:
     """Ask the policy, unless this window would make it blind, and apply the guards; raises PolicyError."""
+    if window.former is not None and not mind.policy.reads_former_rates:
+        window = replace(window, operators=(), edges=(), former=None, problem=NOT_YET)
     if blind := _blind(mind, state, window):
         return blind
     assert window.running is not None

@@ -106,7 +106,7 @@ class BatchTime:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One window of one job. A window with a `problem` is not used for learning."""
+    """One window of one job. A window with a `problem`, or of a `former` size, is not used for learning."""
 
     at_s: float
     """Moment of the observation."""
@@ -135,6 +135,8 @@ class Observation:
     """Set for micro-batch jobs whose recent batches differ enough in size to fit the line."""
     change_costs_s: Mapping[str, float] = field(default_factory=FrozenMap)
     """Operator -> expected seconds without output when its tasks change; operators that change for free are absent."""
+    former: Allocation | None = None
+    """Size that the operators were measured at, as long as nothing is measured of the running one; None otherwise."""
     problem: str | None = None
 
     def __post_init__(self) -> None:
@@ -143,7 +145,7 @@ class Observation:
     @property
     def usable(self) -> bool:
         """Whether the window may be used for learning."""
-        return self.problem is None
+        return self.problem is None and self.former is None
 
     @property
     def throughput_per_s(self) -> float | None:

@@ -41,6 +41,7 @@ class DS2(Policy[None]):
 
     name: ClassVar[str] = "ds2"
     factor_option: ClassVar[str] = "scaling_factor"
+    reads_former_rates: ClassVar[bool] = True
 
     activation_windows: int = 1
     """Consecutive decisions that are combined, by their median, before a change."""
@@ -62,6 +63,9 @@ class DS2(Policy[None]):
     def decide(self, situation: Situation[None]) -> Decision:
         """Solve the linear model for this window, combine it with earlier windows, and skip insignificant changes."""
         running, load_per_s = situation.running, situation.window.load_per_s
+        if situation.window.former is not None and (self.warm_up_windows or self.activation_windows > 1):
+            sentence = "ds2: nothing has been measured since the last change"
+            return Decision.hold(Reason.WAITING, sentence, memo=situation.memo)
         # Earlier windows belong to another allocation.
         fresh = situation.memo.get("changed_at_s") != situation.changed_at_s
         before = {} if fresh else situation.memo
@@ -72,6 +76,11 @@ class DS2(Policy[None]):
             return Decision.hold(Reason.WAITING, sentence, memo=memo)
 
         optimal = optimal_tasks(situation)
+        served = _served(running, optimal)
+        if situation.window.former is not None and served > 1 - 1e-9:
+            # The extra tasks are there for such a difference; what the present size does will be known in a moment.
+            sentence = f"ds2: {rate(load_per_s)} arrive, and at the rates before the last change {running} is enough"
+            return Decision.hold(Reason.STEADY, sentence, expects=sustains(load_per_s, served), memo=situation.memo)
         wanted, ratio = self.recommend(situation, optimal)
         same = [tasks for tasks in before.get("seen", ()) if tasks.keys() == wanted.keys()]
         memo["seen"] = recent = [*same, wanted][-self.activation_windows :]
@@ -86,7 +95,6 @@ class DS2(Policy[None]):
         because = _because(load_per_s, optimal, target, median)
         if target == running or (self.ignore_single_decrease and not self._matters(situation, target)):
             because += "" if target == running else f"; {changes(running, target)} is too small a change"
-            served = _served(running, optimal)
             reason = Reason.STEADY if served > 1 - 1e-9 else Reason.UNDER_PROVISIONED
             expects = sustains(load_per_s, served)
             return Decision.hold(reason, f"ds2: {because}", evidence=evidence, expects=expects, memo=memo)

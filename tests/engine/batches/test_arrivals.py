@@ -26,6 +26,23 @@ def test_a_jump_shows_within_one_interval() -> None:
     assert present_rate(load, 30.0) == 6000.0
 
 
+def test_a_jump_between_two_steps_shows_with_its_whole_rate_where_the_source_is_asked_every_second() -> None:
+    load = counts(lambda second: 500.0 if second < 100 else 6000.0, 104, every_s=1)
+    assert present_rate(load[:-4], 30.0) == 500.0
+    assert present_rate(load[:-1], 30.0) == 6000.0
+    assert present_rate(load, 30.0) == 6000.0
+    back = counts(lambda second: 6000.0 if 90 <= second < 100 else 500.0, 104, every_s=1)
+    assert present_rate(back, 30.0) == 500.0
+
+
+@pytest.mark.parametrize("period", [2, 5, 10])
+def test_a_load_in_bursts_is_averaged(period: int) -> None:
+    """Another streaming job writes the topic, once per batch."""
+    load = counts(lambda second: 0.0 if second % period else 1000.0 * period, 121, every_s=1)
+    for last in range(-2 * period, 0):
+        assert present_rate(load[:last], 60.0) == pytest.approx(1000.0, rel=period / 60 + 0.01)
+
+
 def test_silence_shows_within_one_interval() -> None:
     load = counts(lambda second: 6000.0 if second < 100 else 0.0, 105)
     assert present_rate(load, 30.0) == 0.0

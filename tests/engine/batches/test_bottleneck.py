@@ -31,6 +31,9 @@ SLOW = replace(batch(0, 0.0, 10.0, 0, 1000), work_s=9.5)
         ([replace(SLOW, work_s=2.0)], [stage(0, 7.0, wall_s=1.8)], "driver-bound"),
         ([SLOW], [stage(0, 8.0, wall_s=2.1)], "the sink or foreachBatch"),
         ([SLOW], [stage(0, 12.0, wall_s=9.3)], "skew"),
+        ([SLOW], [replace(stage(0, 12.0, wall_s=9.3), longest_task_s=9.0)], "skew"),
+        # No task is long: they have waited for their preferred executor.
+        ([SLOW], [replace(stage(0, 12.0, wall_s=9.3), longest_task_s=3.0)], None),
         ([SLOW], [stage(0, 9.3, tasks=1, wall_s=9.3)], None),
         ([batch(k, 10.0 * k, 0.5, k, k + 1, 99) for k in range(3)], [stage(0, 0.1)], "maxOffsetsPerTrigger"),
         (

@@ -1,8 +1,10 @@
 """The rows of the stages of a real-time batch."""
 
+import math
+
 import pytest
 
-from rheostat.engine.batches.flow import Flow, PlanNode, flow_counters, queues, read_flow, records_inside
+from rheostat.engine.batches.flow import Flow, PlanNode, flow_counters, left_s, queues, read_flow, records_inside
 
 WORDS = (
     PlanNode("RealTimeStreamScan", 1),
@@ -50,3 +52,15 @@ def test_what_waits_in_front_of_a_stage_is_what_it_has_not_written() -> None:
     # Nothing is known of a stage that shows its output at the end only, or usually writes nothing.
     assert queues(Flow((100.0, 100.0, 300.0), None), usual) == pytest.approx((0.0, 0.0, 0.0))
     assert queues(Flow((100.0, 100.0, 300.0), 0.0), Flow((1000.0, 1000.0, 3000.0), 0.0)) == pytest.approx((0, 0, 0))
+
+
+def test_the_rest_of_a_batch_follows_from_the_pace_of_its_rows() -> None:
+    usual = Flow((100.0, 100.0, 300.0), 300.0)
+    # 4 s of 300 lines; 400 are split, and their words are counted: 100 a second. Another 300 come.
+    slow = Flow((1200.0, 1200.0, 1200.0), 1200.0)
+    assert left_s(slow, usual, 300.0, 4.0, 5.0) == pytest.approx((800 + 300) / 100)
+    assert left_s(slow, usual, 300.0, 8.0, 5.0) == pytest.approx(800 / 50)
+    on_time = Flow((1200.0, 1200.0, 3600.0), 3600.0)
+    assert left_s(on_time, usual, 300.0, 4.0, 5.0) == pytest.approx(1.0)
+    assert left_s(Flow((50.0, 50.0, 0.0), 0.0), usual, 300.0, 1.0, 5.0) == math.inf
+    assert left_s(Flow((0.0, 0.0, 0.0), None), usual, 0.0, 6.0, 5.0) == 0.0

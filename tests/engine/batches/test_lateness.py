@@ -57,3 +57,10 @@ def test_a_restart_waits_for_the_batch_while_interrupting_it_does_not_pay() -> N
     assert worth_waiting_s(1.0, 10.0, was, {"split": 6, "count": 8}) == pytest.approx(10.0)
     for smaller in ({"split": 3, "count": 1}, was, {}):
         assert worth_waiting_s(30.0, 10.0, was, smaller) == math.inf
+
+
+def test_a_batch_whose_rest_is_known_is_interrupted_at_once_if_that_pays() -> None:
+    was, twice = {"split": 3, "count": 4}, {"split": 6, "count": 4}
+    assert worth_waiting_s(8.0, 10.0, was, twice, left_s=9.0) == 0.0
+    assert worth_waiting_s(8.0, 10.0, was, twice, left_s=7.0) == 10.0
+    assert worth_waiting_s(30.0, 10.0, was, was, left_s=1000.0) == math.inf

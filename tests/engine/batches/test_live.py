@@ -1,6 +1,7 @@
 """A window with what is seen now: the sources' own counts, and the tasks of a long batch."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -110,8 +111,9 @@ def test_after_the_first_batch_of_a_size_its_last_reading_counts_until_the_next_
 def test_a_reading_of_another_size_does_not_count() -> None:
     settled = Work(3000.0, 30.0, 8, 112.0, 118.0, 2000.0, 20.0, settled=True)
     live = Live(counts(6000.0, 100.0, 123.0), 18_000.0, 119.0, None, settled)
-    _, problem = read_live(view(SECONDS, 123.0, changed_s=120.0), live)
-    assert problem == "no batch has finished in this window"
+    part, problem = read_live(view(SECONDS, 123.0, changed_s=120.0), live)
+    assert problem is None
+    assert (part.settled, part.former_slots) == (False, 2)
 
 
 def test_an_answer_that_comes_while_the_window_is_read_counts() -> None:
@@ -121,11 +123,12 @@ def test_an_answer_that_comes_while_the_window_is_read_counts() -> None:
     assert part.measured_s == 112.0
 
 
-def test_while_no_task_of_the_new_size_has_ended_the_window_only_shows_the_load() -> None:
+def test_while_no_task_of_the_new_size_has_ended_the_window_shows_the_load() -> None:
     work = Work(3000.0, 30.0, 8, 112.0, 120.0, 0.0, 4.0, settled=False)
     live = Live(counts(6000.0, 100.0, 120.0), 10_000.0, 111.0, work)
     part, problem = read_live(view(SECONDS, 120.0, changed_s=111.5), live)
-    assert problem == "no batch has finished in this window"
+    assert problem is None
+    assert (part.settled, part.former_slots) == (False, 2)
     assert not part.settled
     assert part.rate_per_s == 6000.0
     assert part.backlog == 120_000.0 - 10_000.0 - 3000.0
@@ -143,3 +146,15 @@ def test_sources_that_do_not_answer_are_the_reason_where_nothing_else_is_known()
     assert problem == silent
     _, problem = read_live(view(SECONDS, 112.0), Live(problem=silent))
     assert problem is None
+
+
+def test_right_after_a_change_a_window_has_the_load_of_now_and_the_rates_of_the_former_size() -> None:
+    live = Live(counts(1000.0, 95.0, 110.0), 10_000.0, 110.0)
+    part, problem = read_live(view(SECONDS, 111.0, changed_s=110.5), live)
+    assert problem is None
+    assert (part.settled, part.former_slots, part.rate_per_s) == (False, 2, 1000.0)
+    assert part.records / part.busy_s == 500.0  # of a slot, per busy second
+    part, problem = read_live(view(SECONDS, 111.0, changed_s=110.5), replace(live, problem="the broker is down"))
+    assert problem is None  # it has answered a second ago
+    _, problem = read_live(view(SECONDS, 135.0, changed_s=134.0), Live(problem="the broker is down"))
+    assert problem == "the broker is down"

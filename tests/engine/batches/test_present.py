@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from rheostat.engine.batches.present import RunningBatch, RunningStage, UsualBatch, WorkReader, read_work
+from rheostat.engine.batches.present import STALE_S, RunningBatch, RunningStage, UsualBatch, WorkReader, read_work
 
 SCAN = RunningStage(7, tasks=8, finished=2, active=2, busy_s=20.0, records_in=2000, active_s=6.0, start_s=101.0)
 BATCH = RunningBatch("run", 3, 113.0, 100.0, (None,), ({"t": {"0": 8000}},), (SCAN,))
@@ -36,26 +36,53 @@ def test_stages_that_come_later_are_those_of_the_batches_before() -> None:
 
 
 def test_before_the_first_task_ends_the_rows_that_were_read_tell() -> None:
-    reading = replace(BATCH, stages=(replace(SCAN, finished=0, busy_s=0.0, active_s=30.0),), rows_read=2000.0)
+    reading = replace(BATCH, stages=(replace(SCAN, finished=0, busy_s=0.0, active_s=30.0),), rows_done=2000.0)
     work = read_work(reading, 8000.0, ())
     assert work is not None
     assert (work.busy_s, work.left_busy_s, work.done) == (30.0, 90.0, 2000.0)
-    assert read_work(replace(reading, rows_read=None), 8000.0, ()) is None
-    assert read_work(replace(reading, rows_read=0.0), 8000.0, ()) is None
+    assert read_work(replace(reading, rows_done=None), 8000.0, ()) is None
+    assert read_work(replace(reading, rows_done=0.0), 8000.0, ()) is None
 
 
-def test_before_the_first_report_the_time_per_record_of_the_batches_before_tells() -> None:
-    usual = [UsualBatch((20.0, 5.0), 2000.0), UsualBatch((5.0, 1.0)), UsualBatch((30.0,), 3000.0)]
-    young = replace(BATCH, stages=(replace(SCAN, finished=0, busy_s=0.0, active_s=6.0),))
-    work = read_work(young, 8000.0, usual)
+USUAL = [UsualBatch((20.0, 5.0), 20_000.0), UsualBatch((5.0, 1.0)), UsualBatch((80.0,), 8000.0, 20.0)]
+"""Batches before; the last one is of the same size, with 10 ms per record in two slots and some time between tasks."""
+
+
+def test_before_the_first_report_the_time_per_record_of_a_batch_before_tells() -> None:
+    young = replace(BATCH, at_s=104.0, stages=(replace(SCAN, finished=0, busy_s=0.0, active_s=6.0),))
+    work = read_work(young, 8000.0, [replace(usual, wall_s=0.0) for usual in USUAL])
     assert work is not None
     assert work.done == pytest.approx(8000 * 6 / 80)
     assert not work.settled  # nothing of this batch has been measured
     late = replace(BATCH, stages=(replace(SCAN, finished=0, busy_s=0.0, active_s=60.0),))
-    work = read_work(late, 8000.0, usual)
+    work = read_work(late, 8000.0, [replace(usual, wall_s=0.0) for usual in USUAL])
     assert work is not None
     assert work.done == pytest.approx(8000 * 2 / 8)  # no task has ended: at most the records of the two that run
-    assert read_work(young, 8000.0, usual[1:2]) is None  # a source that reports no records
+    assert read_work(young, 8000.0, USUAL[1:2]) is None  # a source that reports no records
+
+
+def test_the_store_is_a_moment_behind() -> None:
+    """Two of eight tasks have finished and two run, 12 s after the first was launched; as usual it would be 60 %."""
+    work = read_work(BATCH, 8000.0, USUAL)
+    assert work is not None
+    assert work.done == pytest.approx(8000 * (26 / 80 + STALE_S / 20.0))
+    small = replace(BATCH, at_s=101.2, stages=(replace(SCAN, finished=0, busy_s=0.0, active_s=0.0, records_in=0),))
+    work = read_work(small, 80.0, [UsualBatch((0.8,), 80.0, 0.4)])
+    assert work is None  # no task has begun
+    begun = replace(small, stages=(replace(small.stages[0], active_s=0.02),))
+    work = read_work(begun, 80.0, [UsualBatch((0.8,), 80.0, 0.4)])
+    assert work is not None
+    assert work.done == pytest.approx(80 * 0.2 / 0.4)
+
+
+def test_rows_bound_what_tasks_seem_to_have_done() -> None:
+    """The running tasks wait on an executor that has just come: they have read nothing."""
+    work = read_work(replace(BATCH, rows_done=2000.0, rows_read=2000.0, rows_age_s=1.2), 8000.0, ())
+    assert work is not None
+    assert work.done == pytest.approx(2000.0 * (1 + 1.2 / 12))
+    work = read_work(replace(BATCH, rows_done=3500.0, rows_read=4000.0), 8000.0, ())
+    assert work is not None
+    assert work.done == 3500.0  # more than the tasks in the store show
 
 
 def test_after_a_change_only_tasks_that_ended_since_then_tell() -> None:
@@ -74,8 +101,8 @@ def test_after_a_change_only_tasks_that_ended_since_then_tell() -> None:
 
 
 def test_rows_that_running_tasks_report_after_a_change_settle_it_too() -> None:
-    before = replace(BATCH, rows_read=2500.0)
-    later = replace(before, at_s=123.0, stages=(replace(SCAN, active=4, active_s=16.0),), rows_read=2600.0)
+    before = replace(BATCH, rows_done=2500.0)
+    later = replace(before, at_s=123.0, stages=(replace(SCAN, active=4, active_s=16.0),), rows_done=2600.0)
     work = read_work(later, 8000.0, (), before, 113.0)
     assert work is not None
     assert work.settled

@@ -1,6 +1,7 @@
 """The window of a micro-batch query: input rate from offsets, backlog, lag, overload. No Spark needed."""
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -19,7 +20,7 @@ from rheostat.engine.batches.offsets import (
 from rheostat.engine.batches.probe import Probe
 from rheostat.engine.batches.progress import Batch, SourceProgress, parse_progress
 from rheostat.engine.batches.stage import Stage, parse_stage
-from rheostat.engine.batches.window import QueryWindow, query_window, unsettled_window
+from rheostat.engine.batches.window import Counters, QueryView, QueryWindow, query_window, unsettled_window
 
 REPORT: dict[str, Any] = {
     "id": "c4c664f4",
@@ -327,30 +328,55 @@ def test_batches_without_stages_count_as_busy_as_the_others() -> None:
     assert (window.records, window.busy_s, window.cpu_s) == (3000, 9.0, 4.5)
 
 
+def after_a_change(
+    batches: list[Batch],
+    now_s: float,
+    counters: Counters = rows,
+    *,
+    active: bool = True,
+    last_idle_s: float = -math.inf,
+    slots_during: Callable[[float, float], int | None] = lambda *_: 2,
+) -> QueryWindow | None:
+    """Read the window of these batches, which began before the size changed."""
+    stages = [stage(one.number, 3.0) for one in batches]
+    view = QueryView(batches, stages, counters, now_s, 20.0, now_s, last_idle_s, active, 4, slots_during)
+    return unsettled_window(view)
+
+
 def test_a_window_after_a_change_has_rate_and_backlog() -> None:
     """The last batch of the old size has ended, the first of the new size runs."""
-    result = unsettled_window(STEADY, rows, 35.0, True, 20.0)
+    result = after_a_change(STEADY, 35.0, slots_during=lambda *_: None)
     assert result is not None
     assert not result.settled
     assert (result.rate_per_s, result.backlog, result.lag_s) == (100.0, 500.0, 5.0)
     assert result.latency is not None
     assert result.latency.p50_s == 2.0
     assert (result.records, result.busy_s, result.bottlenecks, result.overloaded) == (0.0, 0.0, (), False)
-    assert unsettled_window([], rows, 35.0, True, 20.0) is None
+    assert result.former_slots is None
+    assert after_a_change([], 35.0) is None
+
+
+def test_a_window_after_a_change_says_what_a_slot_did_at_the_former_size() -> None:
+    result = after_a_change(STEADY, 35.0)
+    assert result is not None
+    assert (result.records, result.busy_s, result.former_slots, result.settled) == (2000, 6.0, 2, False)
+    grown_before_the_last = after_a_change(STEADY, 35.0, slots_during=lambda start_s, _: 2 if start_s >= 30 else 1)
+    assert grown_before_the_last is not None
+    assert (grown_before_the_last.records, grown_before_the_last.busy_s) == (1000, 3.0)
 
 
 def test_old_reports_give_no_present_rate() -> None:
-    late = unsettled_window(STEADY, rows, 90.0, True, 20.0)
+    late = after_a_change(STEADY, 90.0)
     assert late is not None
-    assert (late.rate_per_s, late.backlog, late.latency) == (None, None, None)
+    assert (late.rate_per_s, late.backlog, late.latency, late.former_slots) == (None, None, None, None)
     assert (late.lag_s, late.overdue_s) == (60.0, 48.0)
     by_seconds = [batch(k, 10.0 * k, 2.0, 10 * k, 10 * (k + 1)) for k in range(4)]
-    clocked = unsettled_window(by_seconds, lambda *_: RateCounter(100.0), 90.0, True, 20.0)
+    clocked = after_a_change(by_seconds, 90.0, lambda *_: RateCounter(100.0))
     assert clocked is not None
     assert (clocked.rate_per_s, clocked.backlog) == (100.0, 6000.0)
 
 
 def test_an_idle_query_after_a_change_has_no_backlog() -> None:
-    result = unsettled_window(STEADY, rows, 60.0, False, 20.0, last_idle_s=60.0)
+    result = after_a_change(STEADY, 60.0, active=False, last_idle_s=60.0)
     assert result is not None
     assert (result.backlog, result.lag_s) == (0.0, 0.0)

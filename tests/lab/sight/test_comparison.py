@@ -91,9 +91,10 @@ def test_windows_without_numbers_are_counted_and_have_no_error() -> None:
 
 
 def test_a_window_is_described_beside_the_truth() -> None:
-    window = Window(30.0, 90.0, 2000.0, 28.0, 25.0, target=4, running=1)
+    window = Window(30.0, 90.0, 2000.0, 28.0, 25.0, target=4, running=1, why="100/s arrive")
     assert describe(window, STEADY, 10.0) == (
-        "20.0 s, 1 running, rate 90 (100), backlog 2000 (2500), measured 5.0 s before, lag 28 s (30): 4 executors"
+        "20.0 s, 1 running, rate 90 (100), backlog 2000 (2500), measured 5.0 s before, lag 28 s (30): 4 executors "
+        "(100/s arrive)"
     )
     assert describe(Window(10.0, problem="blind"), STEADY, 0.0).endswith("lag - s (10): hold (blind)")
 

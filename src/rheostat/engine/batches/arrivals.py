@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean
 
-LEAST_S = 4.0
+LEAST_S = 2.5
 """Seconds over which a rate is measured at least: producers send in bursts of a second or so."""
 STEADY = 0.2
 """Largest difference between two stretches of one load, as a share of the larger rate."""
 NOISE = 4.0
 """The same in standard deviations of a count of independent arrivals, which decides where few records arrive."""
+JUMPS = 2
+"""Changes of the load that a window may have: a jump, and the way back."""
 HISTORY = 1024
 """Counts of a source to retain: more than a window covers."""
 FRESH_S = 10.0
@@ -30,18 +34,20 @@ def present_rate(arrived: Sequence[ArrivalCount], window_s: float) -> float | No
     """Return the input rate of the load that arrives now; None with fewer than two counts.
 
     It is measured over the window, or since the load has changed if that is later, but over `LEAST_S` at least: a jump
-    shows at once, and a steady load is averaged. The stretch in which the load changed belongs to neither load.
+    shows at once, and a steady load is averaged, also one that comes in bursts. The stretch in which the load changed
+    belongs to neither load.
     """
     points = _since_reset(arrived)
     if len(points) < 2:
         return None
     newest = points[-1]
+    bursts = _bursts([point for point in points if newest.at_s - point.at_s <= window_s])
     first = _back(points, len(points) - 1)
     while first > 0 and newest.at_s - points[first - 1].at_s <= window_s:
         earlier = _back(points, first)
         if newest.at_s - points[earlier].at_s > window_s:
             break
-        if _differ(points[earlier], points[first], newest):
+        if _differ(points[earlier], points[first], newest, bursts):
             first += newest.at_s - points[first + 1].at_s >= LEAST_S
             break
         first = earlier
@@ -71,13 +77,25 @@ def _back(points: Sequence[ArrivalCount], last: int) -> int:
     return next((at for at in range(last - 1, 0, -1) if points[last].at_s - points[at].at_s >= LEAST_S), 0)
 
 
-def _differ(start: ArrivalCount, middle: ArrivalCount, end: ArrivalCount) -> bool:
+def _differ(start: ArrivalCount, middle: ArrivalCount, end: ArrivalCount, bursts: float) -> bool:
     """Whether the load was another one before the middle than after it."""
     before, after = middle.records - start.records, end.records - middle.records
     before_s, after_s = middle.at_s - start.at_s, end.at_s - middle.at_s
     rates = before / before_s, after / after_s
     noise = NOISE * math.hypot(math.sqrt(before) / before_s, math.sqrt(after) / after_s)
+    noise = max(noise, NOISE * bursts * math.hypot(1 / math.sqrt(before_s), 1 / math.sqrt(after_s)))
     return abs(rates[0] - rates[1]) > max(STEADY * max(rates), noise)
+
+
+def _bursts(points: Sequence[ArrivalCount]) -> float:
+    """Return the standard deviation of the records of one second, by the changes from one count to the next.
+
+    A load that jumps has one or two large changes: these are left out. One that comes in bursts has many.
+    """
+    rates = [rate for pair in pairwise(points) if (rate := _rate(pair)) is not None]
+    gap_s = (points[-1].at_s - points[0].at_s) / len(rates) if rates else 0.0
+    changes = sorted(abs(later - sooner) for sooner, later in pairwise(rates))[:-JUMPS]
+    return math.sqrt(fmean(change**2 for change in changes) / 2 * gap_s) if changes else 0.0
 
 
 def _rate(points: Sequence[ArrivalCount]) -> float | None:

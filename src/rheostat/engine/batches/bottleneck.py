@@ -47,6 +47,11 @@ def bottlenecks(
     return tuple(cause for cause in causes if cause)
 
 
+def may_be_skewed(stage: Stage) -> bool:
+    """Whether a stage takes so much longer than its work, spread evenly, that it matters whether it has a long task."""
+    return stage.wall_s >= BEHIND_S and stage.tasks > 1 and stage.wall_s * stage.tasks >= UNEVEN * stage.busy_s
+
+
 def describe_unused_slots(useful: int, slots: int) -> str:
     """Return the message for more slots than concurrent tasks."""
     cure = "more partitions (repartition, spark.sql.shuffle.partitions, partitions of the topic) would use the rest"
@@ -119,5 +124,7 @@ def _skew(batches: Sequence[Batch], stages: Sequence[Stage], slots: int) -> str:
     slow = longest.wall_s > MOST * times[longest.run_id, longest.batch] and longest.wall_s > even_s + BEHIND_S
     if not slow or longest.wall_s < UNEVEN * even_s:
         return ""
+    if longest.longest_task_s is not None and longest.longest_task_s < MOST * longest.wall_s:
+        return ""  # no task is long: they have waited for their turn
     lasts = f"stage {longest.number} lasts {longest.wall_s:.1f} s, its work spread evenly would take {even_s:.1f} s"
     return f"a few tasks have most of the records (skew): {lasts}"

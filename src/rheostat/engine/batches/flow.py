@@ -7,6 +7,7 @@ the last counting node before its exchange.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -102,3 +103,13 @@ def records_inside(now: Flow, usual: Flow) -> float:
         per_record = usual.entered[place] / usual.entered[0] if usual.entered[0] else 0.0
         inside += waiting / per_record if per_record > 0 else 0.0
     return min(inside, now.entered[0])
+
+
+def left_s(now: Flow, usual: Flow, rate_per_s: float, elapsed_s: float, batch_s: float) -> float:
+    """Return the seconds until the end of a batch, by the pace at which it finishes records; it reads for `batch_s`."""
+    reading_s = max(0.0, batch_s - elapsed_s)
+    inside = records_inside(now, usual)
+    to_do, done = inside + rate_per_s * reading_s, now.entered[0] - inside
+    if to_do <= 0:
+        return reading_s
+    return max(reading_s, to_do * elapsed_s / done) if done > 0 else math.inf

@@ -20,6 +20,11 @@ LATE_S = 0.5
 """Share of the batch length and seconds by which a batch must exceed its due time to be late."""
 
 
+def late_after_s(batch_s: float) -> float:
+    """Return the seconds after its start at which a batch of this length is late."""
+    return batch_s + max(LATE_S, LATE * batch_s)
+
+
 @dataclass(frozen=True, slots=True)
 class Chain:
     """The operators in the order of the records, their tasks, and the length of a batch."""
@@ -32,7 +37,7 @@ class Chain:
     @property
     def late_s(self) -> float:
         """Seconds after its start at which a batch is late."""
-        return self.batch_s + max(LATE_S, LATE * self.batch_s)
+        return late_after_s(self.batch_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +83,23 @@ def required_busy_shares(
     }
 
 
-def worth_waiting_s(elapsed_s: float, least_s: float, was: Mapping[str, int], target: Mapping[str, int]) -> float:
+def worth_waiting_s(
+    elapsed_s: float, least_s: float, was: Mapping[str, int], target: Mapping[str, int], left_s: float | None = None
+) -> float:
     """Return the seconds to wait for the end of a batch before a restart interrupts it.
 
     An interrupted batch runs again from its start. Interrupting it after `a` seconds, with `r` seconds to go, loses `a`
     at the old capacity and gains the extra capacity over `r`: if capacity grows by the share g, that pays when
-    g r > a. The rest of the batch is unknown, and waiting a / g costs at most as much as not waiting. A change that
-    grows nothing can wait for ever.
+    g r > a. If `left_s`, the rest of a batch that takes too long, is known and it pays, the batch is interrupted at
+    once. If the rest is unknown, waiting a / g costs at most as much as not waiting. A change that grows nothing can
+    wait for ever.
     """
     growth = max((tasks / was[name] for name, tasks in target.items() if was.get(name)), default=1.0) - 1.0
-    return math.inf if growth <= 0 else max(least_s, elapsed_s / growth)
+    if growth <= 0:
+        return math.inf
+    if left_s is not None and growth * left_s > elapsed_s:
+        return 0.0
+    return max(least_s, elapsed_s / growth)
 
 
 def blocking_shares(chain: Chain, spans: Sequence[Span]) -> dict[str, float]:

@@ -43,7 +43,10 @@ def read_live(view: QueryView, live: Live) -> tuple[QueryWindow, str | None]:
         part, problem = _first_of_its_size(settled, part), None
     elif part.settled and part.overdue_s > 0 and work is not None and work.settled:
         part = _with_running(view, work, part)
-    return _with_sources(view, live, part), problem if problem is None or not live.problem else live.problem
+    part = _with_sources(view, live, part)
+    if part.former_slots is not None and part.rate_per_s is not None and view.now_s - (part.measured_s or 0) < FRESH_S:
+        problem = None  # the load is known, and what a slot does was known a moment ago
+    return part, problem if problem is None or not live.problem else live.problem
 
 
 def _nothing_yet(view: QueryView) -> QueryWindow:
@@ -83,6 +86,7 @@ def _first_of_its_size(work: Work, part: QueryWindow) -> QueryWindow:
         busy_s=work.busy_s,
         most_tasks=work.tasks,
         settled=True,
+        former_slots=None,
     )
 
 

@@ -59,10 +59,17 @@ def observe_queries(
     """Return the observation of micro-batch queries that share the slots. The job is one operator."""
     if not parts:
         return job.observation(problem=problem)
+    former_slots, unlike = _former_slots(parts)
+    problem = problem or unlike
+    measured_slots = former_slots or slots
     start_s = min(part.start_s for part in parts)
     seconds = max(part.end_s for part in parts) - start_s
-    # The rate of a slot is known only if the whole window ran at the present size.
-    operators = [] if problem else [job_reading(name, parts, slots, seconds), *named_readings(parts, slots, seconds)]
+    # The rate of a slot is known only if the whole window ran at one size.
+    operators = (
+        []
+        if problem
+        else [job_reading(name, parts, measured_slots, seconds), *named_readings(parts, measured_slots, seconds)]
+    )
     return job.observation(
         start_s=start_s,
         sources=(
@@ -80,23 +87,39 @@ def observe_queries(
         latency=worst_latency(parts),
         bottlenecks=tuple(dict.fromkeys((*(text for part in parts for text in part.bottlenecks), *job.bottlenecks))),
         batch_time=parts[0].batch_time if len(parts) == 1 else None,
+        former=Allocation({name: former_slots}) if former_slots and not problem else None,
         problem=problem,
     )
 
 
+def _former_slots(parts: Sequence[QueryWindow]) -> tuple[int | None, str | None]:
+    """Return the former size that all queries were measured at, if it is not the present one; why, if they differ."""
+    sizes = {part.former_slots for part in parts}
+    return (sizes.pop(), None) if len(sizes) == 1 else (None, "some queries have finished no batch since the change")
+
+
 def observe_stages(
-    job: JobView, source: str, window: RealTimeWindow, problem: str | None, since_s: float = 0.0
+    job: JobView,
+    source: str,
+    window: RealTimeWindow,
+    problem: str | None,
+    since_s: float = 0.0,
+    former: Allocation | None = None,
 ) -> Observation:
-    """Return the observation of a real-time query, whose stages are its operators; it starts at `since_s` or later."""
+    """Return the observation of a real-time query, whose stages are its operators; it starts at `since_s` or later.
+
+    `former` is the size that was measured, if it is not the present one.
+    """
     return job.observation(
         start_s=max(window.start_s, since_s),
         sources=(source_reading(source, window.source),),
         operators=window.operators,
         edges=window.edges,
-        overloaded=window.overloaded,
+        overloaded=window.overloaded if former is None else (),
         overdue_s=window.overdue_s,
         catching_up=window.catching_up,
         latency=window.latency,
+        former=former,
         problem=problem,
     )
 

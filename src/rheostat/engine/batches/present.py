@@ -13,6 +13,8 @@ from itertools import takewhile
 from statistics import median
 from typing import Any
 
+STALE_S = 0.3
+"""Seconds by which Spark's status store may be behind: events are queued, and a stage is written every 0.1 s."""
 SETTLED_S = 2.0
 """Seconds after a change from which what was done around it counts: two heartbeats of `rheostat.session`."""
 
@@ -71,8 +73,13 @@ class RunningBatch:
     """End offset of every source, in the form of progress events."""
     stages: tuple[RunningStage, ...] = ()
     """Its stages so far, by number; later ones may follow."""
+    rows_done: float | None = None
+    """Rows that its scans have read and Python, if they pass it, has given back, running tasks included; None where
+    that is unknown."""
     rows_read: float | None = None
-    """Rows that its scans have read, running tasks included, as of the last heartbeats; None where that is unknown."""
+    """Rows that its scans have read; None where a scan has not reported."""
+    rows_age_s: float = 0.0
+    """Largest age of these rows: executors report them with heartbeats."""
     stages_missing: bool = False
     """Whether Spark has evicted some of its finished stages (`spark.ui.retainedStages`)."""
 
@@ -85,6 +92,8 @@ class UsualBatch:
     """Busy time of its stages, by number."""
     records: float = 0.0
     """Records that its first stage has read; 0 where its source reports none."""
+    wall_s: float = 0.0
+    """Time from the first task of that stage to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +158,7 @@ def read_work(
         since_s = share * (spent_s - _spent_s(then))
         moved = _has_moved(then, now) and (then.at_s >= changed_s or now.at_s - changed_s >= SETTLED_S)
     return Work(
-        done=records * min(1.0, input_spent_s / input_whole_s) if input_whole_s > 0 else 0.0,
+        done=_done(now, records, min(1.0, input_spent_s / input_whole_s) if input_whole_s > 0 else 0.0, usual),
         left_busy_s=whole_s - spent_s,
         tasks=max(stage.tasks for stage in now.stages),
         start_s=start_s,
@@ -170,9 +179,7 @@ class WorkReader:
         self.settled: Work | None = None
         """The last work that was settled; its batch may have ended since then."""
 
-    def read(
-        self, now: RunningBatch, records: float, usual: Sequence[UsualBatch], changed_s: float
-    ) -> Work | None:
+    def read(self, now: RunningBatch, records: float, usual: Sequence[UsualBatch], changed_s: float) -> Work | None:
         """Return how far a batch is: see `read_work`. The size last changed at `changed_s`."""
         work = read_work(now, records, usual, self._reading_at(changed_s, now), changed_s)
         if work is not None and work.settled:
@@ -195,19 +202,42 @@ def _expected_s(stage: RunningStage, batch: RunningBatch, records: float) -> flo
     """Return the busy time of a whole stage: by its finished tasks, or by the rows that its running tasks have read."""
     if stage.finished:
         return stage.busy_s / stage.finished * stage.tasks
-    read_input = stage is batch.stages[0] and batch.rows_read
-    return stage.active_s * records / min(batch.rows_read, records) if read_input and batch.rows_read else None
+    read_input = stage is batch.stages[0] and batch.rows_done
+    return stage.active_s * records / min(batch.rows_done, records) if read_input and batch.rows_done else None
 
 
 def _extrapolated_s(first: RunningStage, records: float, usual: Sequence[UsualBatch]) -> list[float]:
-    """Return the busy time of a first stage that shows no record yet, by the batches before it; [] without any.
+    """Return the busy time of a first stage that shows no record yet, by a batch before it; [] without any.
 
     It is at least what makes the tasks that run now the only ones that can have records done: none has finished.
     """
-    per_record_s = [batch.busy_s[0] / batch.records for batch in usual if batch.records > 0 and batch.busy_s]
-    if not per_record_s or not first.active:
+    alike = _alike(records, usual)
+    if alike is None or not first.active:
         return []
-    return [max(records * median(per_record_s), first.active_s * first.tasks / first.active)]
+    return [max(records / alike.records * alike.busy_s[0], first.active_s * first.tasks / first.active)]
+
+
+def _done(now: RunningBatch, records: float, share: float, usual: Sequence[UsualBatch]) -> float:
+    """Return the input records that are worked off, by the share that the tasks show.
+
+    That share may be a moment old: since then the batch may have gone on as one before it did. The rows are bounds.
+    Tasks can run without reading a row, on an executor that has just come, and Python gives rows back in large buffers.
+    """
+    first, alike = now.stages[0], _alike(records, usual)
+    running_s = 0.0 if first.start_s is None else now.at_s - first.start_s
+    if alike is not None and alike.wall_s > 0 and first.finished < first.tasks:
+        wall_s = records / alike.records * alike.wall_s
+        share = max(share, min(1.0, running_s / wall_s, share + STALE_S / wall_s))
+    done = records * share
+    if now.rows_read is not None and running_s > 0:
+        done = min(done, now.rows_read * (1 + now.rows_age_s / running_s))
+    return min(records, max(done, now.rows_done or 0.0))
+
+
+def _alike(records: float, usual: Sequence[UsualBatch]) -> UsualBatch | None:
+    """Return the batch that is nearest in size, the newest of several: small batches take more time per record."""
+    counted = [batch for batch in reversed(usual) if batch.records > 0 and batch.busy_s]
+    return min(counted, key=lambda batch: abs(math.log(batch.records / records)), default=None)
 
 
 def _spent_s(batch: RunningBatch) -> float:
@@ -221,7 +251,7 @@ def _spent_in_s(stage: RunningStage) -> float:
 def _has_moved(then: RunningBatch, now: RunningBatch) -> bool:
     """Whether tasks have ended since then, or running ones have reported rows."""
     finished = sum(stage.finished for stage in now.stages) > sum(stage.finished for stage in then.stages)
-    return finished or (now.rows_read or 0.0) > (then.rows_read or 0.0)
+    return finished or (now.rows_done or 0.0) > (then.rows_done or 0.0)
 
 
 def _with_later_stages(seen: int, usual: Sequence[UsualBatch]) -> float:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rheostat.job.observation import total
+
 COUNT = re.compile(r"Some\((\d[\d,]*)\)")
 
 
@@ -32,6 +34,11 @@ def rows_done(scans: Iterable[ScanCounters], counts: Mapping[int, int]) -> float
     """
     known = [scan for scan in scans if scan.rows in counts]
     return sum(_rows_done(scan, counts) for scan in known) if known else None
+
+
+def rows_read(scans: Iterable[ScanCounters], counts: Mapping[int, int]) -> float | None:
+    """Return the rows that all scans have read; None where one of them has not reported."""
+    return total(float(counts[scan.rows]) if scan.rows in counts else None for scan in scans)
 
 
 def _rows_done(scan: ScanCounters, counts: Mapping[int, int]) -> float:

@@ -37,6 +37,8 @@ class Stage:
     """Launch of its first task, seconds since the epoch."""
     queued_s: float = 0.0
     """Wait between its submission and its first task."""
+    longest_task_s: float | None = None
+    """Run time of its longest task; None where that was not read."""
 
 
 BROKEN_BATCHES = 256

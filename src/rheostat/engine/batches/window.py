@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from operator import attrgetter
 from statistics import median, mode
 
@@ -87,7 +87,9 @@ class QueryWindow:
     gc_share: float | None = None
     batch_time: BatchTime | None = None
     settled: bool = True
-    """False when the batches ran at another size: then only input rate, backlog and lag are valid."""
+    """False when the batches ran at another size: then only input rate, backlog and lag are of the present."""
+    former_slots: int | None = None
+    """That other size, if all of these batches ran at it; None where their busy time is unknown, or if `settled`."""
     measured_s: float | None = None
     """When input rate and backlog were measured; None for the end of the window."""
 
@@ -145,8 +147,7 @@ def read_query(view: QueryView) -> tuple[QueryWindow | None, str | None]:
     if view.idle and view.now_s - view.changed_s >= view.window_s:
         # A query without input for a whole window is a valid window, too.
         return idle_window(view.now_s, view.window_s), None
-    unsettled = unsettled_window(view.batches, view.counters, view.now_s, view.active, view.window_s, view.last_idle_s)
-    return unsettled, problem
+    return unsettled_window(view), problem
 
 
 def idle_window(now_s: float, window_s: float) -> QueryWindow:
@@ -231,45 +232,49 @@ def query_window(
     )
 
 
-def unsettled_window(
-    batches: Sequence[Batch],
-    counters: Counters,
-    now_s: float,
-    active: bool,
-    window_s: float,
-    last_idle_s: float = -math.inf,
-) -> QueryWindow | None:
-    """Return input rate, backlog and lag while no batch of the present size has finished.
+def unsettled_window(view: QueryView) -> QueryWindow | None:
+    """Return the window of batches of the former size, while no batch of the present size has finished.
 
-    Arrivals do not depend on the size. Busy time and true rate do, and are left out.
+    Arrivals do not depend on the size. Busy time does: it is that of the former size (`former_slots`), and left out
+    where the size changed during the last batch.
     """
+    now_s, window_s, batches = view.now_s, view.window_s, view.batches
     ended = [batch for batch in batches if batch.end_s > now_s - window_s]
     shown = ended or list(batches[-1:])
     if not shown:
         return None
+    former = view.slots_during(shown[-1].start_s, shown[-1].end_s) if ended else None
+    if former is not None:
+        alike = takewhile(lambda batch: view.slots_during(batch.start_s, batch.end_s) == former, reversed(shown))
+        shown = list(alike)[::-1]
     window = query_window(
-        batches, (), counters, now_s, shown[0].start_s, active, window_s=window_s, last_idle_s=last_idle_s
+        batches,
+        () if former is None else view.stages,
+        view.counters,
+        now_s,
+        shown[0].start_s,
+        view.active,
+        window_s=window_s,
+        last_idle_s=view.last_idle_s,
     )
     if isinstance(window, str):
         return None
-    rate, backlog = window.rate_per_s, window.backlog
-    if _arrived_records(shown[-1], counters, 0.0) is None and now_s - max(shown[-1].start_s, last_idle_s) > window_s:
+    rate, backlog, reported_s = window.rate_per_s, window.backlog, max(shown[-1].start_s, view.last_idle_s)
+    if _arrived_records(shown[-1], view.counters, 0.0) is None and now_s - reported_s > window_s:
         # A report older than a window does not describe the present.
         rate = backlog = None
-    return replace(
+    window = replace(
         window,
-        records=0.0,
         rate_per_s=rate,
         backlog=backlog,
         overloaded=False,
         latency=window.latency if ended else None,
-        busy_s=0.0,
-        probes={},
-        stages=(),
         bottlenecks=(),
         batch_time=None,
         settled=False,
+        former_slots=former,
     )
+    return window if former is not None else replace(window, records=0.0, busy_s=0.0, probes={}, stages=())
 
 
 def _share_with_stages(inside: Sequence[Batch], work: Sequence[Stage]) -> float:

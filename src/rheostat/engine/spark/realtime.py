@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from rheostat.engine.batches.arrivals import HISTORY, ArrivalCount
-from rheostat.engine.batches.lateness import Chain, worth_waiting_s
+from rheostat.engine.batches.arrivals import FRESH_S, HISTORY, ArrivalCount, present_rate
+from rheostat.engine.batches.flow import left_s
+from rheostat.engine.batches.lateness import Chain, late_after_s, worth_waiting_s
 from rheostat.engine.batches.observation import JobView, observe_stages, source_reading
 from rheostat.engine.batches.offsets import KafkaCounter
 from rheostat.engine.batches.progress import Batch, parse_progress
@@ -35,11 +36,14 @@ from rheostat.engine.spark.lifecycle.downtime import Downtime, expected_downtime
 from rheostat.engine.spark.lifecycle.restart import Pipeline
 from rheostat.engine.spark.lifecycle.watcher import Watcher
 from rheostat.engine.spark.pipeline import BATCH_S, Staged
+from rheostat.engine.spark.telemetry.ends import SourceEnds
 from rheostat.engine.spark.telemetry.feed import Feed
 from rheostat.engine.spark.telemetry.flow import BatchFlows, OpenFlow
+from rheostat.engine.spark.telemetry.readers import Topics
+from rheostat.engine.spark.telemetry.scans import heartbeat_s
 from rheostat.engine.spark.telemetry.stages import Stages
 from rheostat.engine.spark.telemetry.topic import TopicEnds
-from rheostat.errors import EngineError, RheostatError
+from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.job.graph import Edge, Graph, JobSpec, Pinned, Tunable
 from rheostat.job.observation import Change, Observation, SourceReading, Status
@@ -55,8 +59,6 @@ BATCH_HISTORY = 512
 """Batches to retain: more than a window covers."""
 POLL_S = 0.2
 """Seconds between two checks for slots."""
-HEARTBEAT = ("spark.executor.heartbeatInterval", "10s")
-"""Setting with the time between two reports of rows, and Spark's default."""
 
 log = logging.getLogger(__name__)
 
@@ -124,8 +126,9 @@ class RealTimeEngine:
         application = SparkApplication(spark)
         self.pipeline = Pipeline(application, lambda allocation: staged.build(spark, allocation), clock, shape)
         self.checkpoint = application.checkpoint(staged.checkpoint)
-        self.topic = TopicEnds.of_topic(spark, staged.source.servers, staged.source.topic, staged.source.options)
-        self.partitions = self.topic.partitions()
+        topic = TopicEnds.of_topic(spark, staged.source.servers, staged.source.topic, staged.source.options)
+        self.partitions = topic.partitions()
+        self._ends = SourceEnds(lambda: [(staged.source.topic, Topics(topic))], clock)
         self._feed = Feed()
         spark.streams.addListener(self._feed)
         self._stages = Stages(spark.sparkContext)
@@ -135,7 +138,7 @@ class RealTimeEngine:
         self._arrived: deque[ArrivalCount] = deque(maxlen=HISTORY)
         self._flows: BatchFlows | None = None
         self._open: OpenFlow | None = None
-        self._heartbeat_s = spark.sparkContext._jsc.sc().conf().getTimeAsMs(*HEARTBEAT) / 1e3
+        self._heartbeat_s = heartbeat_s(spark)
         self._waits: set[str] = set()
         self._run = ""
         self._previous: PreviousRun | None = None
@@ -182,7 +185,7 @@ class RealTimeEngine:
             self.pipeline.finish()
         finally:
             self.spark.streams.removeListener(self._feed)
-            self.topic.close()
+            self._ends.close()
 
     # -- the port ------------------------------------------------------------------------------------------------
 
@@ -250,8 +253,9 @@ class RealTimeEngine:
         now_s = self.clock.now()
         # The activity first: a restart that ends between the two reads still counts as under way.
         activity, status, downtime_s = self.pipeline.activity, self.pipeline.status, self.pipeline.downtime_s
+        self._ends.begin()
         self._collect(now_s)
-        broker_problem = self._count_arrivals()
+        broker_problem = self._count_arrivals(now_s)
         chain = Chain(self.staged.names, self._tasks, BATCH_S)
         allocation = self.pipeline.allocation
         running = None if allocation is None else self._tunable_part(allocation)
@@ -260,12 +264,13 @@ class RealTimeEngine:
             change = Change.UNDER_WAY
         elif self.failure is not None:
             change = Change.FAILED
-        query = self.pipeline.query
-        if activity or status is not Status.RUNNING or query is None or not query.isActive:
+        now = self._running_batch(chain, now_s)
+        if activity or status is not Status.RUNNING or now is None:
             problem = f"restart: {activity}" if activity else self._why_ended()
             wanted = running if self._target is None else self._tunable_part(self._target)
             down = status if activity else Status.DOWN
-            sources = self._sources(chain, None, now_s)
+            # While a restart waits for the end of a batch, that batch goes on.
+            sources = self._sources(chain, now, now_s)
             return JobView(now_s, running, wanted, change, down).observation(sources=sources, problem=problem)
         job = JobView(
             now_s,
@@ -281,13 +286,6 @@ class RealTimeEngine:
                 for name in (() if running is None else running.tasks)
             },
         )
-        now = RealTimeBatch(
-            self._begun_s(),
-            self._active_stages(chain) if self._overdue_s(chain, now_s) > 0 else (),
-            chain.tasks,
-            None if self._open is None else self._open.flow,
-            self._heartbeat_s,
-        )
         window = self._window(chain, now, now_s)
         if isinstance(window, str):
             sources = self._sources(chain, now, now_s)
@@ -302,7 +300,10 @@ class RealTimeEngine:
                 name,
             )
         since_s = self.pipeline.ready_s if self._batches else 0.0
-        return observe_stages(job, chain.names[0], window, broker_problem, since_s)
+        former = None
+        if self._previous is not None and not self._batches and not window.overdue_s:
+            former = self._tunable_part(Allocation({name: self._previous.tasks[name] for name in chain.names[1:]}))
+        return observe_stages(job, chain.names[0], window, broker_problem, since_s, former)
 
     # -- slots -----------------------------------------------------------------------------------------------------
 
@@ -356,42 +357,66 @@ class RealTimeEngine:
     def _collect(self, now_s: float) -> None:
         query = self.pipeline.query
         run = "" if query is None else str(query.runId)
+        reported = [batch for text in self._feed.drain() if (batch := parse_progress(text)) is not None]
+        stages = self._stages.read_finished()
         if run != self._run:
+            # The last batch before a restart may have been reported since the last window.
+            self._enter(reported, stages)
             if self._batches:
                 self._previous = PreviousRun(self._batches[-1], tuple(self._work), self._tasks)
-            self._run, self._started_s = run, self.clock.now()
+            self._run, self._started_s = run, now_s
             self._batches.clear()
             self._work.clear()
             self._flows = None if query is None else BatchFlows(self.spark, query, len(self.staged.names))
         if self.pipeline.allocation is not None:
             self._tasks = {self.staged.names[0]: self.partitions, **self.pipeline.allocation.tasks}
-        for text in self._feed.drain():
-            batch = parse_progress(text)
-            if batch is not None and batch.run_id == run:
-                flow = None if self._flows is None else self._flows.finished(batch.number)
-                self._batches.append(replace(batch, flow=flow))
-                self._watcher.failures.clear()
-        self._work.extend(stage for stage in self._stages.read_finished() if stage.run_id == run)
+        self._enter(reported, stages)
         self._open = None if self._flows is None else self._flows.read(now_s)
         if self._open is not None and self._batches and self._open.number <= self._batches[-1].number:
             self._open = None  # it has just ended
 
-    def _count_arrivals(self) -> str | None:
-        """Read the topic's end offsets from the broker; return why that failed, if it did."""
-        try:
-            self._arrived.append(ArrivalCount(self.clock.now(), self.topic.end()))
-        except RheostatError as error:
-            return str(error)
-        return None
+    def _enter(self, reported: Sequence[Batch], stages: Sequence[Stage]) -> None:
+        """Add the batches and stages of the present run."""
+        for batch in reported:
+            if batch.run_id == self._run:
+                flow = None if self._flows is None else self._flows.finished(batch.number)
+                self._batches.append(replace(batch, flow=flow))
+                self._watcher.failures.clear()
+        self._work.extend(stage for stage in stages if stage.run_id == self._run)
+
+    def _count_arrivals(self, now_s: float) -> str | None:
+        """Take the topic's end offsets; return why there are none of the present, if so."""
+        ends = self._ends.read()
+        for end in (end for sample in (*self._ends.samples(), ends) for end in sample if end.offset is not None):
+            records = KafkaCounter().records(end.offset)
+            if records is not None and (not self._arrived or end.at_s > self._arrived[-1].at_s):
+                self._arrived.append(ArrivalCount(end.at_s, records))
+        fresh = self._arrived and now_s - self._arrived[-1].at_s <= FRESH_S
+        return None if fresh else next((end.problem for end in ends if end.problem), "the topic has not been read yet")
+
+    def _running_batch(self, chain: Chain, now_s: float) -> RealTimeBatch | None:
+        """Return the batch that runs now; None while the query does not run."""
+        query = self.pipeline.query
+        if query is None or not query.isActive:
+            return None
+        return RealTimeBatch(
+            self._begun_s(),
+            self._active_stages(chain) if self._overdue_s(chain, now_s) > 0 else (),
+            chain.tasks,
+            None if self._open is None else self._open.flow,
+            self._heartbeat_s,
+        )
 
     def _window(self, chain: Chain, running: RealTimeBatch, now_s: float) -> RealTimeWindow | str:
         batches, work, previous = list(self._batches), list(self._work), self._previous
         clean_s = batches[0].start_s if batches else now_s
         if previous is not None:
-            # If the first batch after a restart is overdue, the window covers the last one before the restart.
             batches, work = [previous.batch, *batches], [*previous.work, *work]
+        # Until the first batch after a restart has ended, the window covers the last one before the restart: for long
+        # if it is overdue, because that shows overload.
         overdue = self._overdue_s(chain, now_s) > 0
-        since_s = window_start_s(batches, now_s, self.window_s, clean_s, overdue=overdue)
+        recent = previous is not None and previous.batch.end_s > now_s - self.window_s
+        since_s = window_start_s(batches, now_s, self.window_s, clean_s, overdue=overdue or recent)
         if previous is not None and not self._batches:
             # The readings then have the tasks of that batch.
             chain = replace(chain, tasks=previous.tasks)
@@ -412,7 +437,8 @@ class RealTimeEngine:
         """Return the topic's records in finished batches."""
         last = self._last_batch()
         reported = None if last is None or not last.sources else KafkaCounter().records(last.sources[0].end_offset)
-        if last is None or reported is None or self._flows is None or self.pipeline.activity:
+        query = self.pipeline.query
+        if last is None or reported is None or self._flows is None or query is None or not query.isActive:
             return reported  # a batch that a restart interrupts is repeated
         return reported + self._flows.unreported(last.number, None if self._open is None else self._open.number)
 
@@ -436,7 +462,16 @@ class RealTimeEngine:
         """Return the seconds for which it pays to wait for the end of the running batch."""
         before = {} if self.pipeline.allocation is None else self.pipeline.allocation.tasks
         target = {} if self._target is None else self._target.tasks
-        return worth_waiting_s(self.clock.now() - self._begun_s(), 2 * BATCH_S, before, target)
+        elapsed_s = self.clock.now() - self._begun_s()
+        return worth_waiting_s(elapsed_s, 2 * BATCH_S, before, target, self._left_s(elapsed_s))
+
+    def _left_s(self, elapsed_s: float) -> float | None:
+        """Return the rest of the running batch, if its rows show that it takes longer than a batch on time."""
+        last, rate = self._last_batch(), present_rate(self._recent(self.clock.now()), self.window_s)
+        if self._open is None or self._open.flow is None or last is None or last.flow is None or rate is None:
+            return None
+        rest_s = left_s(self._open.flow, last.flow, rate, elapsed_s, BATCH_S)
+        return rest_s if elapsed_s + rest_s > late_after_s(BATCH_S) else None
 
     def _active_stages(self, chain: Chain) -> tuple[str, ...]:
         """Return the active stages: a stage waits for those before it, so they are the last ones of the chain."""

@@ -77,7 +77,7 @@ def realtime(quick: bool, progress: Progress) -> list[Measure]:
 
 def _reactions(runs: Sequence[_Seen], suffix: str, threshold_per_s: float, slots: int, unit: str) -> list[Measure]:
     """Return how soon the right size was decided, and how much was unusable, while the load was above a threshold."""
-    reactions_s, before, blind, windows = [], [], [], []
+    reactions_s, before, blind, windows, changing = [], [], [], [], []
     for run in runs:
         recording = run.recording
         seconds = int(recording.end_s - recording.start_s)
@@ -87,9 +87,11 @@ def _reactions(runs: Sequence[_Seen], suffix: str, threshold_per_s: float, slots
         reactions_s.append(reaction_s(recording.windows, start_s, slots, end_s))
         before.append(slots_before(recording.windows, start_s))
         blind.append(blind_share(recording.windows, start_s, end_s))
-        windows.append(sum(start_s <= window.at_s <= end_s for window in recording.windows))
+        inside = [window for window in recording.windows if start_s <= window.at_s <= end_s]
+        windows.append(len(inside))
+        changing.append(sum(window.changing for window in inside))
     reaction_note = f"from {_join(before)} to a decision for {slots} {unit}; runs: {_join(reactions_s)}"
-    blind_note = f"of {_join(windows)} windows during the spike; runs: {_join(blind)}"
+    blind_note = f"of {_join(windows)} windows during the spike, {_join(changing)} in a change; runs: {_join(blind)}"
     return [
         Measure(BENCH, f"reaction_s{suffix}", _median(reactions_s), "s", "<= 15", "lower", reaction_note),
         Measure(BENCH, f"blind_share{suffix}", _median(blind), "", "<= 0.05", "lower", blind_note),

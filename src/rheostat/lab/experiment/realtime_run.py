@@ -125,11 +125,11 @@ def await_first_batch(scaler: Scaler, clock: WallClock) -> None:
 def local_session(slots: int, conf: Mapping[str, str]) -> SparkSession:
     """Start Spark in this process, with slots for real-time mode and the Kafka connector."""
     from rheostat.engine.spark.session.session import start_session
-    from rheostat.engine.spark.session.settings import SIGHT
+    from rheostat.engine.spark.session.settings import ANYWHERE
 
     return start_session(
         {
-            **{key: value for key, (value, _) in SIGHT.items()},
+            **{key: value for key, (value, _) in ANYWHERE.items()},
             "spark.app.name": "rheostat-realtime",
             "spark.master": f"local[{slots}]",
             "spark.jars": ",".join(map(str, connector_jars())),

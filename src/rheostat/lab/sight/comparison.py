@@ -87,7 +87,7 @@ def describe(window: Window, truth: Truth, start_s: float) -> str:
         f"lag {_number(window.lag_s)} s ({truth.lag_s(window.at_s):.0f})",
     )
     decided = "hold" if window.target is None else f"{window.target} executors"
-    return f"{', '.join(shown)}: {decided}{'' if window.problem is None else f' ({window.problem})'}"
+    return f"{', '.join(shown)}: {decided} ({window.problem or window.why})"
 
 
 def middle(values: Floats) -> float:
@@ -125,9 +125,13 @@ def slots_before(windows: Sequence[Window], change_s: float) -> int:
 
 
 def blind_share(windows: Sequence[Window], start_s: float, end_s: float) -> float:
-    """Return the share of the windows between two moments that nothing could be decided from."""
+    """Return the share of the windows between two moments that nothing could be decided from.
+
+    While a change is under way nothing is decided anyway: such a window is not blind.
+    """
     inside = [window for window in windows if start_s <= window.at_s <= end_s]
-    return sum(window.problem is not None for window in inside) / len(inside) if inside else math.nan
+    blind = sum(window.problem is not None and not window.changing for window in inside)
+    return blind / len(inside) if inside else math.nan
 
 
 def executor_s(sampled_s: Floats, executors: Floats, start_s: float, end_s: float) -> float:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Decision
-from rheostat.job.observation import Observation
+from rheostat.job.decision import Decision, Reason
+from rheostat.job.observation import Change, Observation
 from rheostat.job.record import Intent, IntentStep
 from rheostat.journal import open_journal
 from rheostat.ports import Entry
@@ -28,11 +28,15 @@ class Window:
     """When rate and backlog were measured, as the scaler says; None for `at_s`."""
     problem: str | None = None
     """Why nothing could be decided from it."""
+    changing: bool = False
+    """Whether a change was under way: then nothing is decided, whatever the window shows."""
     target: int | None = None
     """Slots that the decision asks for; None to hold."""
     decided_s: float | None = None
     """When the decision was in the journal, and its change began; None for `at_s`."""
     running: int | None = None
+    why: str = ""
+    """The decision in words, with what guards did to it."""
 
 
 @dataclass
@@ -71,12 +75,24 @@ def windows_of(entries: Iterable[Entry]) -> list[Window]:
 
 def _window(seen: Observation, step: _Step) -> Window:
     source = seen.sources[0] if seen.sources else None
-    window = Window(seen.at_s, problem=seen.problem, running=_slots(seen.running), decided_s=step.begun_s)
+    problem = seen.problem
+    if step.decision is not None and step.decision.reason is Reason.UNUSABLE:
+        problem = problem or step.decision.sentence
+    window = Window(
+        seen.at_s,
+        problem=problem,
+        changing=seen.change is Change.UNDER_WAY,
+        running=_slots(seen.running),
+        decided_s=step.begun_s,
+    )
     if source is not None:
         window = replace(
             window, rate_per_s=seen.load_per_s, backlog=seen.backlog, lag_s=seen.lag_s, measured_s=source.measured_s
         )
-    return window if step.decision is None else replace(window, target=_slots(step.decision.target))
+    if step.decision is None:
+        return window
+    notes = (f"{note.guard}: {note.why}" for note in step.decision.guards)
+    return replace(window, target=_slots(step.decision.target), why="; ".join((step.decision.sentence, *notes)))
 
 
 def _slots(allocation: Allocation | None) -> int | None:

@@ -113,6 +113,11 @@ def test_heartbeats_come_every_second_unless_the_caller_says_otherwise() -> None
     assert settings(conf={"spark.executor.heartbeatInterval": "5s"})["spark.executor.heartbeatInterval"] == "5s"
 
 
+def test_tasks_do_not_wait_long_for_their_preferred_executor_unless_the_caller_says_so() -> None:
+    assert settings()["spark.locality.wait"] == "300ms"
+    assert settings(conf={"spark.locality.wait": "3s"})["spark.locality.wait"] == "3s"
+
+
 def test_settings_of_the_caller_are_added() -> None:
     made = settings(conf={"spark.sql.shuffle.partitions": "7", "spark.stage.maxConsecutiveAttempts": "50"})
     assert made["spark.sql.shuffle.partitions"] == "7"

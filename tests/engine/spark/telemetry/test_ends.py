@@ -20,6 +20,7 @@ from rheostat.clock import WallClock
 from rheostat.engine.batches.present import SourceEnd
 from rheostat.engine.spark.telemetry import folder
 from rheostat.engine.spark.telemetry.ends import SourceEnds
+from rheostat.engine.spark.telemetry.readers import find_readers
 from rheostat.engine.spark.telemetry.topic import TopicEnds
 from rheostat.errors import EngineError
 from rheostat.kafka import client as kafka_client
@@ -66,7 +67,8 @@ def in_a_batch(frame: DataFrame) -> Iterator[StreamingQuery]:
 
 @contextmanager
 def ends_of(spark: SparkSession, query: StreamingQuery, counter: object = None) -> Iterator[SourceEnds]:
-    ends = SourceEnds(spark, query, WallClock(), counter)
+    clock = WallClock()
+    ends = SourceEnds(lambda: find_readers(spark, query, clock, counter), clock)
     try:
         yield ends
     finally:

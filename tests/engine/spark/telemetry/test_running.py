@@ -112,15 +112,15 @@ def test_a_running_batch_shows_its_tasks_its_rows_and_its_offsets(spark: SparkSe
             assert stage.busy_s > 0
             assert stage.start_s is not None
             assert 0 < stage.active_s <= 2 * (seen.at_s - stage.start_s)
-            later = sight.until(query, lambda batch: (batch.rows_read or 0) > 16_000)
-            assert later.rows_read is not None
-            assert later.rows_read <= 24_000
+            later = sight.until(query, lambda batch: (batch.rows_done or 0) > 16_000)
+            assert later.rows_done is not None
+            assert later.rows_done <= 24_000
             assert later.stages[0].records_in == 16_000
             assert later.stages[0].active_s - stage.active_s == pytest.approx(2 * (later.at_s - seen.at_s), abs=1e-3)
             release("map")
             seen = sight.until(
                 query,
-                lambda batch: batch.rows_read == 24_000 and len(batch.stages) == 2 and batch.stages[1].active == 4,
+                lambda batch: batch.rows_done == 24_000 and len(batch.stages) == 2 and batch.stages[1].active == 4,
             )
             assert (seen.stages[0].finished, seen.stages[0].active, seen.stages[0].records_in) == (6, 0, 24_000)
             assert (seen.stages[1].tasks, seen.stages[1].finished, seen.stages[1].records_in) == (4, 0, 0)
@@ -133,7 +133,7 @@ def test_a_running_batch_shows_its_tasks_its_rows_and_its_offsets(spark: SparkSe
             query.stop()
     assert (seen.run_id, seen.number, seen.start_s) == (batch.run_id, 0, batch.start_s)
     assert (seen.begun, seen.planned) == ((None,), (batch.sources[0].end_offset,))
-    assert seen.rows_read == batch.rows
+    assert seen.rows_done == batch.rows
     assert sight.read(query) is None
 
 
@@ -154,7 +154,7 @@ def test_offsets_come_in_the_order_of_progress_events_and_static_tables_do_not_c
     try:
         with holds(spark, "join"):
             query = start(joined, tmp_path, write)
-            first = sight.until(query, lambda batch: batch.rows_read == 2000)
+            first = sight.until(query, lambda batch: batch.rows_done == 2000)
         batch = ended(query, 0)
         assert first.begun == (None, None)
         assert first.planned == tuple(source.end_offset for source in batch.sources)
@@ -162,7 +162,7 @@ def test_offsets_come_in_the_order_of_progress_events_and_static_tables_do_not_c
         with holds(spark, "join"):
             (folders[1] / ".b").write_text("\n".join(map(str, range(1000))))
             (folders[1] / ".b").rename(folders[1] / "b")
-            second = sight.until(query, lambda batch: batch.number == 1 and batch.rows_read == 1000)
+            second = sight.until(query, lambda batch: batch.number == 1 and batch.rows_done == 1000)
         batch = ended(query, 1)
     finally:
         if query is not None:

@@ -54,15 +54,19 @@ class SimulatedRealTime(SimulatedEngine):
         status = Status.DOWN if not job.up else Status.RECOVERING if job.recovering else Status.RUNNING
         uptime_s = now_s - job.started_s if job.up else 0.0
         state = JobView(now_s, running, wanted, change, status, uptime_s, job.downtime_s, end_s=end_s)
-        window = self._read_batches(end_s, rng) if job.up else "the job is down"
+        window, former = self._read_batches(end_s, rng) if job.up else ("the job is down", None)
         if isinstance(window, str):
             return state.observation(sources=self._sources(), problem=window)
         window = replace(window, operators=tuple(self._drop_missing(reading, rng) for reading in window.operators))
         short = window.end_s - window.start_s < metrics.min_window_s
-        return observe_stages(state, self.names[0], window, "the window is too short" if short else None)
+        problem = "the window is too short" if short else None
+        return observe_stages(state, self.names[0], window, problem, former=former)
 
-    def _read_batches(self, end_s: float, rng: np.random.Generator) -> RealTimeWindow | str:
-        """Return the window of the batches since the last change, or the reason why there is none."""
+    def _read_batches(self, end_s: float, rng: np.random.Generator) -> tuple[RealTimeWindow | str, Allocation | None]:
+        """Return the window of the batches since the last change, or the reason why there is none.
+
+        Until the first of them has ended, the window is that of the last batch before the change, with its size.
+        """
         job, metrics = self.job, self.fleet.plant.metrics
         batches = [batch for batch in job.finished if batch.end_s <= end_s]
         clean_s = job.started_s + metrics.settle_s if job.started_s else 0.0
@@ -70,13 +74,15 @@ class SimulatedRealTime(SimulatedEngine):
         late = late_stages(self._chain(job.running), now) if now is not None else ()
         # A late batch shows overload, even the first one after a change. The true rates then come from the batch before
         # it, with its tasks.
-        since_s = window_start_s(batches, end_s, metrics.window_s, clean_s, overdue=bool(late))
+        recent = bool(batches) and batches[-1].end_s > end_s - metrics.window_s
+        since_s = window_start_s(batches, end_s, metrics.window_s, clean_s, overdue=bool(late) or recent)
         shown = [batch for batch in batches if batch.start_s >= since_s]
         if not shown:
-            return "no batch has finished since the change" if job.started_s else "no batch has finished yet"
+            return "no batch has finished since the change" if job.started_s else "no batch has finished yet", None
+        former = shown[-1].running if shown[-1].start_s < clean_s and not late else None
         chain = self._chain(shown[-1].running)
         errors = [self._error(rng) for _ in self.names]
-        return realtime_window(
+        window = realtime_window(
             chain,
             [self._report(number, batch, errors) for number, batch in enumerate(shown)],
             [stage for number, batch in enumerate(shown) for stage in self._stages(number, batch, errors)],
@@ -91,6 +97,7 @@ class SimulatedRealTime(SimulatedEngine):
             ),
             shown[0].last_read_s,
         )
+        return window, former
 
     def _recent(self, since_s: float) -> list[ArrivalCount]:
         """Return the counts of the window, with one at its start."""
@@ -99,11 +106,7 @@ class SimulatedRealTime(SimulatedEngine):
 
     def _flow(self, end_s: float) -> Flow | None:
         """Return the rows of the running batch; metrics that arrive late show none."""
-        if self.job.batch is None or end_s < self.fleet.now:
-            return None
-        done = [work.records for work in self.job.batch.stages]
-        entered = (rows + queue for rows, queue in zip(done, self.job.queue, strict=True))
-        return Flow(tuple(entered), done[-1])
+        return self.job.flow() if end_s >= self.fleet.now else None
 
     def _span(self, batch: Batch, now_s: float) -> Span:
         return Span(batch.start_s, tuple(min(work.end_s, now_s) for work in batch.stages), batch.last_read_s)

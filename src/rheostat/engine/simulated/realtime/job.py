@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rheostat.engine.batches.lateness import worth_waiting_s
+from rheostat.engine.batches.flow import Flow, left_s
+from rheostat.engine.batches.lateness import late_after_s, worth_waiting_s
 from rheostat.engine.simulated.arrivals import TINY, Arrivals
 from rheostat.engine.simulated.realtime.discipline import RealTime, Span
 from rheostat.job.allocation import Allocation
@@ -138,9 +139,26 @@ class RealTimeJob:
         self.wanted = target
         elapsed_s = self.now_s - self.batch.start_s if self.batch is not None else 0.0
         least_s = self.discipline.boundary_s
-        self._interrupt_s = self.now_s + worth_waiting_s(elapsed_s, least_s, self.running.tasks, target.tasks)
+        wait_s = worth_waiting_s(elapsed_s, least_s, self.running.tasks, target.tasks, self._left_s(elapsed_s))
+        self._interrupt_s = self.now_s + wait_s
         if self.up and self.batch is None and target != self.running:
             self._change()
+
+    def flow(self) -> Flow | None:
+        """Return the rows of the running batch so far."""
+        if self.batch is None:
+            return None
+        done = [work.records for work in self.batch.stages]
+        return Flow(tuple(rows + queue for rows, queue in zip(done, self.queue, strict=True)), done[-1])
+
+    def _left_s(self, elapsed_s: float) -> float | None:
+        """Return the rest of the running batch, if it takes longer than a batch on time."""
+        now, batch_s = self.flow(), self.discipline.batch_s
+        if now is None:
+            return None
+        usual = Flow(tuple(self._per_read), self._per_read[-1])
+        rest_s = left_s(now, usual, self._arrivals.per_s(self.now_s - 1.0), elapsed_s, batch_s)
+        return rest_s if elapsed_s + rest_s > late_after_s(batch_s) else None
 
     def kill(self) -> None:
         """Kill an executor: the query fails now and restarts after `failure_s`."""

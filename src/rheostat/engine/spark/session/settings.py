@@ -151,7 +151,12 @@ RECOMMENDED: Mapping[str, tuple[str, str]] = {
     ),
 }
 """Key -> value and reason, on standalone clusters. Results are right without them; resizing is slower."""
-SIGHT: Mapping[str, tuple[str, str]] = {
+ANYWHERE: Mapping[str, tuple[str, str]] = {
+    "spark.locality.wait": (
+        "300ms",
+        "by default a task waits 3 s for its preferred executor while others are idle: partitions of the state stay on "
+        "the executors that were there first, and tasks of a Kafka source wait for an executor that has left",
+    ),
     "spark.executor.heartbeatInterval": (
         "1s",
         "heartbeats carry the rows of running tasks and bring the status store up to date; by default every 10 s, "
@@ -163,8 +168,9 @@ SIGHT: Mapping[str, tuple[str, str]] = {
         "Spark's 60 of 10 s, so a driver that pauses for a minute keeps its executors",
     ),
 }
-"""Key -> value and reason, on every cluster. Results are right without them; a running batch is seen later."""
-YIELDING = frozenset({*RECOMMENDED, *SIGHT, FAILURES_INTERVAL, SHUFFLE_PARTITIONS})
+"""Key -> value and reason, on every cluster. Results are right without them; executors that come are used later, and a
+running batch is seen later."""
+YIELDING = frozenset({*RECOMMENDED, *ANYWHERE, FAILURES_INTERVAL, SHUFFLE_PARTITIONS})
 """Keys that `rheostat.session` leaves alone where spark-defaults.conf or PYSPARK_SUBMIT_ARGS sets them."""
 
 
@@ -205,7 +211,7 @@ def _recommended(master: str, smallest: int, largest: int, cores: int) -> Iterat
             "default; a streaming query runs for months"
         )
         yield ConfLine(FAILURES_INTERVAL, "1h", False, failures)
-    for key, (value, why) in SIGHT.items():
+    for key, (value, why) in ANYWHERE.items():
         yield ConfLine(key, value, False, why)
     if size := EMBEDDED.fullmatch(master):
         heap = f"{max(int(size[3]) // max(int(size[2]) // cores, 1), MIN_MEMORY_MB)}m"

@@ -9,7 +9,7 @@
 | `running.py`, `scans.py` | the running batch of a query; the rows that its scans have read |
 | `flow.py` | the rows of every stage of a real-time query |
 | `admission.py` | whether a source took all of its backlog |
-| `ends.py` | the ends of a running query's sources, whatever batch runs |
+| `ends.py`, `readers.py` | the ends of a running query's sources, whatever batch runs; a reader per kind of source |
 | `topic.py` | the end offsets of Kafka topics |
 | `folder.py` | the files that wait for a file source |
 | `reflect.py` | private parts of a running source |

@@ -1,65 +1,31 @@
-"""Asks the sources of one running query for their ends, at any moment, whatever batch runs.
+"""Asks the sources of one query for their ends, at any moment, whatever batch runs.
 
-| source | its end |
-|---|---|
-| Kafka | the end offsets of its partitions, from the brokers (`topic.py`) |
-| files | the files that wait, by a bounded listing (`folder.py`) |
-| `rate` | whole seconds since its creation, by the clock |
-| `rate-micro-batch` | the planned offset: it makes its rows when a batch asks for them |
-| memory stream | its last offset |
-| other | what `latest()` of the user's own counter returns, else nothing |
-
-A source may be slow or down. One thread per query asks, and `read` waits for it only for a moment: then it returns the
-last answers, each with its own moment, and says which source has not answered.
+A source may be slow or down. One thread asks, and `read` waits for it only for a moment: then it returns the last
+answers, each with its own moment, and says which source has not answered. Between two steps the thread asks every
+second where that is cheap: so a load that jumps shows with its new rate, not averaged with the old one.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
 
-from rheostat.engine.batches.offsets import LatestOffset
+from rheostat.engine.batches.arrivals import HISTORY
 from rheostat.engine.batches.present import SourceEnd
-from rheostat.engine.spark.telemetry.folder import FolderEnds
-from rheostat.engine.spark.telemetry.topic import NoAnswer, TopicEnds
-from rheostat.errors import RheostatError, first_line
+from rheostat.engine.spark.telemetry.readers import EndReader, Inside, describe_failure
+from rheostat.engine.spark.telemetry.topic import NoAnswer
 from rheostat.ports import Clock
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 WAIT_S = 0.5
 """Seconds for which a step waits for the sources: a broker answers in milliseconds, on a loaded machine within this."""
-LISTING_PAUSE = 10.0
-"""Pause after a listing, in durations of that listing: listings take at most a tenth of a thread."""
+SAMPLE_S = 1.0
+"""Seconds between two requests to sources that may be asked between two steps."""
 
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a source says about its end."""
-
-    offset: Any = None
-    files: int | None = None
-    files_waiting: int | None = None
-
-
-class EndReader(Protocol):
-    """Asks one source. `ask` may take long or raise; it is called by one thread at a time."""
-
-    @property
-    def name(self) -> str:
-        """What is asked, for messages."""
-
-    def ask(self) -> Answer | None:
-        """Return the present end; None if the last answer still stands."""
-
-    def close(self) -> None:
-        """Release what it holds, from any thread."""
+FindReaders = Callable[[], Sequence[tuple[str, EndReader]]]
+"""Returns Spark's description and a reader of each source; nothing as long as they are unknown."""
 
 
 @dataclass(eq=False)
@@ -90,11 +56,13 @@ class Round:
 class SourceEnds:
     """The ends of all sources of one running query. A restarted query needs a new one."""
 
-    def __init__(self, spark: SparkSession, query: StreamingQuery, clock: Clock, counter: object = None) -> None:
-        """Take the user's own counter of the query, if there is one: its `latest` is asked about other sources."""
-        self._spark, self._query, self._clock, self._counter = spark, query, clock, counter
+    def __init__(self, find: FindReaders, clock: Clock) -> None:
+        self._find, self._clock = find, clock
         self._sources: list[_Source] = []
         self._round: Round | None = None
+        self._gap_s = 0.0
+        """Seconds between the last two rounds."""
+        self._samples: deque[tuple[SourceEnd, ...]] = deque(maxlen=HISTORY)
         self._wanted = threading.Event()
         self._closed = False
         self._thread: threading.Thread | None = None
@@ -107,7 +75,9 @@ class SourceEnds:
     def begin(self) -> Round:
         """Start to ask, unless a request is under way; begin with every query before you read the first."""
         if self._round is None or (self._round.read and self._round.done.is_set()):
-            self._round = Round(self._clock.monotonic())
+            begun_s = self._clock.monotonic()
+            self._gap_s = begun_s - self._round.begun_s if self._round is not None else 0.0
+            self._round = Round(begun_s)
             if self._closed:
                 self._round.done.set()
             elif self._thread is None:
@@ -126,6 +96,10 @@ class SourceEnds:
         under_way.done.wait(max(0.0, WAIT_S - (self._clock.monotonic() - under_way.begun_s)))
         return tuple(self._last(source, under_way) for source in self._sources)
 
+    def samples(self) -> list[tuple[SourceEnd, ...]]:
+        """Return the ends of all sources between the last two calls, oldest first."""
+        return [self._samples.popleft() for _ in range(len(self._samples))]
+
     def close(self) -> None:
         """End the thread and close the connections; it waits for neither."""
         self._closed = True
@@ -140,30 +114,46 @@ class SourceEnds:
             since_s = asking.unanswered_s if asking.unanswered_s is not None else under_way.begun_s
             late = f"{asking.reader.name} has not answered for {now_s - since_s:.1f} s"
             problem = late if source is asking else f"not asked: {late}"
-        elif source.unanswered_s is not None:
+        elif source.unanswered_s is not None and now_s - source.unanswered_s >= WAIT_S:
             problem = f"{source.reader.name} has not answered for {now_s - source.unanswered_s:.1f} s"
         return replace(end, problem=problem) if end is not None else SourceEnd(self._clock.now(), problem=problem)
 
     # -- the worker's thread ----------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        while True:
-            self._wanted.wait()
-            self._wanted.clear()
-            if self._closed:
-                break
+        while not self._closed:
+            asked = self._wanted.wait(SAMPLE_S if self._may_sample() else None)
             under_way = self._round
-            if under_way is not None:
-                # Without its sources the query cannot be asked: the JVM is gone, or it is another Spark.
-                with contextlib.suppress(Exception):
+            if self._closed or under_way is None:
+                continue
+            # Without its sources the query cannot be asked: the JVM is gone, or it is another Spark.
+            with contextlib.suppress(Exception):
+                if asked:
+                    self._wanted.clear()
                     self._ask_all(under_way)
+                else:
+                    self._sample()
+            if asked:
                 under_way.done.set()
         for source in self._sources:
             _close(source.reader)
 
+    def _may_sample(self) -> bool:
+        """Whether to ask between two steps: only for the usual gap, so that a paused scaler asks nothing."""
+        under_way = self._round
+        recent = under_way is not None and self._clock.monotonic() - under_way.begun_s < self._gap_s
+        return recent and bool(self._sources) and all(source.reader.brisk for source in self._sources)
+
+    def _sample(self) -> None:
+        for source in self._sources:
+            self._ask(source)
+        ends = tuple(source.end for source in self._sources if source.end is not None and not source.problem)
+        if len(ends) == len(self._sources):
+            self._samples.append(ends)
+
     def _ask_all(self, under_way: Round) -> None:
         if not self._sources:
-            self._sources = self._find_sources()
+            self._sources = [_Source(description, reader) for description, reader in self._find()]
         # A source that cannot hang is asked before one that can.
         under_way.waiting = sorted(self._sources, key=lambda source: not isinstance(source.reader, Inside))
         for source in tuple(under_way.waiting):
@@ -188,161 +178,6 @@ class SourceEnds:
                 source.problem = ""
                 source.end = SourceEnd(self._clock.now(), answer.offset, answer.files, answer.files_waiting)
         source.unanswered_s = None
-
-    def _find_sources(self) -> list[_Source]:
-        """Return the sources of the query; none before its first batch is planned."""
-        execution = self._query._jsq.streamingQuery()
-        # A source that is used twice is reported once.
-        listed = execution.sources().distinct()
-        sources = [listed.apply(index) for index in range(int(listed.size()))]
-        named = [(source, str(source.toString())) for source in sources]
-        return [_Source(text, self._reader(execution, source, text)) for source, text in named]
-
-    def _reader(self, execution: Any, source: Any, description: str) -> EndReader:
-        try:
-            match str(source.getClass().getSimpleName()):
-                case "KafkaMicroBatchStream" | "KafkaSource":
-                    return Topics(TopicEnds.of_source(self._spark, source))
-                case "FileStreamSource":
-                    return Folder(FolderEnds(self._spark, source), self._clock)
-                case "RateStreamMicroBatchStream":
-                    return Inside(description, lambda: seconds_since_creation(source))
-                case "RatePerMicroBatchStream":
-                    return Inside(description, lambda: planned_offset(execution, source))
-                case "MemoryStream":
-                    return Inside(description, lambda: memory_offset(source))
-        except Exception as error:  # noqa: BLE001 - another Spark may have other internals
-            return Broken(describe_failure(description, error))
-        if isinstance(self._counter, LatestOffset):
-            return Own(description, self._counter)
-        return Inside(description, lambda: None)
-
-
-# -- one reader per kind of source ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Topics:
-    """A Kafka source."""
-
-    ends: TopicEnds
-
-    @property
-    def name(self) -> str:
-        """The brokers and topics."""
-        return self.ends.name
-
-    def ask(self) -> Answer:
-        """Ask the brokers."""
-        return Answer(self.ends.offsets())
-
-    def close(self) -> None:
-        """Close the connection."""
-        self.ends.close()
-
-
-class Folder:
-    """A file source."""
-
-    def __init__(self, ends: FolderEnds, clock: Clock) -> None:
-        self._ends, self._clock = ends, clock
-        self._next_s = 0.0
-
-    @property
-    def name(self) -> str:
-        """The folder."""
-        return self._ends.name
-
-    def ask(self) -> Answer | None:
-        """List the folder, unless a slow listing has just ended."""
-        begun_s = self._clock.monotonic()
-        if begun_s < self._next_s:
-            return None
-        try:
-            count = self._ends.count()
-        finally:
-            now_s = self._clock.monotonic()
-            self._next_s = now_s + LISTING_PAUSE * (now_s - begun_s)
-        if count is None:
-            return None
-        offset = {"logOffset": count.log_offset, "taken": count.bytes_taken, "waiting": count.bytes_waiting}
-        return Answer(offset, count.taken + count.waiting, count.waiting)
-
-    def close(self) -> None:
-        """Do nothing: there is no connection."""
-
-
-@dataclass(frozen=True, slots=True)
-class Inside:
-    """A source that lives in the driver: asking it cannot hang."""
-
-    name: str
-    offset: Callable[[], Any]
-
-    def ask(self) -> Answer:
-        """Read its end."""
-        return Answer(self.offset())
-
-    def close(self) -> None:
-        """Do nothing: there is no connection."""
-
-
-@dataclass(frozen=True, slots=True)
-class Own:
-    """A source of another kind, whose end the user's own counter knows."""
-
-    name: str
-    counter: LatestOffset
-
-    def ask(self) -> Answer:
-        """Ask the counter."""
-        return Answer(self.counter.latest())
-
-    def close(self) -> None:
-        """Do nothing: the counter is the user's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """A source whose internals are not as expected."""
-
-    name: str
-
-    def ask(self) -> Answer:
-        """Raise the reason."""
-        raise RheostatError(self.name)
-
-    def close(self) -> None:
-        """Do nothing: there is no connection."""
-
-
-def seconds_since_creation(source: Any) -> int:
-    """Return the end of a `rate` source, by its own clock; its `latestOffset` would also move its state."""
-    return max(0, (int(source.clock().getTimeMillis()) - int(source.creationTimeMs())) // 1000)
-
-
-def planned_offset(execution: Any, source: Any) -> Any:
-    """Return the offset that the query has planned for a source; None before the first batch."""
-    offset = execution.availableOffsets().get(source)
-    return json.loads(str(offset.get().json())) if offset.isDefined() else None
-
-
-def memory_offset(source: Any) -> int | None:
-    """Return the last offset of a memory stream; None while it is empty."""
-    offset = int(source.currentOffset().offset())
-    return offset if offset >= 0 else None
-
-
-def describe_failure(name: str, error: Exception) -> str:
-    """Return one line about a failed request, without secrets."""
-    from py4j.protocol import Py4JJavaError
-
-    if isinstance(error, RheostatError):
-        return first_line(error)
-    if isinstance(error, Py4JJavaError):
-        with contextlib.suppress(Exception):
-            return f"{name}: {first_line(error.java_exception.toString())}"
-    return f"{name}: {type(error).__name__}: {first_line(error)}"
 
 
 def _close(reader: EndReader) -> None:

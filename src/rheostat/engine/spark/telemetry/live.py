@@ -13,6 +13,7 @@ from rheostat.engine.batches.present import RunningBatch, SourceEnd, UsualBatch,
 from rheostat.engine.batches.progress import Batch
 from rheostat.engine.batches.stage import Stage, by_batch
 from rheostat.engine.spark.telemetry.ends import SourceEnds
+from rheostat.engine.spark.telemetry.readers import find_readers
 from rheostat.engine.spark.telemetry.running import RunningBatches
 from rheostat.job.observation import total
 from rheostat.ports import Clock
@@ -35,7 +36,7 @@ class LiveQuery:
         self, spark: SparkSession, query: StreamingQuery, batches: RunningBatches, clock: Clock, own_counter: object
     ) -> None:
         self._query, self._running = query, batches
-        self._ends = SourceEnds(spark, query, clock, own_counter)
+        self._ends = SourceEnds(lambda: find_readers(spark, query, clock, own_counter), clock)
         self._arrived: deque[ArrivalCount] = deque(maxlen=HISTORY)
         self._works = WorkReader()
         self._files: dict[int, FileCounter] = {}
@@ -55,7 +56,8 @@ class LiveQuery:
         """Return the query at this moment. `batches` and `stages` are those that have finished."""
         running, ends = self._running.read(self._query, now_s), self._ends.read()
         counter = self._with_files(ends, batches, counter)
-        self._count(ends, batches, counter)
+        for sample in (*self._ends.samples(), ends):
+            self._count(sample, batches, counter)
         # Read after the running batch: if that has ended meanwhile, it is committed.
         committed = self._committed(running, batches, counter)
         if running is not None and batches and running.number <= batches[-1].number:
@@ -116,7 +118,7 @@ class LiveQuery:
             return None
         before = by_batch(s for s in stages if s.run_id == running.run_id and s.batch < running.number)
         usual = [
-            UsualBatch(tuple(stage.busy_s for stage in members), members[0].records_in)
+            UsualBatch(tuple(stage.busy_s for stage in members), members[0].records_in, members[0].wall_s)
             for members in list(before.values())[-USUAL_BATCHES:]
         ]
         return self._works.read(running, planned - begun, usual, changed_s)

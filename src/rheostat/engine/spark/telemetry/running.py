@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from rheostat.engine.batches.offsets import split_offsets
 from rheostat.engine.batches.present import RunningBatch
-from rheostat.engine.batches.scan import ScanCounters, rows_done
+from rheostat.engine.batches.scan import ScanCounters, rows_done, rows_read
 from rheostat.engine.spark.telemetry.scans import ScanRows
 from rheostat.engine.spark.telemetry.stages import Stages
 from rheostat.errors import describe
@@ -80,6 +80,7 @@ class RunningBatches:
         if handle.batch is None or handle.batch.number != number:
             handle.batch = _open(handle.execution, context, number)
         batch = handle.batch
+        self._count_rows(handle.execution, batch, now_s)
         return RunningBatch(
             run_id=handle.run_id,
             number=number,
@@ -88,7 +89,9 @@ class RunningBatches:
             begun=batch.begun,
             planned=batch.planned,
             stages=self._stages.running(handle.run_id, number, now_s),
-            rows_read=self._rows_read(handle.execution, batch, now_s),
+            rows_done=rows_done(batch.scans or (), batch.rows),
+            rows_read=rows_read(batch.scans or (), batch.rows),
+            rows_age_s=self._scan_rows.heartbeat_s,
             stages_missing=(handle.run_id, number) in self._stages.broken,
         )
 
@@ -111,12 +114,12 @@ class RunningBatches:
             self._handles[query] = QueryHandle(str(query.runId), query._jsq.streamingQuery())
         return self._handles[query]
 
-    def _rows_read(self, execution: Any, batch: OpenBatch, now_s: float) -> float | None:
-        """Return the rows that all scans of a long batch have read; None where Spark has not reported any."""
+    def _count_rows(self, execution: Any, batch: OpenBatch, now_s: float) -> None:
+        """Count the rows of all scans of a long batch."""
         from py4j.protocol import Py4JError
 
         if batch.start_s is None or now_s - batch.start_s < LONG_S:
-            return None
+            return
         try:
             if batch.scans is None:
                 batch.scans = self._scan_rows.scans(batch.context)
@@ -128,7 +131,6 @@ class RunningBatches:
         except Py4JError as error:
             log.debug("the rows of the running batch are not known: %s", describe(error))
             batch.scans = ()
-        return rows_done(batch.scans or (), batch.rows)
 
 
 def _open(execution: Any, context: Any, number: int) -> OpenBatch:

@@ -19,6 +19,8 @@ LISTED = 128
 """Newest SQL executions to search: more than the open batches of all queries have."""
 MOST_EXECUTIONS = 8
 """Newest executions of a batch to read; only `foreachBatch` with many actions has more."""
+HEARTBEAT = ("spark.executor.heartbeatInterval", "10s")
+"""Setting for the time between two reports of an executor, with Spark's default."""
 FIELDS = frozenset(["executionId", "rootExecutionId", "description"])
 """Fields of an execution's row that Rheostat reads."""
 PACKAGE, EXECUTION = "org.apache.spark.sql.execution.ui", "SQLExecutionUIData"
@@ -27,12 +29,18 @@ ROWS, PYTHON_ROWS = "numOutputRows", "pythonNumRowsReceived"
 ADAPTIVE, REALTIME_SCAN = "AdaptiveSparkPlan", "StreamScan"
 
 
+def heartbeat_s(spark: Any) -> float:
+    """Return the seconds between two reports of an executor."""
+    return float(spark.sparkContext._jsc.sc().conf().getTimeAsMs(*HEARTBEAT)) / 1e3
+
+
 class ScanRows:
     """Counts the rows of scans of one application."""
 
     def __init__(self, spark: Any) -> None:
         self._sql = spark._jsparkSession.sharedState().statusStore()
         self._rows = Rows(spark.sparkContext._gateway, PACKAGE, EXECUTION, {EXECUTION: FIELDS})
+        self.heartbeat_s = heartbeat_s(spark)
         self._listed_s: float | None = None
         self._listed: list[dict[str, Any]] = []
 

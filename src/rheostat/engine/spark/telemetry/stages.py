@@ -6,8 +6,10 @@ every `spark.ui.liveUpdate.period`; what it held back follows with a heartbeat (
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from rheostat.engine.batches.bottleneck import may_be_skewed
 from rheostat.engine.batches.present import RunningStage
 from rheostat.engine.batches.stage import Stage, StageBook, parse_running
 from rheostat.engine.spark.telemetry.rows import Rows
@@ -69,6 +71,7 @@ class Stages:
         kinds = gateway.jvm.org.apache.spark.status.api.v1
         # Running tasks have no run time yet, so they come first. Without an order Spark sorts the tasks of all stages.
         self._running_first = kinds.TaskSorting.INCREASING_RUNTIME
+        self._longest_first = kinds.TaskSorting.DECREASING_RUNTIME
         self._running = gateway.jvm.java.util.ArrayList()
         self._running.add(kinds.TaskStatus.RUNNING)
         self._book = StageBook()
@@ -93,7 +96,8 @@ class Stages:
             rows = self._stage_rows.read(listed, MOST)
         listed_ids = {row["stageId"] for row in rows}
         unfinished = {*self._book.open, *self._book.rerun} - listed_ids
-        return self._book.enter(rows, {number: self._attempt(number) for number in unfinished})
+        finished = self._book.enter(rows, {number: self._attempt(number) for number in unfinished})
+        return [replace(s, longest_task_s=self._longest_task_s(s)) if may_be_skewed(s) else s for s in finished]
 
     def running(self, run_id: str, batch: int, now_s: float) -> tuple[RunningStage, ...]:
         """Return the stages of a query's running batch, by number, as of the last `read_finished`.
@@ -108,6 +112,17 @@ class Stages:
         stage, attempt = row["stageId"], row["attemptId"]
         listed = self._store.taskList(stage, attempt, 0, MOST_TASKS, self._running_first, self._running)
         return self._task_rows.read(listed, MOST_TASKS)
+
+    def _longest_task_s(self, stage: Stage) -> float | None:
+        """Return the run time of a finished stage's longest task; None if the store has evicted it."""
+        row = self._attempt(stage.number)
+        if row is None:
+            return None
+        listed = self._store.taskList(stage.number, row["attemptId"], 0, 1, self._longest_first, self._no_states)
+        times_ms = [
+            (task.get("taskMetrics") or {}).get("executorRunTime", 0) for task in self._task_rows.read(listed, 1)
+        ]
+        return max(times_ms) / 1e3 if times_ms else None
 
     def _attempt(self, number: int) -> dict[str, Any] | None:
         """Read the last attempt of one stage; return None if the store has evicted it."""

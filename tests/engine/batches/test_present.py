@@ -135,3 +135,12 @@ def test_a_batch_with_long_last_tasks_never_has_less_than_no_work_left() -> None
     work = read_work(long, 8000.0, ())
     assert work is not None
     assert (work.left_busy_s, work.done) == (0.0, 8000.0)
+
+
+def test_a_batch_of_an_hour_is_read_as_any_other() -> None:
+    stage = RunningStage(7, tasks=4000, finished=3000, active=4, busy_s=14_000.0, records_in=3_000_000, active_s=8.0)
+    hour = RunningBatch("run", 3, 3700.0, 100.0, (None,), ({"t": {"0": 4_000_000}},), (stage,))
+    work = read_work(hour, 4_000_000.0, ())
+    assert work is not None
+    assert work.done == pytest.approx(4_000_000 * 14_008 / 14_000 * 3 / 4)
+    assert work.left_busy_s == pytest.approx(14_000 / 3 - 8)

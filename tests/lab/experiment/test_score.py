@@ -1,17 +1,19 @@
 """What a trial on Spark is worth, on trials made by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from rheostat.engine.batches.progress import Batch, SourceProgress
-from rheostat.engine.testbed.loads import Constant
+from rheostat.engine.testbed.loads import Constant, Steps
 from rheostat.errors import InvalidValue
 from rheostat.job.slo import SLO
 from rheostat.lab.experiment.by_second import BatchRun, backlog, latencies, size_by_second, throughput
 from rheostat.lab.experiment.microbatch import MicroBatches, demo_load
 from rheostat.lab.experiment.microbatch_job import STATIC_MAX, STATIC_MIN, MicroBatchJob, microbatch_job
 from rheostat.lab.experiment.run import Run
-from rheostat.lab.experiment.score import changes, executor_seconds, score_batches, weighted_quantiles
+from rheostat.lab.experiment.score import changes, executor_seconds, reaction_s, score_batches, weighted_quantiles
 from rheostat.lab.experiment.trial import Trial
 
 EPOCH_S = 1_000_000.0
@@ -42,6 +44,20 @@ def test_executors_that_come_together_are_one_change() -> None:
     assert changes(((0, 1), (5.0, 2), (40.0, 3))) == 2
     assert changes(((0, 3), (5.0, 2), (6.0, 3))) == 2
     assert changes(((0, 3),)) == 0
+
+
+def test_the_reaction_is_the_time_until_enough_executors_run() -> None:
+    job = MicroBatchJob("ysb", "ysb", (1, 4), slot_per_s=5.0, level_per_s=5.0)
+
+    def reaction(sizes: tuple[tuple[float, int], ...], job: MicroBatchJob = job) -> float | None:
+        trial = Trial(job, Steps((1.0, 3.0, 1.0), 10), 30, slo=SLO(), way="ds2")
+        return reaction_s(Run(trial, "spark", 30.0, EPOCH_S, batches=(batch(0, 0, 30, 29.0, 30.0),), sizes=sizes))
+
+    assert reaction(((-1.0, 1), (12.0, 2), (14.5, 3), (25.0, 1))) == pytest.approx(4.5)
+    assert reaction(((-1.0, 4),)) == 0.0
+    assert reaction(((-1.0, 1), (12.0, 2))) is None
+    assert reaction(((-1.0, 4), (9.0, 1))) is None
+    assert reaction(((-1.0, 4),), replace(job, slot_per_s=None)) is None
 
 
 def test_a_second_is_as_late_as_the_batch_that_holds_it(run: BatchRun) -> None:

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rheostat.engine.batches.arrivals import FRESH_S, HISTORY, ArrivalCount, present_rate
-from rheostat.engine.batches.flow import left_s
+from rheostat.engine.batches.flow import Flow, left_s
 from rheostat.engine.batches.lateness import Chain, late_after_s, worth_waiting_s
 from rheostat.engine.batches.observation import JobView, observe_stages, source_reading
 from rheostat.engine.batches.offsets import KafkaCounter
@@ -98,9 +98,12 @@ class RealTime:
 
 @dataclass(frozen=True, slots=True)
 class PreviousRun:
-    """The last batch before a restart, with its stages and its tasks."""
+    """The last batches before a restart, with their stages and their tasks."""
 
     batch: Batch
+    """The last one."""
+    counted: Batch
+    """The last one whose rows are known."""
     work: tuple[Stage, ...]
     tasks: Mapping[str, int]
 
@@ -363,7 +366,9 @@ class RealTimeEngine:
             # The last batch before a restart may have been reported since the last window.
             self._enter(reported, stages)
             if self._batches:
-                self._previous = PreviousRun(self._batches[-1], tuple(self._work), self._tasks)
+                last = self._batches[-1]
+                counted = next((batch for batch in reversed(self._batches) if batch.flow is not None), last)
+                self._previous = PreviousRun(last, counted, tuple(self._work), self._tasks)
             self._run, self._started_s = run, now_s
             self._batches.clear()
             self._work.clear()
@@ -411,11 +416,11 @@ class RealTimeEngine:
         batches, work, previous = list(self._batches), list(self._work), self._previous
         clean_s = batches[0].start_s if batches else now_s
         if previous is not None:
-            batches, work = [previous.batch, *batches], [*previous.work, *work]
+            batches, work = [previous.counted, *batches], [*previous.work, *work]
         # Until the first batch after a restart has ended, the window covers the last one before the restart: for long
         # if it is overdue, because that shows overload.
         overdue = self._overdue_s(chain, now_s) > 0
-        recent = previous is not None and previous.batch.end_s > now_s - self.window_s
+        recent = previous is not None and previous.counted.end_s > now_s - self.window_s
         since_s = window_start_s(batches, now_s, self.window_s, clean_s, overdue=overdue or recent)
         if previous is not None and not self._batches:
             # The readings then have the tasks of that batch.
@@ -424,14 +429,13 @@ class RealTimeEngine:
 
     def _sources(self, chain: Chain, running: RealTimeBatch | None, now_s: float) -> tuple[SourceReading, ...]:
         """Return the reading of the source while no window shows it."""
-        last = self._last_batch()
-        usual = None if last is None else last.flow
-        now = read_source(chain, self._recent(now_s), self._done(), running, usual, now_s)
+        now = read_source(chain, self._recent(now_s), self._done(), running, self._last_flow(), now_s)
         return (source_reading(chain.names[0], now),)
 
     def _recent(self, now_s: float) -> list[ArrivalCount]:
         """Return the counts of the last window: the input rate is the present one, even if the batches are older."""
-        return [count for count in self._arrived if count.at_s >= now_s - self.window_s]
+        # A copy: the thread of a restart asks, too.
+        return [count for count in list(self._arrived) if count.at_s >= now_s - self.window_s]
 
     def _done(self) -> float | None:
         """Return the topic's records in finished batches."""
@@ -446,6 +450,11 @@ class RealTimeEngine:
         if self._batches:
             return self._batches[-1]
         return None if self._previous is None else self._previous.batch
+
+    def _last_flow(self) -> Flow | None:
+        """Return the rows of the last finished batch whose rows are known."""
+        flows = (batch.flow for batch in reversed(list(self._batches)) if batch.flow is not None)
+        return next(flows, None if self._previous is None else self._previous.counted.flow)
 
     def _overdue_s(self, chain: Chain, now_s: float) -> float:
         return now_s - self._begun_s() - chain.late_s
@@ -467,10 +476,10 @@ class RealTimeEngine:
 
     def _left_s(self, elapsed_s: float) -> float | None:
         """Return the rest of the running batch, if its rows show that it takes longer than a batch on time."""
-        last, rate = self._last_batch(), present_rate(self._recent(self.clock.now()), self.window_s)
-        if self._open is None or self._open.flow is None or last is None or last.flow is None or rate is None:
+        usual, rate = self._last_flow(), present_rate(self._recent(self.clock.now()), self.window_s)
+        if self._open is None or self._open.flow is None or usual is None or rate is None:
             return None
-        rest_s = left_s(self._open.flow, last.flow, rate, elapsed_s, BATCH_S)
+        rest_s = left_s(self._open.flow, usual, rate, elapsed_s, BATCH_S)
         return rest_s if elapsed_s + rest_s > late_after_s(BATCH_S) else None
 
     def _active_stages(self, chain: Chain) -> tuple[str, ...]:

@@ -65,6 +65,7 @@ class MicroBatches:
         Column("latency_p95_s", "latency\np95 s", ",.1f", "latency, 95\u00a0%", words.seconds),
         Column("latency_p99_s", "latency\np99 s", ",.1f", "latency, 99\u00a0%", words.seconds),
         Column("backlog_max", "backlog\nmax", ",.0f", "largest backlog, records", words.number),
+        Column("reaction_s", "enough\nafter s", ",.0f", "enough executors after the largest rise", words.seconds),
         Column("reconfigurations", "chan-\nges", ".0f", "changes of size", words.number),
         Column("rows_lost", "rows\nlost", ",.0f", "rows lost", words.number),
         Column("rows_repeated", "rows\ntwice", ",.0f", "rows repeated", words.number),

@@ -18,6 +18,8 @@ from rheostat.lab.experiment.run import Floats, Run
 
 SAME_CHANGE_S = 10.0
 """Seconds within which executors that start or stop count as one change: Spark starts them one by one."""
+STEP_S = 5
+"""Seconds before and after a moment over which a rise of the load is measured."""
 SHARES = (0.5, 0.95, 0.99)
 """Quantiles of the latency."""
 
@@ -47,6 +49,9 @@ class Score:
     latency_p95_s: float = 0.0
     latency_p99_s: float = 0.0
     backlog_max: float = 0.0
+    reaction_s: float | None = None
+    """Seconds from the largest rise of the load until as many executors ran as it needs; None if that is unknown, or if
+    there were never enough."""
     decision_ms: float = 0.0
     throughput_per_s: float = 0.0
     """Records/s from the load's first second to its end."""
@@ -157,6 +162,7 @@ def score_batches(run: BatchRun) -> Score:
         latency_p95_s=late[1],
         latency_p99_s=late[2],
         backlog_max=float(backlog(run).max(initial=0.0)),
+        reaction_s=reaction_s(run),
         decision_ms=run.decision_ms,
         rows_checked=run.checked,
         rows_lost=run.wrong,
@@ -206,6 +212,23 @@ def fewest_slot_seconds(run: BatchRun) -> float | None:
     # The first sufficient size, else the largest.
     enough = [np.argmax(np.append(np.array(capacity) >= rate, True)) for rate in demand]
     return float(np.minimum(least + np.array(enough), most).sum())
+
+
+def reaction_s(run: BatchRun) -> float | None:
+    """Return the seconds from the largest rise of the load until it had the executors that it needs, headroom apart."""
+    job, demand = run.trial.job, latencies(run)[2]
+    if job.capacity is None or len(demand) < 2 * STEP_S:
+        return None
+    means = np.convolve(demand, np.ones(STEP_S) / STEP_S, "valid")
+    rise_s = int(np.argmax(means[STEP_S:] - means[:-STEP_S])) + STEP_S
+    least, most = job.executors
+    enough = (count for count in range(least, most) if job.capacity.capacity_per_s(count) >= means[rise_s])
+    needed = next(enough, most)
+    ends = [moment for moment, _ in run.sizes[1:]] + [run.end_s]
+    reached = (
+        max(at - rise_s, 0.0) for (at, size), to in zip(run.sizes, ends, strict=True) if size >= needed and to > rise_s
+    )
+    return next(reached, None)
 
 
 def executor_seconds(sizes: Sequence[tuple[float, int]], end_s: float) -> float:

@@ -19,7 +19,7 @@ from spark_jars import add_jars
 from rheostat.clock import WallClock
 from rheostat.engine.batches.present import SourceEnd
 from rheostat.engine.spark.telemetry import folder
-from rheostat.engine.spark.telemetry.ends import SourceEnds
+from rheostat.engine.spark.telemetry.ends import SAMPLE_S, SourceEnds
 from rheostat.engine.spark.telemetry.readers import find_readers
 from rheostat.engine.spark.telemetry.topic import TopicEnds
 from rheostat.errors import EngineError
@@ -138,6 +138,29 @@ def test_kafka_grows_while_a_batch_runs(kafka_spark: SparkSession, broker: Broke
     finally:
         for key in conf:
             kafka_spark.conf.unset(key)
+
+
+def test_a_topic_is_counted_between_two_steps_as_long_as_there_are_steps(
+    kafka_spark: SparkSession, broker: Broker
+) -> None:
+    topic = new_topic(broker, 1)
+    write(broker, topic, 1)
+    with in_a_batch(kafka(kafka_spark, broker, subscribe=topic)) as query, ends_of(kafka_spark, query) as ends:
+        until(ends, lambda read: read[0].offset)
+        deadline_s, samples = time.monotonic() + DEADLINE_S, list[tuple[SourceEnd, ...]]()
+        while not samples:
+            assert time.monotonic() < deadline_s
+            time.sleep(2.5 * SAMPLE_S)
+            ends.read()
+            samples = ends.samples()
+        assert all(sample[0].offset == {topic: {"0": 1}} for sample in samples)
+        moments_s = [sample[0].at_s for sample in samples]
+        assert moments_s == sorted(set(moments_s))
+        assert ends.read()[0].at_s > moments_s[-1]
+        ends.read()  # two steps in no time: nothing is asked after that
+        ends.samples()
+        time.sleep(2.5 * SAMPLE_S)
+        assert ends.samples() == []
 
 
 def test_a_broker_that_stops_is_a_problem_until_it_is_back(kafka_spark: SparkSession, broker: Broker) -> None:

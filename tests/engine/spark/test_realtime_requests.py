@@ -34,7 +34,7 @@ def test_a_refused_request_is_made_again_with_the_same_intent() -> None:
     )
     engine.slots = SimpleNamespace(most=9, available=lambda: 3, request=request)
     engine._with_pinned, engine.check_slots = (lambda allocation: allocation), (lambda *_: None)
-    engine.slots_needed, engine._keys = (lambda _: 7), (lambda: 0)
+    engine.slots_needed, engine.telemetry = (lambda _: 7), SimpleNamespace(state_rows=0)
     intent = Intent("3@60", 3, 60.0, target, running)
     with pytest.raises(EngineError, match="did not acknowledge"):
         engine.apply(intent, lambda _: None)

@@ -9,26 +9,13 @@ counted before the query is stopped. A query that fails, as after the death of a
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from rheostat.engine.batches.arrivals import FRESH_S, HISTORY, ArrivalCount, present_rate
-from rheostat.engine.batches.flow import Flow, left_s
-from rheostat.engine.batches.lateness import Chain, late_after_s, worth_waiting_s
-from rheostat.engine.batches.observation import JobView, observe_stages, source_reading
-from rheostat.engine.batches.offsets import KafkaCounter
-from rheostat.engine.batches.progress import Batch, parse_progress
-from rheostat.engine.batches.realtime_window import (
-    RealTimeBatch,
-    RealTimeWindow,
-    read_source,
-    realtime_window,
-)
-from rheostat.engine.batches.selection import WINDOW_S, window_start_s
-from rheostat.engine.batches.stage import Stage
+from rheostat.engine.batches.lateness import worth_waiting_s
+from rheostat.engine.batches.observation import JobView, observe_stages
+from rheostat.engine.batches.selection import WINDOW_S
 from rheostat.engine.spark.executors.slots import Slots
 from rheostat.engine.spark.lifecycle.application import Query, SparkApplication
 from rheostat.engine.spark.lifecycle.checkpoint import StateStore
@@ -36,17 +23,12 @@ from rheostat.engine.spark.lifecycle.downtime import Downtime, expected_downtime
 from rheostat.engine.spark.lifecycle.restart import Pipeline
 from rheostat.engine.spark.lifecycle.watcher import Watcher
 from rheostat.engine.spark.pipeline import BATCH_S, Staged
-from rheostat.engine.spark.telemetry.ends import SourceEnds
-from rheostat.engine.spark.telemetry.feed import Feed
-from rheostat.engine.spark.telemetry.flow import BatchFlows, OpenFlow
-from rheostat.engine.spark.telemetry.readers import Topics
-from rheostat.engine.spark.telemetry.scans import heartbeat_s
-from rheostat.engine.spark.telemetry.stages import Stages
+from rheostat.engine.spark.telemetry.staged import StagedTelemetry
 from rheostat.engine.spark.telemetry.topic import TopicEnds
 from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.job.graph import Edge, Graph, JobSpec, Pinned, Tunable
-from rheostat.job.observation import Change, Observation, SourceReading, Status
+from rheostat.job.observation import Change, Observation, Status
 from rheostat.job.record import Intent
 from rheostat.job.slo import Bounds
 from rheostat.ports import Clock, Note
@@ -96,18 +78,6 @@ class RealTime:
         return len(self._tracker.getActiveStageIds()) >= stages or query.lastProgress is not None
 
 
-@dataclass(frozen=True, slots=True)
-class PreviousRun:
-    """The last batches before a restart, with their stages and their tasks."""
-
-    batch: Batch
-    """The last one."""
-    counted: Batch
-    """The last one whose rows are known."""
-    work: tuple[Stage, ...]
-    tasks: Mapping[str, int]
-
-
 class RealTimeEngine:
     """Observes a real-time query through its batches and its topic, and restarts it with other tasks."""
 
@@ -131,24 +101,10 @@ class RealTimeEngine:
         self.checkpoint = application.checkpoint(staged.checkpoint)
         topic = TopicEnds.of_topic(spark, staged.source.servers, staged.source.topic, staged.source.options)
         self.partitions = topic.partitions()
-        self._ends = SourceEnds(lambda: [(staged.source.topic, Topics(topic))], clock)
-        self._feed = Feed()
-        spark.streams.addListener(self._feed)
-        self._stages = Stages(spark.sparkContext)
-        self._store: Any = spark.sparkContext._jsc.sc().statusStore()
-        self._batches: deque[Batch] = deque(maxlen=BATCH_HISTORY)
-        self._work: deque[Stage] = deque(maxlen=BATCH_HISTORY * len(staged.names))
-        self._arrived: deque[ArrivalCount] = deque(maxlen=HISTORY)
-        self._flows: BatchFlows | None = None
-        self._open: OpenFlow | None = None
-        self._heartbeat_s = heartbeat_s(spark)
+        self.telemetry = StagedTelemetry(spark, staged.names, topic, clock, self.window_s, BATCH_S)
         self._waits: set[str] = set()
-        self._run = ""
-        self._previous: PreviousRun | None = None
         self._applied = ""
         self._target: Allocation | None = None
-        self._started_s = clock.now()
-        self._tasks: dict[str, int] = {}
         self._downtimes: list[Downtime] = []
         self._watcher = Watcher(self.name, self.pipeline, self._await_own_slots)
 
@@ -187,8 +143,7 @@ class RealTimeEngine:
         try:
             self.pipeline.finish()
         finally:
-            self.spark.streams.removeListener(self._feed)
-            self._ends.close()
+            self.telemetry.close()
 
     # -- the port ------------------------------------------------------------------------------------------------
 
@@ -237,7 +192,7 @@ class RealTimeEngine:
             self.slots.request(needed, note)
         # Only now: a request that the cluster manager refused is made again with the same intent.
         self._applied = intent.id
-        before, keys = self.pipeline.allocation, self._keys()
+        before, keys = self.pipeline.allocation, self.telemetry.state_rows
 
         def prepare() -> Allocation:
             self._await_slots(target)
@@ -256,24 +211,25 @@ class RealTimeEngine:
         now_s = self.clock.now()
         # The activity first: a restart that ends between the two reads still counts as under way.
         activity, status, downtime_s = self.pipeline.activity, self.pipeline.status, self.pipeline.downtime_s
-        self._ends.begin()
-        self._collect(now_s)
-        broker_problem = self._count_arrivals(now_s)
-        chain = Chain(self.staged.names, self._tasks, BATCH_S)
+        self.telemetry.begin()
         allocation = self.pipeline.allocation
+        tasks = None if allocation is None else {self.staged.names[0]: self.partitions, **allocation.tasks}
+        if self.telemetry.collect(self.pipeline.query, tasks, self.pipeline.ready_s, now_s):
+            self._watcher.failures.clear()
+        broker_problem = self.telemetry.count_arrivals(now_s)
         running = None if allocation is None else self._tunable_part(allocation)
         change = self.slots.state(self.patience_s, now_s)
         if activity:
             change = Change.UNDER_WAY
         elif self.failure is not None:
             change = Change.FAILED
-        now = self._running_batch(chain, now_s)
+        now = self.telemetry.running(now_s)
         if activity or status is not Status.RUNNING or now is None:
             problem = f"restart: {activity}" if activity else self._why_ended()
             wanted = running if self._target is None else self._tunable_part(self._target)
             down = status if activity else Status.DOWN
             # While a restart waits for the end of a batch, that batch goes on.
-            sources = self._sources(chain, now, now_s)
+            sources = (self.telemetry.source(now, now_s),)
             return JobView(now_s, running, wanted, change, down).observation(sources=sources, problem=problem)
         job = JobView(
             now_s,
@@ -281,18 +237,17 @@ class RealTimeEngine:
             running,
             change,
             Status.RUNNING,
-            now_s - self._started_s,
+            now_s - self.telemetry.started_s,
             downtime_s,
             tuple(text for text in (self.pipeline.state_fixed_reason, self.pipeline.fixed_reason) if text),
             {
-                name: expected_downtime_s(self._downtimes, name == self.staged.keyed, self._keys())
+                name: expected_downtime_s(self._downtimes, name == self.staged.keyed, self.telemetry.state_rows)
                 for name in (() if running is None else running.tasks)
             },
         )
-        window = self._window(chain, now, now_s)
+        window = self.telemetry.window(now, now_s)
         if isinstance(window, str):
-            sources = self._sources(chain, now, now_s)
-            overdue_s = max(0.0, self._overdue_s(chain, now_s))
+            sources, overdue_s = (self.telemetry.source(now, now_s),), self.telemetry.overdue_s(now_s)
             return job.observation(sources=sources, overdue_s=overdue_s, problem=broker_problem or window)
         for name in set(window.waits) - self._waits:
             self._waits.add(name)
@@ -302,11 +257,11 @@ class RealTimeEngine:
                 name,
                 name,
             )
-        since_s = self.pipeline.ready_s if self._batches else 0.0
-        former = None
-        if self._previous is not None and not self._batches and not window.overdue_s:
-            former = self._tunable_part(Allocation({name: self._previous.tasks[name] for name in chain.names[1:]}))
-        return observe_stages(job, chain.names[0], window, broker_problem, since_s, former)
+        former_tasks, former = self.telemetry.former_tasks, None
+        if former_tasks is not None and not window.overdue_s:
+            former = self._tunable_part(Allocation({name: former_tasks[name] for name in self.staged.names[1:]}))
+        since_s = self.pipeline.ready_s if former_tasks is None else 0.0
+        return observe_stages(job, self.staged.names[0], window, broker_problem, since_s, former)
 
     # -- slots -----------------------------------------------------------------------------------------------------
 
@@ -355,137 +310,13 @@ class RealTimeEngine:
         if self.staged.keyed:
             self.pipeline.state_fixed_reason = self.checkpoint.immovable_reason()
 
-    # -- observation -------------------------------------------------------------------------------------------------
-
-    def _collect(self, now_s: float) -> None:
-        query = self.pipeline.query
-        run = "" if query is None else str(query.runId)
-        reported = [batch for text in self._feed.drain() if (batch := parse_progress(text)) is not None]
-        stages = self._stages.read_finished()
-        if run != self._run:
-            # The last batch before a restart may have been reported since the last window.
-            self._enter(reported, stages)
-            if self._batches:
-                last = self._batches[-1]
-                counted = next((batch for batch in reversed(self._batches) if batch.flow is not None), last)
-                self._previous = PreviousRun(last, counted, tuple(self._work), self._tasks)
-            self._run, self._started_s = run, now_s
-            self._batches.clear()
-            self._work.clear()
-            self._flows = None if query is None else BatchFlows(self.spark, query, len(self.staged.names))
-        if self.pipeline.allocation is not None:
-            self._tasks = {self.staged.names[0]: self.partitions, **self.pipeline.allocation.tasks}
-        self._enter(reported, stages)
-        self._open = None if self._flows is None else self._flows.read(now_s)
-        if self._open is not None and self._batches and self._open.number <= self._batches[-1].number:
-            self._open = None  # it has just ended
-
-    def _enter(self, reported: Sequence[Batch], stages: Sequence[Stage]) -> None:
-        """Add the batches and stages of the present run."""
-        for batch in reported:
-            if batch.run_id == self._run:
-                flow = None if self._flows is None else self._flows.finished(batch.number)
-                self._batches.append(replace(batch, flow=flow))
-                self._watcher.failures.clear()
-        self._work.extend(stage for stage in stages if stage.run_id == self._run)
-
-    def _count_arrivals(self, now_s: float) -> str | None:
-        """Take the topic's end offsets; return why there are none of the present, if so."""
-        ends = self._ends.read()
-        for end in (end for sample in (*self._ends.samples(), ends) for end in sample if end.offset is not None):
-            records = KafkaCounter().records(end.offset)
-            if records is not None and (not self._arrived or end.at_s > self._arrived[-1].at_s):
-                self._arrived.append(ArrivalCount(end.at_s, records))
-        fresh = self._arrived and now_s - self._arrived[-1].at_s <= FRESH_S
-        return None if fresh else next((end.problem for end in ends if end.problem), "the topic has not been read yet")
-
-    def _running_batch(self, chain: Chain, now_s: float) -> RealTimeBatch | None:
-        """Return the batch that runs now; None while the query does not run."""
-        query = self.pipeline.query
-        if query is None or not query.isActive:
-            return None
-        return RealTimeBatch(
-            self._begun_s(),
-            self._active_stages(chain) if self._overdue_s(chain, now_s) > 0 else (),
-            chain.tasks,
-            None if self._open is None else self._open.flow,
-            self._heartbeat_s,
-        )
-
-    def _window(self, chain: Chain, running: RealTimeBatch, now_s: float) -> RealTimeWindow | str:
-        batches, work, previous = list(self._batches), list(self._work), self._previous
-        clean_s = batches[0].start_s if batches else now_s
-        if previous is not None:
-            batches, work = [previous.counted, *batches], [*previous.work, *work]
-        # Until the first batch after a restart has ended, the window covers the last one before the restart: for long
-        # if it is overdue, because that shows overload.
-        overdue = self._overdue_s(chain, now_s) > 0
-        recent = previous is not None and previous.counted.end_s > now_s - self.window_s
-        since_s = window_start_s(batches, now_s, self.window_s, clean_s, overdue=overdue or recent)
-        if previous is not None and not self._batches:
-            # The readings then have the tasks of that batch.
-            chain = replace(chain, tasks=previous.tasks)
-        return realtime_window(chain, batches, work, since_s, now_s, self._recent(now_s), self._done(), running)
-
-    def _sources(self, chain: Chain, running: RealTimeBatch | None, now_s: float) -> tuple[SourceReading, ...]:
-        """Return the reading of the source while no window shows it."""
-        now = read_source(chain, self._recent(now_s), self._done(), running, self._last_flow(), now_s)
-        return (source_reading(chain.names[0], now),)
-
-    def _recent(self, now_s: float) -> list[ArrivalCount]:
-        """Return the counts of the last window: the input rate is the present one, even if the batches are older."""
-        # A copy: the thread of a restart asks, too.
-        return [count for count in list(self._arrived) if count.at_s >= now_s - self.window_s]
-
-    def _done(self) -> float | None:
-        """Return the topic's records in finished batches."""
-        last = self._last_batch()
-        reported = None if last is None or not last.sources else KafkaCounter().records(last.sources[0].end_offset)
-        query = self.pipeline.query
-        if last is None or reported is None or self._flows is None or query is None or not query.isActive:
-            return reported  # a batch that a restart interrupts is repeated
-        return reported + self._flows.unreported(last.number, None if self._open is None else self._open.number)
-
-    def _last_batch(self) -> Batch | None:
-        if self._batches:
-            return self._batches[-1]
-        return None if self._previous is None else self._previous.batch
-
-    def _last_flow(self) -> Flow | None:
-        """Return the rows of the last finished batch whose rows are known."""
-        flows = (batch.flow for batch in reversed(list(self._batches)) if batch.flow is not None)
-        return next(flows, None if self._previous is None else self._previous.counted.flow)
-
-    def _overdue_s(self, chain: Chain, now_s: float) -> float:
-        return now_s - self._begun_s() - chain.late_s
-
-    def _keys(self) -> int:
-        return self._batches[-1].state_rows if self._batches else 0
-
-    def _begun_s(self) -> float:
-        if self._open is not None:
-            return max(self._open.start_s, self.pipeline.ready_s)
-        return self._batches[-1].end_s if self._batches else self.pipeline.ready_s
-
     def _stop_wait_s(self) -> float:
         """Return the seconds for which it pays to wait for the end of the running batch."""
         before = {} if self.pipeline.allocation is None else self.pipeline.allocation.tasks
         target = {} if self._target is None else self._target.tasks
-        elapsed_s = self.clock.now() - self._begun_s()
-        return worth_waiting_s(elapsed_s, 2 * BATCH_S, before, target, self._left_s(elapsed_s))
-
-    def _left_s(self, elapsed_s: float) -> float | None:
-        """Return the rest of the running batch, if its rows show that it takes longer than a batch on time."""
-        usual, rate = self._last_flow(), present_rate(self._recent(self.clock.now()), self.window_s)
-        if self._open is None or self._open.flow is None or usual is None or rate is None:
-            return None
-        rest_s = left_s(self._open.flow, usual, rate, elapsed_s, BATCH_S)
-        return rest_s if elapsed_s + rest_s > late_after_s(BATCH_S) else None
-
-    def _active_stages(self, chain: Chain) -> tuple[str, ...]:
-        """Return the active stages: a stage waits for those before it, so they are the last ones of the chain."""
-        count = int(self._store.activeStages().size())
-        return chain.names[-min(count, len(chain.names)) :] if count else ()
+        now_s = self.clock.now()
+        elapsed_s, left_s = self.telemetry.elapsed_s(now_s), self.telemetry.left_s(now_s)
+        return worth_waiting_s(elapsed_s, 2 * BATCH_S, before, target, left_s)
 
     def _why_ended(self) -> str:
         error = self._watcher.failures[-1] if self._watcher.failures else ""

@@ -71,7 +71,7 @@ def replaced_while_read(files: Files) -> list[str | None]:
 def blinded(step: Step) -> bool:
     """Whether the step shows the dead broker: it does not answer, or the query has failed because of it."""
     problem = step.observation.problem or ""
-    return any(word in problem for word in ("does not answer", "not active", "after a failure"))
+    return any(word in problem for word in ("has not answered", "not active", "after a failure"))
 
 
 def main(servers: str, folder: Path, topics: dict[str, str]) -> None:

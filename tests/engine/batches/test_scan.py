@@ -2,7 +2,7 @@
 
 import pytest
 
-from rheostat.engine.batches.scan import ScanCounters, batch_executions, parse_count, rows_done
+from rheostat.engine.batches.scan import ScanCounters, batch_executions, count_rows, parse_count
 
 BATCH = "demo\nid = 1\nrunId = 2\nbatch = 7"
 
@@ -38,10 +38,10 @@ def test_a_count_is_read_and_nothing_else(text: str, count: int | None) -> None:
 
 def test_rows_that_wait_in_front_of_python_are_not_done() -> None:
     plain, udf = ScanCounters(1), ScanCounters(2, (3, 4))
-    assert rows_done([plain, udf], {}) is None
-    assert rows_done([plain, udf], {1: 500}) == 500.0
+    assert count_rows([plain, udf], {}) == (None, None)
+    assert count_rows([plain, udf], {1: 500}) == (500.0, None)
     # Half of the 10,000 rows that were read pass a filter; of these Python has worked on a fifth.
-    assert rows_done([udf], {2: 10_000, 3: 5000, 4: 1000}) == 2000.0
-    assert rows_done([udf], {2: 10_000, 3: 5000}) == 0.0
-    assert rows_done([udf], {2: 10_000}) == 10_000.0  # nothing is known of what lies in between
+    assert count_rows([udf], {2: 10_000, 3: 5000, 4: 1000}) == (2000.0, 10_000.0)
+    assert count_rows([udf], {2: 10_000, 3: 5000}) == (0.0, 10_000.0)
+    assert count_rows([udf], {2: 10_000}) == (10_000.0, 10_000.0)  # nothing is known of what lies in between
     assert udf.all == (2, 3, 4)

@@ -47,11 +47,6 @@ def bottlenecks(
     return tuple(cause for cause in causes if cause)
 
 
-def may_be_skewed(stage: Stage) -> bool:
-    """Whether a stage takes so much longer than its work, spread evenly, that it matters whether it has a long task."""
-    return stage.wall_s >= BEHIND_S and stage.tasks > 1 and stage.wall_s * stage.tasks >= UNEVEN * stage.busy_s
-
-
 def describe_unused_slots(useful: int, slots: int) -> str:
     """Return the message for more slots than concurrent tasks."""
     cure = "more partitions (repartition, spark.sql.shuffle.partitions, partitions of the topic) would use the rest"

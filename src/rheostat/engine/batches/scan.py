@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-from rheostat.job.observation import total
 
 COUNT = re.compile(r"Some\((\d[\d,]*)\)")
 
@@ -27,18 +25,15 @@ class ScanCounters:
         return (self.rows, *(self.python or ()))
 
 
-def rows_done(scans: Iterable[ScanCounters], counts: Mapping[int, int]) -> float | None:
-    """Return the rows that all scans have read and, where they pass Python, those that it has worked on.
+def count_rows(scans: Sequence[ScanCounters], counts: Mapping[int, int]) -> tuple[float | None, float | None]:
+    """Return the rows that are done, and the rows that all scans have read.
 
-    None before the first report.
+    Rows that pass Python are done when it has given them back. Neither is known before the first report; the rows that
+    were read, not before every scan has reported.
     """
     known = [scan for scan in scans if scan.rows in counts]
-    return sum(_rows_done(scan, counts) for scan in known) if known else None
-
-
-def rows_read(scans: Iterable[ScanCounters], counts: Mapping[int, int]) -> float | None:
-    """Return the rows that all scans have read; None where one of them has not reported."""
-    return total(float(counts[scan.rows]) if scan.rows in counts else None for scan in scans)
+    done = sum(_rows_done(scan, counts) for scan in known) if known else None
+    return done, float(sum(counts[scan.rows] for scan in known)) if known and len(known) == len(scans) else None
 
 
 def _rows_done(scan: ScanCounters, counts: Mapping[int, int]) -> float:

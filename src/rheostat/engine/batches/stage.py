@@ -37,6 +37,7 @@ class Stage:
     """Launch of its first task, seconds since the epoch."""
     queued_s: float = 0.0
     """Wait between its submission and its first task."""
+    attempt: int = 0
     longest_task_s: float | None = None
     """Run time of its longest task; None where that was not read."""
 
@@ -209,6 +210,7 @@ def parse_stage(row: dict[str, Any]) -> Stage | None:
         failed_tasks=row.get("numFailedTasks", 0),
         start_s=start_s,
         queued_s=max(0.0, start_s - submitted_s) if start_s is not None and submitted_s is not None else 0.0,
+        attempt=row.get("attemptId", 0),
     )
 
 

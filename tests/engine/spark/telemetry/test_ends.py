@@ -152,15 +152,15 @@ def test_a_topic_is_counted_between_two_steps_as_long_as_there_are_steps(
             assert time.monotonic() < deadline_s
             time.sleep(2.5 * SAMPLE_S)
             ends.read()
-            samples = ends.samples()
+            samples = list(ends.samples)
         assert all(sample[0].offset == {topic: {"0": 1}} for sample in samples)
         moments_s = [sample[0].at_s for sample in samples]
         assert moments_s == sorted(set(moments_s))
         assert ends.read()[0].at_s > moments_s[-1]
         ends.read()  # two steps in no time: nothing is asked after that
-        ends.samples()
+        ends.samples.clear()
         time.sleep(2.5 * SAMPLE_S)
-        assert ends.samples() == []
+        assert not ends.samples
 
 
 def test_a_broker_that_stops_is_a_problem_until_it_is_back(kafka_spark: SparkSession, broker: Broker) -> None:

@@ -62,7 +62,8 @@ class SourceEnds:
         self._round: Round | None = None
         self._gap_s = 0.0
         """Seconds between the last two rounds."""
-        self._samples: deque[tuple[SourceEnd, ...]] = deque(maxlen=HISTORY)
+        self.samples: deque[tuple[SourceEnd, ...]] = deque(maxlen=HISTORY)
+        """The ends of all sources between two steps, oldest first; who reads them takes them out."""
         self._wanted = threading.Event()
         self._closed = False
         self._thread: threading.Thread | None = None
@@ -96,10 +97,6 @@ class SourceEnds:
         under_way.done.wait(max(0.0, WAIT_S - (self._clock.monotonic() - under_way.begun_s)))
         return tuple(self._last(source, under_way) for source in self._sources)
 
-    def samples(self) -> list[tuple[SourceEnd, ...]]:
-        """Return the ends of all sources between the last two calls, oldest first."""
-        return [self._samples.popleft() for _ in range(len(self._samples))]
-
     def close(self) -> None:
         """End the thread and close the connections; it waits for neither."""
         self._closed = True
@@ -131,7 +128,7 @@ class SourceEnds:
                 if asked:
                     self._wanted.clear()
                     self._ask_all(under_way)
-                else:
+                elif self._may_sample():
                     self._sample()
             if asked:
                 under_way.done.set()
@@ -149,7 +146,7 @@ class SourceEnds:
             self._ask(source)
         ends = tuple(source.end for source in self._sources if source.end is not None and not source.problem)
         if len(ends) == len(self._sources):
-            self._samples.append(ends)
+            self.samples.append(ends)
 
     def _ask_all(self, under_way: Round) -> None:
         if not self._sources:

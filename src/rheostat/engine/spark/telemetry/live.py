@@ -56,8 +56,9 @@ class LiveQuery:
         """Return the query at this moment. `batches` and `stages` are those that have finished."""
         running, ends = self._running.read(self._query, now_s), self._ends.read()
         counter = self._with_files(ends, batches, counter)
-        for sample in (*self._ends.samples(), ends):
-            self._count(sample, batches, counter)
+        while self._ends.samples:
+            self._count(self._ends.samples.popleft(), batches, counter)
+        self._count(ends, batches, counter)
         # Read after the running batch: if that has ended meanwhile, it is committed.
         committed = self._committed(running, batches, counter)
         if running is not None and batches and running.number <= batches[-1].number:

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from rheostat.engine.batches.offsets import split_offsets
 from rheostat.engine.batches.present import RunningBatch
-from rheostat.engine.batches.scan import ScanCounters, rows_done, rows_read
+from rheostat.engine.batches.scan import ScanCounters, count_rows
 from rheostat.engine.spark.telemetry.scans import ScanRows
 from rheostat.engine.spark.telemetry.stages import Stages
 from rheostat.errors import describe
@@ -80,7 +80,8 @@ class RunningBatches:
         if handle.batch is None or handle.batch.number != number:
             handle.batch = _open(handle.execution, context, number)
         batch = handle.batch
-        self._count_rows(handle.execution, batch, now_s)
+        self._read_rows(handle.execution, batch, now_s)
+        rows_done, rows_read = count_rows(batch.scans or (), batch.rows)
         return RunningBatch(
             run_id=handle.run_id,
             number=number,
@@ -89,8 +90,8 @@ class RunningBatches:
             begun=batch.begun,
             planned=batch.planned,
             stages=self._stages.running(handle.run_id, number, now_s),
-            rows_done=rows_done(batch.scans or (), batch.rows),
-            rows_read=rows_read(batch.scans or (), batch.rows),
+            rows_done=rows_done,
+            rows_read=rows_read,
             rows_age_s=self._scan_rows.heartbeat_s,
             stages_missing=(handle.run_id, number) in self._stages.broken,
         )
@@ -114,8 +115,8 @@ class RunningBatches:
             self._handles[query] = QueryHandle(str(query.runId), query._jsq.streamingQuery())
         return self._handles[query]
 
-    def _count_rows(self, execution: Any, batch: OpenBatch, now_s: float) -> None:
-        """Count the rows of all scans of a long batch."""
+    def _read_rows(self, execution: Any, batch: OpenBatch, now_s: float) -> None:
+        """Read the rows of all scans of a long batch."""
         from py4j.protocol import Py4JError
 
         if batch.start_s is None or now_s - batch.start_s < LONG_S:

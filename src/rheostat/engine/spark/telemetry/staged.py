@@ -119,7 +119,8 @@ class StagedTelemetry:
     def count_arrivals(self, now_s: float) -> str | None:
         """Take the topic's end offsets; return why there are none of the present, if so."""
         ends = self._ends.read()
-        for end in (end for sample in (*self._ends.samples(), ends) for end in sample if end.offset is not None):
+        samples = [self._ends.samples.popleft() for _ in range(len(self._ends.samples))]
+        for end in (end for sample in (*samples, ends) for end in sample if end.offset is not None):
             records = KafkaCounter().records(end.offset)
             if records is not None and (not self._arrived or end.at_s > self._arrived[-1].at_s):
                 self._arrived.append(ArrivalCount(end.at_s, records))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from rheostat.engine.batches.bottleneck import may_be_skewed
+from rheostat.engine.batches.bottleneck import BEHIND_S, UNEVEN
 from rheostat.engine.batches.present import RunningStage
 from rheostat.engine.batches.stage import Stage, StageBook, parse_running
 from rheostat.engine.spark.telemetry.rows import Rows
@@ -97,7 +97,7 @@ class Stages:
         listed_ids = {row["stageId"] for row in rows}
         unfinished = {*self._book.open, *self._book.rerun} - listed_ids
         finished = self._book.enter(rows, {number: self._attempt(number) for number in unfinished})
-        return [replace(s, longest_task_s=self._longest_task_s(s)) if may_be_skewed(s) else s for s in finished]
+        return [replace(s, longest_task_s=self._longest_task_s(s)) if _may_be_skewed(s) else s for s in finished]
 
     def running(self, run_id: str, batch: int, now_s: float) -> tuple[RunningStage, ...]:
         """Return the stages of a query's running batch, by number, as of the last `read_finished`.
@@ -115,14 +115,9 @@ class Stages:
 
     def _longest_task_s(self, stage: Stage) -> float | None:
         """Return the run time of a finished stage's longest task; None if the store has evicted it."""
-        row = self._attempt(stage.number)
-        if row is None:
-            return None
-        listed = self._store.taskList(stage.number, row["attemptId"], 0, 1, self._longest_first, self._no_states)
-        times_ms = [
-            (task.get("taskMetrics") or {}).get("executorRunTime", 0) for task in self._task_rows.read(listed, 1)
-        ]
-        return max(times_ms) / 1e3 if times_ms else None
+        listed = self._store.taskList(stage.number, stage.attempt, 0, 1, self._longest_first, self._no_states)
+        metrics = listed.apply(0).taskMetrics() if listed.size() else None
+        return metrics.get().executorRunTime() / 1e3 if metrics is not None and metrics.isDefined() else None
 
     def _attempt(self, number: int) -> dict[str, Any] | None:
         """Read the last attempt of one stage; return None if the store has evicted it."""
@@ -132,3 +127,8 @@ class Stages:
             return self._stage_rows.read_one(self._store.lastStageAttempt(number))
         except Py4JJavaError:
             return None
+
+
+def _may_be_skewed(stage: Stage) -> bool:
+    """Whether a stage takes so much longer than its work, spread evenly, that it matters whether it has a long task."""
+    return stage.wall_s >= BEHIND_S and stage.tasks > 1 and stage.wall_s * stage.tasks >= UNEVEN * stage.busy_s

@@ -54,3 +54,9 @@ def test_only_a_policy_that_needs_no_more_than_rates_decides_from_it_and_none_le
         assert thought.knowledge == 0
         if target is None:
             assert (thought.decision.reason, thought.decision.sentence) == (Reason.UNUSABLE, NOT_YET)
+
+
+def test_it_shows_no_rate_of_the_former_size_as_one_of_now() -> None:
+    assert (SEEN.load_per_s, SEEN.throughput_per_s, SEEN.present_operators) == (800.0, None, ())
+    now = replace(SEEN, former=None)
+    assert (now.throughput_per_s, now.present_operators) == (SEEN.operator("lines").records_in_per_s, SEEN.operators)

@@ -85,7 +85,7 @@ def families(job: str, window: Observation, counts: Counts = NO_COUNTS) -> Itera
             batches.add_metric([job, query], number)
         yield batches
 
-    operators = window.operators
+    operators = window.present_operators
     for name, about, read in (
         ("tasks", "Tasks, or slots, of an operator.", {o.name: float(o.tasks) for o in operators}),
         ("records_per_second", "Records into an operator.", {o.name: o.records_in_per_s for o in operators}),

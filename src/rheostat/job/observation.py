@@ -148,9 +148,14 @@ class Observation:
         return self.problem is None and self.former is None
 
     @property
+    def present_operators(self) -> tuple[OperatorReading, ...]:
+        """The readings of the running size: what may be shown as of now."""
+        return self.operators if self.former is None else ()
+
+    @property
     def throughput_per_s(self) -> float | None:
-        """Records per second read from all sources."""
-        return total(self.operator(s.name).records_in_per_s for s in self.sources)
+        """Records per second read from all sources; None while only the former size was measured."""
+        return total(self.operator(s.name).records_in_per_s for s in self.sources) if self.former is None else None
 
     @property
     def load_per_s(self) -> float | None:

@@ -203,7 +203,7 @@ def _append(history: History, window: Observation, slo: SLO, stands_for_s: float
         "p99_s": latency.p99_s if latency else None,
         "max_latency_s": slo.max_latency_s,
         "max_lag_s": slo.max_lag_s,
-        "unusable": float(not window.usable),
+        "unusable": float(window.problem is not None),
         "down": float(window.status is Status.DOWN),
     }
     for name, value in values.items():
@@ -217,7 +217,7 @@ def _append_operators(history: History, window: Observation, stale: bool) -> Non
     """Add one row per operator that has tasks, or has a reading and is not pinned."""
     pinned = {p.operator for p in history.runs[-1].spec.pinned} if history.runs else set()
     tasks = window.running.tasks if window.running else {}
-    readings = {} if stale else {r.name: r for r in window.operators if r.name not in pinned}
+    readings = {} if stale else {r.name: r for r in window.present_operators if r.name not in pinned}
     before = len(history) - 1
     for name in (*tasks, *readings):
         if name not in history.operators:

@@ -363,6 +363,17 @@ def test_a_window_after_a_change_says_what_a_slot_did_at_the_former_size() -> No
     grown_before_the_last = after_a_change(STEADY, 35.0, slots_during=lambda start_s, _: 2 if start_s >= 30 else 1)
     assert grown_before_the_last is not None
     assert (grown_before_the_last.records, grown_before_the_last.busy_s) == (1000, 3.0)
+    # The size changed during the last batch: the two before it tell, and the present is still that of the last report.
+    during = after_a_change(STEADY, 35.0, slots_during=lambda start_s, _: None if start_s >= 30 else 2)
+    assert during is not None
+    assert (during.records, during.busy_s, during.former_slots) == (1000, 3.0, 2)
+    assert (during.start_s, during.end_s, during.rate_per_s, during.backlog, during.lag_s) == (
+        20,
+        22,
+        100.0,
+        500.0,
+        5.0,
+    )
 
 
 def test_old_reports_give_no_present_rate() -> None:

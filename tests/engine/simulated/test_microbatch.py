@@ -354,7 +354,7 @@ def test_resizing_needs_no_restart_and_starts_a_new_window() -> None:
     for _ in range(12):
         window = engine.observe()
         assert window.status is Status.RUNNING
-        shown.append((window.running.slots if window.running else 0, window.change, window.problem is None))
+        shown.append((window.running.slots if window.running else 0, window.change, window.usable))
         fleet.advance(1)
     under_way = Change.UNDER_WAY
     assert shown[:6] == [(1, under_way, True)] * 6

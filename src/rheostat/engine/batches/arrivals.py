@@ -16,8 +16,8 @@ NOISE = 4.0
 """The same in standard deviations of a count of independent arrivals, which decides where few records arrive."""
 JUMPS = 2
 """Changes of the load that a window may have: a jump, and the way back."""
-HISTORY = 1024
-"""Counts of a source to retain: more than a window covers."""
+HISTORY = 4096
+"""Counts of a source to retain, one a second: more than a window covers, and than most lags."""
 FRESH_S = 10.0
 """Seconds for which an answer of a source counts as the present."""
 

@@ -233,48 +233,68 @@ def query_window(
 
 
 def unsettled_window(view: QueryView) -> QueryWindow | None:
-    """Return the window of batches of the former size, while no batch of the present size has finished.
+    """Return the window while no batch of the present size has finished.
 
-    Arrivals do not depend on the size. Busy time does: it is that of the former size (`former_slots`), and left out
-    where the size changed during the last batch.
+    Arrivals do not depend on the size. Busy time does: it is that of the last batches of one known size
+    (`former_slots`), or left out.
     """
     now_s, window_s, batches = view.now_s, view.window_s, view.batches
     ended = [batch for batch in batches if batch.end_s > now_s - window_s]
     shown = ended or list(batches[-1:])
-    if not shown:
-        return None
-    former = view.slots_during(shown[-1].start_s, shown[-1].end_s) if ended else None
-    if former is not None:
-        alike = takewhile(lambda batch: view.slots_during(batch.start_s, batch.end_s) == former, reversed(shown))
-        shown = list(alike)[::-1]
-    window = query_window(
-        batches,
-        () if former is None else view.stages,
-        view.counters,
-        now_s,
-        shown[0].start_s,
-        view.active,
-        window_s=window_s,
-        last_idle_s=view.last_idle_s,
-    )
-    if isinstance(window, str):
+    window = _window_of(view, batches, (), shown)
+    if window is None:
         return None
     rate, backlog, reported_s = window.rate_per_s, window.backlog, max(shown[-1].start_s, view.last_idle_s)
     if _arrived_records(shown[-1], view.counters, 0.0) is None and now_s - reported_s > window_s:
         # A report older than a window does not describe the present.
         rate = backlog = None
-    window = replace(
-        window,
+    former_slots, former = _former_window(view, ended)
+    return replace(
+        former or replace(window, records=0.0, busy_s=0.0, probes={}, stages=()),
         rate_per_s=rate,
         backlog=backlog,
+        lag_s=window.lag_s,
+        overdue_s=window.overdue_s,
         overloaded=False,
         latency=window.latency if ended else None,
         bottlenecks=(),
         batch_time=None,
         settled=False,
-        former_slots=former,
+        former_slots=former_slots,
+        measured_s=window.measured_s,
     )
-    return window if former is not None else replace(window, records=0.0, busy_s=0.0, probes={}, stages=())
+
+
+def _former_window(view: QueryView, ended: Sequence[Batch]) -> tuple[int | None, QueryWindow | None]:
+    """Return the size of the last of these batches whose size is known, and the window of those before it, too."""
+    sized = [(batch, view.slots_during(batch.start_s, batch.end_s)) for batch in ended]
+    while sized and sized[-1][1] is None:
+        sized.pop()
+    if not sized:
+        return None, None
+    former_slots = sized[-1][1]
+    alike = [batch for batch, _ in takewhile(lambda pair: pair[1] == former_slots, reversed(sized))][::-1]
+    before = [batch for batch in view.batches if batch.start_s <= alike[-1].start_s]
+    return former_slots, _window_of(view, before, view.stages, alike)
+
+
+def _window_of(
+    view: QueryView, batches: Sequence[Batch], stages: Sequence[Stage], shown: Sequence[Batch]
+) -> QueryWindow | None:
+    """Return the window of the shown batches, which are the last of these; None if there are none."""
+    if not shown:
+        return None
+    window = query_window(
+        batches,
+        stages,
+        view.counters,
+        view.now_s,
+        shown[0].start_s,
+        view.active,
+        window_s=view.window_s,
+        last_idle_s=view.last_idle_s,
+    )
+    return window if isinstance(window, QueryWindow) else None
 
 
 def _share_with_stages(inside: Sequence[Batch], work: Sequence[Stage]) -> float:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import deque
 
 import numpy as np
 
+from rheostat.engine.batches.arrivals import ArrivalCount
 from rheostat.engine.simulated.fleet import METRICS, Fleet
 from rheostat.errors import EngineError
 from rheostat.job.graph import JobSpec
@@ -108,6 +110,14 @@ class SimulatedEngine(ABC):
         """Draw the error of a useful time: a true rate is noisy, a count of records is not."""
         noise = self.fleet.plant.metrics.noise
         return math.exp(noise * float(rng.standard_normal())) if noise else 1.0
+
+    def _count_arrivals(self, arrived: deque[ArrivalCount], end_s: float) -> None:
+        """Count the arrivals by every second since the last count, as a topic is counted between two steps."""
+        oldest = self.fleet.now - len(self.fleet.history) + 1
+        first = max(int(arrived[-1].at_s) + 1, oldest) if arrived else math.ceil(end_s)
+        for second in (*map(float, range(first, math.ceil(end_s))), end_s):
+            if not arrived or second > arrived[-1].at_s:
+                arrived.append(ArrivalCount(second, self._arrivals_by(second)))
 
     def _arrivals_by(self, moment: float) -> float:
         """Return the records that have arrived at the first source by a moment."""

@@ -68,7 +68,8 @@ def _rows(comparison: Comparison[Any]) -> Table:
             if row.failed or value is None or (column.key == "slo_seconds_over" and unlimited):
                 cells.append(Cell(NONE, "number"))
                 continue
-            best = len(rivals) > 1 and row in rivals and value <= min(getattr(other, column.key) for other in rivals)
+            others = [other for rival in rivals if (other := getattr(rival, column.key)) is not None]
+            best = len(rivals) > 1 and row in rivals and value <= min(others)
             cells.append(
                 Cell(column.write(value), "number muted" if predicted else "number best" if best else "number")
             )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rheostat.engine.batches import progress
-from rheostat.engine.batches.arrivals import ArrivalCount
+from rheostat.engine.batches.arrivals import HISTORY, ArrivalCount
 from rheostat.engine.batches.batch_time import SlotHistory
 from rheostat.engine.batches.live import Live, read_live
 from rheostat.engine.batches.observation import JobView, observe_queries
@@ -42,7 +42,7 @@ class SimulatedMicroBatch(SimulatedEngine):
         self._slot_history = SlotHistory()
         self._last_idle_s = -math.inf
         self._next_number = 0
-        self._arrived: deque[ArrivalCount] = deque(maxlen=BATCH_HISTORY)
+        self._arrived: deque[ArrivalCount] = deque(maxlen=HISTORY)
         self._works = WorkReader()
 
     def _steps(self, intent: Intent) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ class SimulatedMicroBatch(SimulatedEngine):
 
     def _live(self, view: QueryView) -> Live:
         """Return what the source and the running batch show now; metrics that arrive late show no running batch."""
-        self._arrived.append(ArrivalCount(view.now_s, self._arrivals_by(view.now_s)))
+        self._count_arrivals(self._arrived, view.now_s)
         running = self.job.running_batch() if view.now_s >= self.fleet.now else None
         if running is None:
             done = self.job.done if view.now_s >= self.fleet.now else None

@@ -49,7 +49,7 @@ class SimulatedRealTime(SimulatedEngine):
         fleet, job, metrics = self.fleet, self.job, self.fleet.plant.metrics
         now_s, running, wanted = float(fleet.now), job.running, fleet.wanted[self.replica]
         end_s = max(0.0, now_s - metrics.display_lag_s)
-        self._arrived.append(self._count_arrivals(end_s))
+        self._count_arrivals(self._arrived, end_s)
         change = Change.NONE if running == wanted and job.up else Change.UNDER_WAY
         status = Status.DOWN if not job.up else Status.RECOVERING if job.recovering else Status.RUNNING
         uptime_s = now_s - job.started_s if job.up else 0.0
@@ -102,7 +102,8 @@ class SimulatedRealTime(SimulatedEngine):
     def _recent(self, since_s: float) -> list[ArrivalCount]:
         """Return the counts of the window, with one at its start."""
         start_s = max(0.0, since_s)
-        return [self._count_arrivals(start_s), *(count for count in self._arrived if count.at_s > start_s)]
+        first = ArrivalCount(start_s, self._arrivals_by(start_s))
+        return [first, *(count for count in self._arrived if count.at_s > start_s)]
 
     def _flow(self, end_s: float) -> Flow | None:
         """Return the rows of the running batch; metrics that arrive late show none."""
@@ -119,9 +120,6 @@ class SimulatedRealTime(SimulatedEngine):
     def _chain(self, running: Allocation) -> Chain:
         tasks = {stage.name: stage.pinned_tasks or running.tasks[stage.name] for stage in self.stages}
         return Chain(self.names, tasks, self.job.discipline.batch_s)
-
-    def _count_arrivals(self, moment: float) -> ArrivalCount:
-        return ArrivalCount(moment, self._arrivals_by(moment))
 
     def _report(self, number: int, batch: Batch, errors: Sequence[float]) -> progress.Batch:
         """Return a batch as a progress event would show it, with the counts of all probes."""

@@ -51,6 +51,7 @@ class MicroBatches:
         "latency_p95_s",
         "latency_p99_s",
         "backlog_max",
+        "reaction_s",
         "decision_ms",
         "rows_checked",
         "rows_lost",

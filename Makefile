@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo compare kafka test check setup lock docs bench clean help
+.PHONY: demo compare kafka yarn kubernetes matrix test check setup lock docs dist bench clean help
 .DEFAULT_GOAL := help
 
 help:  ## show the targets
@@ -33,6 +33,15 @@ compare: $(READY)  ## compare the policies on a simulated job and write out/comp
 kafka: $(READY)  ## fetch the jars of a Kafka broker and of Spark's connector, once; `rheostat kafka run` runs one
 	$(BIN)/rheostat kafka fetch
 
+yarn: $(READY)  ## run a YARN of two nodes on this machine, until Ctrl-C
+	$(BIN)/python -m rheostat.lab.clusters.yarn
+
+kubernetes: $(READY)  ## build Kubernetes by Go, once, and run it with two nodes on this machine, until Ctrl-C
+	$(BIN)/python -m rheostat.lab.clusters.kubernetes.cluster
+
+matrix: $(READY)  ## every Spark from 3.5 on every cluster manager: grow, shrink, kill; about half an hour
+	$(BIN)/rheostat bench matrix
+
 check: $(READY)  ## linter, type checker and import contracts
 	$(BIN)/ruff check src tests examples
 	$(BIN)/ruff format --check src tests examples
@@ -42,6 +51,10 @@ check: $(READY)  ## linter, type checker and import contracts
 # Three workers on two cores: tests with real processes wait for some of their time.
 test: check  ## check, and all tests
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 25 -rR
+
+dist: $(READY)  ## build wheel and sdist into dist/; the tag of the commit must be the version
+	@$(BIN)/python -c 'import subprocess, sys, rheostat; tag = subprocess.run(["git", "describe", "--tags", "--exact-match"], capture_output=True, text=True).stdout.strip(); sys.exit(0 if tag == f"v{rheostat.__version__}" else f"this commit has the tag {tag!r}, and its version is {rheostat.__version__}: git tag v{rheostat.__version__}")'
+	$(BIN)/python -m hatchling build -d dist
 
 bench: $(READY)  ## print what DESIGN objectives about speed and fidelity
 	$(BIN)/rheostat bench all
@@ -56,4 +69,4 @@ lock:  ## pin every dependency again, with hashes and without addresses (needs u
 	  --generate-hashes --no-emit-index-url --no-header --no-annotate --upgrade -q -o requirements-jre.lock
 
 clean:  ## remove everything that set-up and tests made
-	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis

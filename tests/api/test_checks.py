@@ -168,15 +168,13 @@ def test_objectives_that_no_size_can_meet_are_refused(slo: SLO, message: str) ->
 
 
 def test_what_hardly_works_as_it_was_meant_is_named() -> None:
-    quiet = ("spark://here:7077", SLO(max_latency_s=3600), 2.0, 30.0, False)
+    quiet = (SLO(max_latency_s=3600), 2.0, 30.0, False)
     assert list(doubts(*quiet)) == []
-    (untested,) = doubts("yarn", *quiet[1:])
-    assert "'yarn' is untested" in untested
-    (milliseconds,) = doubts(quiet[0], SLO(max_latency_s=15_000), *quiet[2:])
+    (milliseconds,) = doubts(SLO(max_latency_s=15_000), *quiet[1:])
     assert milliseconds == "slo.max_latency_s is 4.2 hours: it is given in seconds; for 15000 ms write 15"
-    (empty,) = doubts(*quiet[:2], 60.0, 30.0, False)
+    (empty,) = doubts(quiet[0], 60.0, 30.0, False)
     assert "window_s is 30 s and the trigger interval 60 s" in empty
-    (lost,) = doubts(*quiet[:4], True)
+    (lost,) = doubts(*quiet[:3], True)
     assert "in cluster mode a restarted driver may run elsewhere" in lost
 
 

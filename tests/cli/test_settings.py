@@ -66,6 +66,7 @@ def test_the_refusal_of_autoscale_ends_with_the_same_lines(rheostat: Command) ->
         "spark.stage.maxConsecutiveAttempts",
         "spark.task.maxFailures",
         "spark.executor.cores",
+        "spark.executor.maxNumFailures",
     ]
     assert set(lines) <= {line.removesuffix(" \\") for line in page}
     assert "spark.task.maxFailures is '1', it must be 4 or more" in reasons

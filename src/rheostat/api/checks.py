@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from rheostat.engine.spark.session.settings import check_application, untested_master
+from rheostat.engine.spark.session.settings import check_application
+from rheostat.engine.spark.session.versions import refuse_old
 from rheostat.errors import InvalidValue, RheostatError, RheostatWarning, nearest
 from rheostat.job.slo import SLO
 
@@ -31,19 +32,23 @@ ATTACHED: WeakSet[Any] = WeakSet()
 
 
 def check_attach(queries: Sequence[Any], request: Request) -> Any:
-    """Refuse what cannot be scaled, warn of what hardly can, and return the session of the queries."""
+    """Refuse what cannot be scaled, warn of what hardly can, and return the session of the queries.
+
+    A dry run changes nothing, so it looks at any application.
+    """
     check_queries(queries)
     options, slo = request.options, request.slo
     triggers_s = [refuse_trigger(name_of(query), str(query._jsq.streamingQuery().trigger())) for query in queries]
     check_counters(queries, options.counters)
     session = session_of(queries)
+    refuse_old(str(session.version))
     conf = dict(session.sparkContext.getConf().getAll())
-    check_application(session.sparkContext.master, conf)
     if not request.dry_run:
+        check_application(session.sparkContext.master, conf)
         refuse_second()
     refuse_latency(slo, max(triggers_s))
     local = conf.get("spark.submit.deployMode") == "cluster" and is_local(request.journal)
-    for doubt in doubts(session.sparkContext.master, slo, max(triggers_s), options.window_s, local):
+    for doubt in doubts(slo, max(triggers_s), options.window_s, local):
         warnings.warn(doubt, RheostatWarning, stacklevel=3)  # the line that calls autoscale
     return session
 
@@ -150,10 +155,8 @@ def refuse_latency(slo: SLO, trigger_s: float) -> None:
             )
 
 
-def doubts(master: str, slo: SLO, trigger_s: float, window_s: float | None, journal_is_lost: bool) -> Iterator[str]:
+def doubts(slo: SLO, trigger_s: float, window_s: float | None, journal_is_lost: bool) -> Iterator[str]:
     """Yield a warning for each setting that works, but hardly as it was meant."""
-    if untested_master(master):
-        yield f"master {master!r} is untested: resizing makes the same calls there as on a standalone cluster"
     if journal_is_lost:
         yield (
             "the journal is on the driver's own disk or in its memory, and in cluster mode a restarted driver may run "

@@ -35,6 +35,8 @@ class Request:
     journal: str | Journal = field(repr=False)
     dry_run: bool
     options: Options
+    needs: tuple[str, ...] = ()
+    """What resizing would need of the application, in a dry run."""
 
     @staticmethod
     def of(
@@ -77,6 +79,7 @@ def launch(request: Request, mode: str, opening: Opening) -> Scaler:
                 "mode": mode,
                 "interval_s": options.interval_s,
                 "window_s": options.window_s,
+                **({"needs": request.needs} if request.needs else {}),
             },
             foresight=options.forecast,
         )
@@ -84,7 +87,9 @@ def launch(request: Request, mode: str, opening: Opening) -> Scaler:
         if begin is not None:
             undo.callback(lambda: [query.stop() for query in job.queries])
             begin(controller)
-        scaler = Scaler(controller, job, clock, options.interval_s, own_journal=book is not journal)
+        scaler = Scaler(
+            controller, job, clock, options.interval_s, own_journal=book is not journal, needs=request.needs
+        )
         undo.pop_all()
     if not request.dry_run:
         ATTACHED.add(scaler)

@@ -35,7 +35,10 @@ class Scaler:
         clock: WallClock,
         interval_s: float,
         own_journal: bool = False,
+        needs: tuple[str, ...] = (),
     ) -> None:
+        self.needs = needs
+        """What resizing would need of the application; only a dry run attaches without it."""
         self._controller, self._engine, self._clock, self._interval_s = controller, job, clock, interval_s
         self._steps: deque[Step] = deque(maxlen=RETAINED_STEPS)
         self._changes = 0
@@ -150,10 +153,10 @@ class Scaler:
         self.stop()
 
     def __repr__(self) -> str:
-        return text(self.job, self.status, self._controller.mind.policy.name, self.steps)
+        return text(self.job, self.status, self._controller.mind.policy.name, self.steps, self.needs)
 
     def _repr_html_(self) -> str:
-        return html(self.job, self.status, self._controller.mind.policy.name, self.steps)
+        return html(self.job, self.status, self._controller.mind.policy.name, self.steps, self.needs)
 
     def _work(self) -> None:
         parts = [self._run, self._engine.close, self._controller.stop]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal
 
 from rheostat.api.checks import check_attach, refuse_second
@@ -114,6 +115,7 @@ def _realtime(
 ) -> Opening:
     """Check the slots of a real-time pipeline; return what makes its engine and begins it."""
     session, options = _active(), request.options
+    refuse_without_realtime(session)
     slots = slots_of(session, executors)
     if not request.dry_run:
         refuse_second()
@@ -123,6 +125,16 @@ def _realtime(
         return engine, lambda controller: begin_realtime(engine, controller, initial, rename_state=options.rename_state)
 
     return opening
+
+
+def refuse_without_realtime(session: SparkSession) -> None:
+    """Refuse a Spark whose queries have no real-time trigger."""
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    if "realTime" not in signature(DataStreamWriter.trigger).parameters:
+        raise InvalidValue(
+            f"Spark {session.version} has no real-time mode: use Spark 4.3 or newer, or mode='micro-batch'"
+        )
 
 
 def _active() -> SparkSession:

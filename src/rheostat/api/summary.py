@@ -18,10 +18,12 @@ WIDTH, HEIGHT = 480, 60
 """Size of a picture's panel, in pixels."""
 
 
-def rows(status: str, policy: str, steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
+def rows(status: str, policy: str, steps: Sequence[Step], needs: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
     """Yield what is known, as pairs of a name and a value."""
     yield "status", status
     yield "policy", policy
+    for need in needs:
+        yield "would need", need
     if not steps:
         return
     window, last = steps[-1].observation, steps[-1].decision
@@ -40,6 +42,8 @@ def rows(status: str, policy: str, steps: Sequence[Step]) -> Iterator[tuple[str,
         assert intent is not None
         yield "last change", f"{_clock(intent.at_s)} {intent.previous} -> {intent.target}"
     yield "changes", f"{len(changes)} in {len(steps)} steps"
+    if shadow := next((step.decision.shadow for step in reversed(steps) if step.decision.shadow), None):
+        yield "dry run", f"{shadow.slots} slots would run ({shadow})"
 
 
 def _age(window: Observation) -> str:
@@ -49,18 +53,18 @@ def _age(window: Observation) -> str:
     return f" (measured {age_s:.0f} s ago)" if age_s > OLD_S else ""
 
 
-def text(job: str, status: str, policy: str, steps: Sequence[Step]) -> str:
+def text(job: str, status: str, policy: str, steps: Sequence[Step], needs: Sequence[str] = ()) -> str:
     """Return the summary for a terminal."""
     lines = [f"<Scaler of {job}>"]
-    lines += [f"  {name:<13} {value}" for name, value in rows(status, policy, steps)]
+    lines += [f"  {name:<13} {value}" for name, value in rows(status, policy, steps, needs)]
     return "\n".join(lines)
 
 
-def html(job: str, status: str, policy: str, steps: Sequence[Step]) -> str:
+def html(job: str, status: str, policy: str, steps: Sequence[Step], needs: Sequence[str] = ()) -> str:
     """Return the summary for a notebook: a table, and load, backlog and slots over the last steps."""
     cells = "".join(
         f"<tr><th style='text-align:left'>{escape(name)}</th><td style='text-align:left'>{escape(value)}</td></tr>"
-        for name, value in rows(status, policy, steps)
+        for name, value in rows(status, policy, steps, needs)
     )
     shown = steps[-SHOWN_STEPS:]
     panels = "".join(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def bench(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a bench, or all (without soak).")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a bench, or all (without matrix and soak).")],
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer repeats, smaller sizes: at most about five minutes.")
     ] = False,

@@ -9,4 +9,5 @@
 | `heartbeat.py` | a lease that stays ours, and until when it surely is |
 | `memory.py` | state and knowledge as folds over the journal |
 | `replay.py` | the same thinking over a journal |
+| `shadow.py` | what a dry run would have cost, against what really ran |
 """

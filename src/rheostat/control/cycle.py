@@ -295,8 +295,11 @@ def decide(mind: Mind[K], state: State, knowledge: K, window: Observation) -> De
         raise PolicyError(f"{mind.policy.name} failed: {describe(error)}") from error
     if floor is not None:
         decision = recovery.explain_floor(decision, floor, allowed, window.running)
+    changed_at_s = state.changed_at_s
+    if mind.guards.dry_run and state.stability.changes_s:
+        changed_at_s = state.stability.changes_s[-1]
     scene = Scene(
-        window.running, window, allowed, mind.slo, mind.guards, decision.reason, state.changed_at_s, state.stability
+        window.running, window, allowed, mind.slo, mind.guards, decision.reason, changed_at_s, state.stability
     )
     return _add_cost(apply_guards(decision, scene), window)
 

@@ -12,10 +12,12 @@ from rheostat.job.fit import clip, fit_suggestions
 from rheostat.job.frozen import FrozenMap, put
 from rheostat.job.guards import Guards
 from rheostat.job.observation import Observation, Status
-from rheostat.job.record import Intent, IntentEnd, Record
+from rheostat.job.record import Intent, IntentEnd, Record, Run
 from rheostat.job.slo import SLO, Bounds, Limits
 
 HOUR_S = 3600.0
+DRY_RUN = "dry_run"
+"""Name of the guard that applies nothing."""
 NO_ANSWER = frozenset(
     {Reason.UNUSABLE, Reason.CHANGING, Reason.DOWN, Reason.NO_POLICY, Reason.UNJOURNALED, Reason.WAITING, Reason.TRIAL}
 )
@@ -38,6 +40,8 @@ class Stability:
     at_s: float = 0.0
     running: Allocation | None = None
     """The allocation of the last window, and when it was seen."""
+    shadow: Allocation | None = None
+    """In a dry run, the allocation that would run now."""
     low: Mapping[str, Low] = field(default_factory=FrozenMap)
     """Operators that have been larger than needed, since the last change at most."""
     changes_s: tuple[float, ...] = ()
@@ -46,28 +50,45 @@ class Stability:
     def __post_init__(self) -> None:
         put(self, low=FrozenMap(self.low))
 
+    @property
+    def size(self) -> Allocation | None:
+        """The allocation that changes start from."""
+        shadow, running = self.shadow, self.running
+        return shadow if shadow and running and set(shadow.tasks) == set(running.tasks) else running
+
 
 def fold_stability(stability: Stability, record: Record) -> Stability:
     """Fold one record in."""
     match record:
+        case Run():
+            return stability if record.guards.dry_run else replace(stability, shadow=None)
         case Observation() if record.running is not None:
             return replace(stability, at_s=record.at_s, running=record.running)
         case Decision() if record.reason not in NO_ANSWER:
-            return replace(stability, low=_low(stability, record.asked or record.target))
+            # The running allocation is what a policy that holds asks for.
+            asked = record.asked or record.target or (record.shadow and stability.running)
+            changed = record.shadow not in (None, stability.size)
+            low = {} if changed else _low(stability, asked)
+            stability = replace(stability, low=low, shadow=record.shadow or stability.shadow)
+            return _with_change(stability, stability.at_s) if changed else stability
         case Intent():
-            recent = tuple(change_s for change_s in stability.changes_s if record.at_s - change_s < HOUR_S)
-            return replace(stability, changes_s=(*recent, record.at_s))
+            return _with_change(stability, record.at_s)
         case IntentEnd():
             return replace(stability, low={})
     return stability
 
 
+def _with_change(stability: Stability, at_s: float) -> Stability:
+    recent = tuple(change_s for change_s in stability.changes_s if at_s - change_s < HOUR_S)
+    return replace(stability, changes_s=(*recent, at_s))
+
+
 def _low(stability: Stability, asked: Allocation | None) -> dict[str, Low]:
     """Extend the times of low demand by one decision; an operator that needs its tasks has none."""
-    if asked is None or stability.running is None:
+    if asked is None or stability.size is None:
         return {}
     low = {}
-    for name, running in stability.running.tasks.items():
+    for name, running in stability.size.tasks.items():
         tasks = asked.tasks.get(name, running)
         if tasks < running:
             before = stability.low.get(name, Low(stability.at_s, tasks))
@@ -208,13 +229,6 @@ def frozen(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
     return target, ""
 
 
-def dry_run(target: Allocation, scene: Scene) -> tuple[Allocation, str]:
-    """Change nothing at all; the decision says what would have been done."""
-    if scene.guards.dry_run and target != scene.running:
-        return scene.running, f"dry run: {target} is not applied"
-    return target, ""
-
-
 CHAIN: tuple[Guard, ...] = (
     exploring,
     frozen,
@@ -226,24 +240,44 @@ CHAIN: tuple[Guard, ...] = (
     cool_down,
     stay_low,
     change_rate,
-    dry_run,
 )
 
 
 def apply_guards(decision: Decision, scene: Scene) -> Decision:
     """Return the decision as the guards leave it: the target cut, or hold, with notes that say so."""
+    if scene.guards.dry_run:
+        return _dry_run(decision, scene)
     if decision.target is None:
         return decision
-    target, notes = decision.target, []
+    target, notes = _guarded(decision.target, scene)
+    left = None if target == scene.running else target
+    if left == decision.target and not notes:
+        return decision
+    return replace(decision, target=left, asked=decision.target, guards=(*decision.guards, *notes))
+
+
+def _dry_run(decision: Decision, scene: Scene) -> Decision:
+    """Hold, and say what would run: guards compare with the size that earlier decisions would have led to."""
+    real = scene.window.running
+    assert real is not None
+    if decision.target is None and decision.reason in NO_ANSWER:
+        return decision
+    would = scene.stability.size or real
+    shadow, notes = _guarded(decision.target or real, replace(scene, running=would))
+    if shadow != real:
+        notes.append(GuardNote(DRY_RUN, f"dry run: {shadow} is not applied"))
+    noted = (*decision.guards, *notes)
+    return replace(decision, target=None, asked=decision.target or decision.asked, guards=noted, shadow=shadow)
+
+
+def _guarded(target: Allocation, scene: Scene) -> tuple[Allocation, list[GuardNote]]:
+    notes = []
     for guard in CHAIN:
         cut, why = guard(target, scene)
         if why:
             notes.append(GuardNote(guard.__name__, why))
         target = cut
-    left = None if target == scene.running else target
-    if left == decision.target and not notes:
-        return decision
-    return replace(decision, target=left, asked=decision.target, guards=(*decision.guards, *notes))
+    return target, notes
 
 
 def _without(target: Allocation, scene: Scene, shrink: bool) -> Allocation:

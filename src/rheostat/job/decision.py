@@ -163,6 +163,8 @@ class Decision:
     asked: Allocation | None = None
     """The allocation that the policy requested, where a guard changed it."""
     guards: tuple[GuardNote, ...] = ()
+    shadow: Allocation | None = None
+    """In a dry run, the allocation that would run from now on; None where the decision says nothing about the size."""
 
     def __post_init__(self) -> None:
         for name, value in self.evidence.items():

@@ -59,3 +59,17 @@ SHA256: Mapping[str, str] = {
     "connector/spark-token-provider-kafka-0-10_2.13-4.1.0-preview1.jar": "ab6e27a8a47ce63348dd0ecbd5543dc6212b4783180305cde5749e79684ea97b",
 }
 """Folder and name of a jar -> its SHA-256."""
+
+OLDER_CONNECTORS: Mapping[str, str] = {
+    "connector/commons-pool2-2.11.1.jar": "ea0505ee7515e58b1ac0e686e4d1a5d9f7d808e251a61bc371aa0595b9963f83",
+    "connector/commons-pool2-2.12.1.jar": "5273c8bc8c0dca2211175c0d27efbd7228efae99689aac001a8e1ef8e872e9ef",
+    "connector/kafka-clients-3.4.1.jar": "9d0a9058c8ede79db6e54ae378ed16fe8d1bead2894635a4aa6aa0b7981668c6",
+    "connector/kafka-clients-3.9.2.jar": "014b4ef36884478a932641818b080c36a8f8e2e92dc771e800c9d2694f4f83d8",
+    "connector/spark-sql-kafka-0-10_2.12-3.5.7.jar": "184f8bd4a3cd22299c49090d88b894f81fd7546b4ee64879519a0d76a685dbb8",
+    "connector/spark-sql-kafka-0-10_2.13-4.0.4.jar": "b2f7b3a4fbf292b5bf10bd4dd6af301eded9c9985b16239b407401d66dbc8a25",
+    "connector/spark-sql-kafka-0-10_2.13-4.1.3.jar": "cb31ffd9c8f5527dba061db8af671d295562092e4f3f5ff42fc249fab8a8fde6",
+    "connector/spark-token-provider-kafka-0-10_2.12-3.5.7.jar": "9701914db5c6d09628b58d2d2c1ccd2c9ea28f32f83dd6cb21f98b8237531ff4",
+    "connector/spark-token-provider-kafka-0-10_2.13-4.0.0.jar": "f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767",
+    "connector/spark-token-provider-kafka-0-10_2.13-4.1.0-preview1.jar": "ab6e27a8a47ce63348dd0ecbd5543dc6212b4783180305cde5749e79684ea97b",
+}
+"""Folder and name of a jar of the connectors for older Sparks -> its SHA-256."""

@@ -6,6 +6,7 @@
 | `papers/` | `rheostat reproduce`: the papers' numbers beside ours |
 | `bench/` | `rheostat bench` |
 | `demo/` | `rheostat demo` |
+| `clusters/` | every Spark on every cluster manager |
 | `jobs/`, `workload/` | the papers' simulated jobs; their pipelines in PySpark |
 | `chaos/`, `freeze/`, `soak/` | the storms, suspended drivers and soaks of the benches of these names |
 | `sight/` | what a scaler sees of a job on Spark, against the truth, for `bench sight` |

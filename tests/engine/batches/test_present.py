@@ -75,19 +75,6 @@ def test_the_store_is_a_moment_behind() -> None:
     assert work.done == pytest.approx(80 * 0.2 / 0.4)
 
 
-def test_rows_under_way_in_python_count_by_half() -> None:
-    work = read_work(replace(BATCH, through_python=True), 8000.0, ())
-    assert work is not None
-    assert work.done == 2000.0  # two tasks have ended; two more have run for a third of the usual time
-    nearly = replace(BATCH, through_python=True, stages=(replace(SCAN, active_s=18.0),))
-    work = read_work(nearly, 8000.0, ())
-    assert work is not None
-    assert work.done == pytest.approx(8000 * (38 / 80 - 1 / 8))
-    reported = read_work(replace(BATCH, through_python=True, rows_done=2300.0, rows_read=2500.0), 8000.0, ())
-    assert reported is not None
-    assert reported.done == 2500.0
-
-
 def test_rows_bound_what_tasks_seem_to_have_done() -> None:
     """The running tasks wait on an executor that has just come: they have read nothing."""
     work = read_work(replace(BATCH, rows_done=2000.0, rows_read=2000.0, rows_age_s=1.2), 8000.0, ())

@@ -45,7 +45,10 @@ def test_a_storm_is_the_same_alone_and_among_others() -> None:
 
 
 def test_a_dry_run_that_acts_is_reported_with_its_seed_and_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guards, "CHAIN", tuple(guard for guard in guards.CHAIN if guard is not guards.dry_run))
+    def forgets(decision: Decision, scene: guards.Scene) -> Decision:
+        return guards.apply_guards(decision, replace(scene, guards=replace(scene.guards, dry_run=False)))
+
+    monkeypatch.setattr(guards, "_dry_run", forgets)
     monkeypatch.setattr("rheostat.lab.chaos.driver.DRY_RUN", 1.0)
     reported: list[str] = []
     measures = {m.measure: m for m in chaos(True, reported.append, days=0.02, seed=4)}

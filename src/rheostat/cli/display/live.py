@@ -100,9 +100,8 @@ def status_line(step: Step) -> str:
 def change_line(step: Step) -> str:
     """Return what a step changes, or in a dry run would change, and why; "" where it changes nothing."""
     was, decision = step.observation.running, step.decision
-    suggested = decision.asked if any(note.guard == "dry_run" for note in decision.guards) else None
-    target = step.intent.target if step.intent else suggested
-    if target is None:
+    target = step.intent.target if step.intent else decision.shadow
+    if target is None or target == was:
         return ""
     text = f"{was.slots if was else '?'} -> {target.slots} slots  {decision.reason}: {decision.sentence}"
     return text if step.intent else f"{text} (not applied)"

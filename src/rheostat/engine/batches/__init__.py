@@ -5,7 +5,7 @@ It imports the vocabulary of `rheostat.job` and nothing else.
 | file | what |
 |---|---|
 | `progress.py`, `stage.py`, `probe.py` | a finished batch, a stage, a probe, as Spark reports them |
-| `offsets.py` | the number of records before a source's offset |
+| `offsets.py`, `tables.py` | the number of records before a source's offset; of tables with versions |
 | `present.py`, `scan.py` | the ends of the sources and the running batch, at one moment; SQL executions of a batch |
 | `arrivals.py` | counts of a source over time: the present rate, the age of a record |
 | `selection.py` | the batches that a window covers |

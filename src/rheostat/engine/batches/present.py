@@ -13,6 +13,8 @@ from itertools import takewhile
 from statistics import median
 from typing import Any
 
+from rheostat.engine.batches.offsets import OffsetCounter
+
 STALE_S = 0.3
 """Seconds by which Spark's status store may be behind: events are queued, and a stage is written every 0.1 s."""
 SETTLED_S = 2.0
@@ -33,6 +35,8 @@ class SourceEnd:
     """Of these, files that no batch has taken."""
     problem: str = ""
     """Why it did not answer."""
+    counter: OffsetCounter | None = None
+    """What counts its offsets, where only the source itself knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +84,6 @@ class RunningBatch:
     """Rows that its scans have read; None where a scan has not reported."""
     rows_age_s: float = 0.0
     """Largest age of these rows: executors report them with heartbeats."""
-    through_python: bool = False
-    """Whether its scans pass Python, which works on many rows at a time and gives them back together."""
     stages_missing: bool = False
     """Whether Spark has evicted some of its finished stages (`spark.ui.retainedStages`)."""
 
@@ -230,9 +232,6 @@ def _done(now: RunningBatch, records: float, share: float, usual: Sequence[Usual
     if alike is not None and alike.wall_s > 0 and first.finished < first.tasks:
         wall_s = records / alike.records * alike.wall_s
         share = max(share, min(1.0, running_s / wall_s, share + STALE_S / wall_s))
-    if now.through_python and now.rows_read is None:
-        # Of the tasks that run, some have given no row back yet, others nearly all: half of the work under way counts.
-        share = max(first.finished / first.tasks, share - 0.5 * first.active / first.tasks)
     done = records * share
     if now.rows_read is not None and running_s > 0:
         done = min(done, now.rows_read * (1 + now.rows_age_s / running_s))

@@ -229,7 +229,8 @@ class MicroBatchEngine:
             # Of a removal only the moment of this call is known. A clock that was set proves nothing.
             grew = count > self._executor_count and self._changed_s < came_s < now_s
             self._executor_count, self._changed_s = count, came_s if grew else now_s
-        return count * self.executors.cores_per_executor
+        # Without `spark.executor.cores` executors may differ; a dry run looks at such applications, too.
+        return sum(executor.cores for executor in running)
 
     def _new_losses(self, losses: Sequence[Loss], now_s: float) -> str | None:
         """Return a message about executors that died since the last observation; a loss starts a new window."""

@@ -7,6 +7,7 @@
 | `speed.py` | `simulator`, `decision` |
 | `fidelity.py`, `spark_fidelity.py`, `realtime_fidelity.py` | `fidelity`: the simulator against recordings and Spark |
 | `overhead.py`, `probes.py` | `overhead` and `resize`; `probes` |
+| `clusters/` | `matrix`, and shrinks by kill and by decommission |
 | `rescale.py` | `rescale`: changes in real-time mode; kills over a repartition and its roll-back |
 | `soak.py` | `soak`: random sizes, kills and stops on Spark for an hour, in both modes |
 | `freeze.py` | `freeze`: suspended drivers on one checkpoint |

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from rheostat.errors import InvalidValue, nearest
 from rheostat.lab.bench.bids2 import bids2
 from rheostat.lab.bench.chaos import chaos
+from rheostat.lab.bench.clusters.matrix import embedded, on_kubernetes, on_standalone, on_yarn, tables
+from rheostat.lab.bench.clusters.shrink import shrink
 from rheostat.lab.bench.fidelity import fidelity
 from rheostat.lab.bench.forecast import forecast
 from rheostat.lab.bench.freeze import driver as frozen_driver
@@ -58,6 +60,13 @@ BENCHES: Mapping[str, Mapping[str, Part]] = {
         "python": Part(frozen_python, "one of ten rounds per mode", sizes=("rounds",)),
         "driver": Part(frozen_driver, "one of ten rounds per mode", sizes=("rounds",)),
     },
+    "matrix": {
+        "local-cluster": Part(embedded, "one of five versions"),
+        "standalone": Part(on_standalone, "one of five versions"),
+        "yarn": Part(on_yarn, "one of two versions"),
+        "kubernetes": Part(on_kubernetes, "one of two versions", slow=True),
+        "tables": Part(tables),
+    },
     "models": {"models": Part(models)},
     "overhead": {"overhead": Part(overhead, "3 of 12 pairs")},
     "recovery": {"phoebe": Part(recovery), "spark": Part(recovery_on_spark, "one of two loads, three of ten kills")},
@@ -73,7 +82,10 @@ BENCHES: Mapping[str, Mapping[str, Part]] = {
             kills, "2 of 20 kills over the move, 2 of 20 over its roll-back; two of eight formats", slow=True
         ),
     },
-    "resize": {"resize": Part(resize, "4 of 22 resizes")},
+    "resize": {
+        "resize": Part(resize, "4 of 22 resizes"),
+        "shrink": Part(shrink, "2 of 8 shrinks, both ways", slow=True),
+    },
     "sight": {
         "spike": Part(spike, "one of five runs"),
         "realtime": Part(realtime_spike, "one of five runs"),
@@ -88,8 +100,8 @@ BENCHES: Mapping[str, Mapping[str, Part]] = {
     "planner": {"planner": Part(planner)},
 }
 
-ALONE = frozenset({"soak"})
-"""Benches that run for hours: `all` leaves them out."""
+ALONE = frozenset({"matrix", "soak"})
+"""Benches that run long, or install much: `all` leaves them out."""
 
 
 def select_parts(bench: str, quick: bool, only: Sequence[str] = ()) -> dict[str, Part]:

@@ -23,6 +23,8 @@ from rheostat.errors import RheostatError
 T = TypeVar("T")
 WATCHER = "rheostat-watcher"
 """Name of the shell that watches a child, in its command line."""
+EXECUTORS = ("CoarseGrainedExecutorBackend", "KubernetesExecutorBackend")
+"""Classes of executors: on YARN the first has a prefix."""
 SPAWN = get_context("spawn")
 # The end of the pipe means that the parent is gone or has finished with the child. The child gets SIGTERM first, so
 # that it can stop Spark and delete its folders; then the rest of its process group is killed, this shell included.
@@ -174,7 +176,7 @@ def kill_an_executor(root: int | None = None, share: float = 0.0) -> bool:
 
 def executors_below(root: int) -> list[int]:
     """Return the process ids of the executors below a process, oldest first."""
-    return [pid for pid, line in processes_below(root) if "CoarseGrainedExecutorBackend" in line]
+    return [pid for pid, line in processes_below(root) if any(name in line for name in EXECUTORS)]
 
 
 def driver_jvm(root: int) -> int | None:

@@ -46,6 +46,9 @@ class MemoryScheduler:
         self.calls: list[str] = []
         self.acknowledges = True
         self.skips: set[str] = set()
+        self.reason = "it burned"
+        self.draining: set[str] = set()
+        self.decommissions = True
 
     def registered(self) -> tuple[str, ...]:
         return tuple(self.ids)
@@ -54,7 +57,7 @@ class MemoryScheduler:
         return Executor(executor_id, "here", 2, float(executor_id))
 
     def removal_reason(self, executor_id: str) -> str:
-        return "it burned"
+        return self.reason
 
     def running_tasks(self) -> Mapping[str, int]:
         return self.tasks
@@ -69,6 +72,9 @@ class MemoryScheduler:
     def remove(self, ids: Sequence[str]) -> tuple[str, ...]:
         self.calls.append(f"remove {' '.join(ids)}")
         return tuple(i for i in ids if i not in self.skips)
+
+    def decommissioned(self, ids: Sequence[str]) -> tuple[str, ...]:
+        return tuple(i for i in ids if i in self.draining)
 
     def withdraw(self, ids: Sequence[str]) -> None:
         self.calls.append(f"withdraw {' '.join(ids)}")
@@ -240,6 +246,33 @@ def test_idle_executors_are_removed_first_then_the_newest() -> None:
     executors = [Executor(str(k), "here", 1, float(k)) for k in range(4)]
     order = idle_then_newest(executors, {"3": 2, "2": 0, "1": 1})
     assert [e.id for e in order] == ["2", "0", "1", "3"]
+
+
+@pytest.mark.parametrize("reason", ["Executor killed by driver.", "Executor decommission: spot notice"])
+def test_an_executor_that_somebody_took_away_is_no_loss(reason: str) -> None:
+    """Dynamic allocation under a dry run, a user's own call, a spot notice."""
+    scheduler = MemoryScheduler("0", "1")
+    executors = executors_of(scheduler)
+    assert names(executors) == ["0", "1"]
+    scheduler.reason = reason
+    scheduler.leave("1")
+    survey = executors.survey(10.0, 500.0)
+    assert survey.losses == ()
+    assert [executor.id for executor in survey.running] == ["0"]
+
+
+def test_an_executor_that_is_decommissioned_from_outside_counts_as_leaving() -> None:
+    scheduler = MemoryScheduler("0", "1")
+    executors = executors_of(scheduler)
+    executors.request(2)
+    scheduler.draining = {"1"}
+    assert names(executors) == ["0"]
+    assert executors.leaving() == ("1",)
+    assert executors.state(60.0, 500.0) is Change.UNDER_WAY
+    scheduler.leave("1")
+    scheduler.ids.append("2")
+    assert executors.survey(60.0, 510.0).losses == ()
+    assert executors.state(60.0, 510.0) is Change.NONE
 
 
 def test_a_dead_executor_is_a_loss_and_restarts_the_patience() -> None:

@@ -103,6 +103,8 @@ def test_only_executors_on_this_machine_get_the_drivers_python(
 class Arriving:
     """A scheduler, and the clock beside it: every look brings the next executor."""
 
+    decommissions = False
+
     def __init__(self, *ids: str) -> None:
         self.coming, self.there, self.now_s = list(ids), list[str](), 0.0
         self.withdrawn: list[str] = []

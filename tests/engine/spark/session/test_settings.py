@@ -17,10 +17,11 @@ from rheostat.engine.spark.session.session import (
 )
 from rheostat.engine.spark.session.settings import (
     NEEDED,
+    application_needs,
     attach_settings,
+    check_application,
     check_master,
     missing_settings,
-    untested_master,
 )
 from rheostat.errors import InvalidValue
 
@@ -79,9 +80,26 @@ def test_masters_that_cannot_scale(master: str) -> None:
     assert repr(master) in problem
 
 
-def test_masters_without_a_test_of_their_own() -> None:
-    assert untested_master("yarn")
-    assert not untested_master("local-cluster[6,1,512]")
+@pytest.mark.parametrize("master", ["yarn", "k8s://https://here:443"])
+def test_failures_of_executors_end_an_application_of_a_cluster_manager(master: str) -> None:
+    """After max(2 x instances, 3) crashes: three for a session that starts with one executor."""
+    made = settings(master=master)
+    assert made["spark.executor.maxNumFailures"] == "100"
+    del made["spark.executor.maxNumFailures"]
+    [need] = application_needs(master, made)
+    assert need.startswith("spark.executor.maxNumFailures is not set, it must be 20 or more")
+    assert application_needs("spark://here:7077", made) == ()
+
+
+def test_decommissioning_needs_a_deadline_and_moves_blocks() -> None:
+    made = settings(conf={"spark.decommission.enabled": "true"})
+    assert made["spark.executor.decommission.forceKillTimeout"] == "60s"
+    assert made["spark.storage.decommission.shuffleBlocks.enabled"] == "true"
+    assert "spark.executor.decommission.forceKillTimeout" not in settings()
+    del made["spark.executor.decommission.forceKillTimeout"]
+    with pytest.raises(InvalidValue, match="never leaves") as refused:
+        check_application(made["spark.master"], made)
+    assert str(refused.value).endswith("--conf spark.executor.decommission.forceKillTimeout=60s")
 
 
 def test_the_embedded_cluster_is_made_to_measure_and_stays_off_the_network() -> None:

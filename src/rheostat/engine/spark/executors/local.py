@@ -28,7 +28,7 @@ class LocalScheduler(SparkScheduler):
 
     def describe(self, executor_id: str) -> Executor | None:
         """Return the driver with its slots."""
-        return Executor(executor_id, "localhost", self.cores_setting(), 0.0)
+        return Executor(executor_id, "localhost", int(self._backend.totalCores()), 0.0)
 
     def running_tasks(self) -> Mapping[str, int]:
         """Return {}: the driver is never removed, so its tasks do not matter."""
@@ -43,5 +43,5 @@ class LocalScheduler(SparkScheduler):
         return ()
 
     def cores_setting(self) -> int:
-        """Return the number of tasks that run at once."""
-        return int(self._backend.totalCores())
+        """Return `spark.executor.cores`, 1 if it is not set: executors would have that many on a cluster."""
+        return super().cores_setting() or 1

@@ -8,6 +8,7 @@ moment: no job runs while Spark plans a batch or commits its offsets.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ from rheostat.ports import Clock, Note
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+log = logging.getLogger(__name__)
+
 BOUNDARY_S = 5.0
 """Seconds that a removal waits for a moment without jobs. Every batch has one (measured: 30 of 30 within 1.8 s for
 batches of 1.1 s), and waiting costs less than repeating the stages of a batch."""
@@ -28,6 +31,10 @@ POLL_S = 0.004
 """Seconds between two checks for that moment: the gap between two batches is at least 50 ms."""
 WAIT_POLL_S = 0.05
 """Seconds between two checks of `request_and_wait`."""
+REASON_S = 0.2
+"""Seconds to wait for the reason of a loss: the status store has it some milliseconds after the scheduler."""
+ON_PURPOSE = ("Executor killed by driver", "Executor decommission")
+"""Beginnings of Spark's reasons for executors that were not lost: dynamic allocation or a spot notice took them."""
 LOSS_HISTORY = 100
 """Losses to remember: as many dead executors as Spark's status store retains."""
 
@@ -92,6 +99,7 @@ class Executors:
         self._clock = WallClock() if clock is None else clock
         self._boundary_s = boundary_s
         self._cores = scheduler.cores_setting()  # constant for the application
+        self._least_cores = 1
         self._executors: dict[str, Executor] = {}
         self._leaving: set[str] = set()
         self._losses: list[Loss] = []
@@ -113,15 +121,11 @@ class Executors:
 
     @property
     def cores_per_executor(self) -> int:
-        """Slots of one executor."""
-        if self._cores is None:
-            running = self.running()
-            if not running:
-                raise EngineError(
-                    "no executor runs and spark.executor.cores is not set, so their size is unknown: set it"
-                )
-            return min(e.cores for e in running)
-        return self._cores
+        """Slots of one executor; where `spark.executor.cores` is not set, of the smallest one that runs or last ran."""
+        if self._cores is not None:
+            return self._cores
+        self._least_cores = min((e.cores for e in self.running()), default=self._least_cores)
+        return self._least_cores
 
     def running(self) -> tuple[Executor, ...]:
         """Return the executors that take tasks, oldest first, without the driver and those being removed.
@@ -217,11 +221,20 @@ class Executors:
         return tuple(sorted(running, key=lambda e: (e.since_s, len(e.id), e.id)))
 
     def _losses_with_reasons(self) -> tuple[Loss, ...]:
-        self._losses = [
-            loss if loss.reason else replace(loss, reason=self._scheduler.removal_reason(loss.executor.id))
-            for loss in self._losses
-        ]
+        deadline_s = self._clock.monotonic() + REASON_S
+        self._losses = [loss if loss.reason else self._with_reason(loss, deadline_s) for loss in self._losses]
+        for loss in self._losses:
+            if loss.reason.startswith(ON_PURPOSE):
+                log.info("executor %s has left: %s", loss.executor.id, loss.reason)
+        self._losses = [loss for loss in self._losses if not loss.reason.startswith(ON_PURPOSE)]
         return tuple(self._losses)
+
+    def _with_reason(self, loss: Loss, deadline_s: float) -> Loss:
+        while not (reason := self._scheduler.removal_reason(loss.executor.id)):
+            if self._clock.monotonic() >= deadline_s or self._clock.now() > loss.noticed_s + REASON_S:
+                break
+            self._clock.sleep(POLL_S)
+        return replace(loss, reason=reason)
 
     def _change(self, running: int, leaving: int, patience_s: float, now_s: float) -> Change:
         if resize_state(self._wanted, running, leaving, 0.0, patience_s) is Change.NONE:
@@ -256,6 +269,8 @@ class Executors:
     def _refresh(self) -> tuple[str, ...]:
         """Refresh the registered executors and return their ids."""
         registered = self._scheduler.registered()
+        if self._scheduler.decommissions:
+            self._notice_decommissioned([name for name in registered if name not in self._leaving])
         for executor_id in registered:
             if executor_id not in self._executors and (executor := self._scheduler.describe(executor_id)) is not None:
                 self._executors[executor_id] = executor
@@ -267,6 +282,12 @@ class Executors:
                 # Spark knows the reason milliseconds later: see `_losses_with_reasons`.
                 self._losses = [*self._losses, Loss(executor, self._clock.now())][-LOSS_HISTORY:]
         return registered
+
+    def _notice_decommissioned(self, ids: Sequence[str]) -> None:
+        """Count executors as leaving that are decommissioned by others: they take no more tasks."""
+        if leaving := self._scheduler.decommissioned(ids):
+            log.info("executors %s are decommissioned, and not by Rheostat", ", ".join(leaving))
+            self._leaving.update(leaving)
 
 
 def describe_losses(losses: Sequence[Loss]) -> str:

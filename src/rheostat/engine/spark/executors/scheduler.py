@@ -11,6 +11,15 @@ from rheostat.errors import EngineError
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+DECOMMISSION = "spark.decommission.enabled"
+SHRINKS = "Rheostat shrinks the application"
+"""Spark's reason for an executor that is decommissioned here."""
+
+
+def is_true(value: str) -> bool:
+    """Read a boolean as Spark does."""
+    return value.strip().lower() == "true"
+
 
 @dataclass(frozen=True, slots=True)
 class Executor:
@@ -25,6 +34,9 @@ class Executor:
 
 class Scheduler(Protocol):
     """The part of Spark's scheduler that Rheostat uses."""
+
+    decommissions: bool
+    """Whether executors that leave are decommissioned, and not killed."""
 
     def registered(self) -> tuple[str, ...]:
         """Return the ids of all registered executors, also of those being removed."""
@@ -46,6 +58,9 @@ class Scheduler(Protocol):
 
     def remove(self, ids: Sequence[str]) -> tuple[str, ...]:
         """Remove executors without changing the total; return the ids that Spark really removes."""
+
+    def decommissioned(self, ids: Sequence[str]) -> tuple[str, ...]:
+        """Return those of the executors that finish their tasks, get no others, and leave."""
 
     def withdraw(self, ids: Sequence[str]) -> None:
         """Cancel executors that were launched and are not registered yet."""
@@ -72,6 +87,7 @@ class SparkScheduler:
         # Constant for the application. `getConf` makes one round trip per setting: 300 of them.
         cores = context._conf.get("spark.executor.cores")
         self._cores = int(cores) if cores is not None else None
+        self.decommissions = is_true(context._conf.get(DECOMMISSION) or "")
 
     def registered(self) -> tuple[str, ...]:
         """Ask the scheduler backend, which is ahead of the status store."""
@@ -117,11 +133,23 @@ class SparkScheduler:
         return bool(self._spark.requestTotalExecutors(executors, 0, self._scala.toScalaMap({})))
 
     def remove(self, ids: Sequence[str]) -> tuple[str, ...]:
-        """Call the scheduler backend: `SparkContext.killExecutors` would also lower the total."""
+        """Call the scheduler backend: `SparkContext.killExecutors` would also lower the total.
+
+        With `spark.decommission.enabled` executors move their shuffle and cached blocks first. Spark kills those that
+        are still there after `spark.executor.decommission.forceKillTimeout`.
+        """
+        if self.decommissions:
+            jvm: Any = self._context._jvm
+            info = jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo(SHRINKS, jvm.scala.Option.empty())
+            return tuple(one for one in ids if self._backend.decommissionExecutor(one, info, False, False))
         # adjustTargetNumExecutors=False, or the total would fall below the request and a crashed executor would not be
         # replaced; countFailures=False, a removal is not a failure; force=True, or busy executors are skipped.
         removed = str(self._backend.killExecutors(self._scala.toSeq(list(ids)), False, False, True).mkString(","))
         return tuple(removed.split(",")) if removed else ()
+
+    def decommissioned(self, ids: Sequence[str]) -> tuple[str, ...]:
+        """Ask the task scheduler, which gives them no more tasks: also those that a spot notice takes away."""
+        return tuple(one for one in ids if bool(self._tasks.getExecutorDecommissionState(one).isDefined()))
 
     def withdraw(self, ids: Sequence[str]) -> None:
         """Cancel executors that a standalone master has launched and that are not registered here yet.

@@ -164,7 +164,8 @@ def spark_checkpoint(spark: SparkSession, location: str) -> Checkpoint:
         with temporary_settings(spark, {FORMAT: version}):
             spark._streamingCheckpointManager.repartition(location, partitions, exactly_once)
 
-    return Checkpoint(HadoopFiles(spark, location), repartition)
+    has_tool = hasattr(type(spark), "_streamingCheckpointManager")
+    return Checkpoint(HadoopFiles(spark, location), repartition, can_repartition=has_tool)
 
 
 def _gate(spark: SparkSession, admit: Admit) -> Any:

@@ -32,6 +32,7 @@ NOTE = ("rheostat", "repartition")
 """The file that says that a repartition is under way."""
 SAME = "SHUFFLE_PARTITIONS_ALREADY_MATCH"
 """Spark's error class when the state has the requested number of partitions already."""
+NO_TOOL = "this Spark cannot repartition state: 4.2 and newer can"
 VERSION = re.compile(r"(\d+)(?:_[\w-]+)?\.(?:zip|changelog|delta|snapshot)(?:\.|$)")
 """Name of a file with one version of a partition's state, in state formats 1 and 2."""
 
@@ -72,8 +73,9 @@ class StateStore:
 class Checkpoint:
     """The checkpoint of one query. The query must be stopped before a call that changes it."""
 
-    def __init__(self, files: Files, tool: Tool) -> None:
-        self.files, self._tool = files, tool
+    def __init__(self, files: Files, tool: Tool, *, can_repartition: bool = True) -> None:
+        self.files, self._tool, self.can_repartition = files, tool, can_repartition
+        """Whether this Spark has that tool."""
 
     @property
     def location(self) -> str:
@@ -113,6 +115,8 @@ class Checkpoint:
         state = self.state()
         if state is None:
             return ""
+        if not self.can_repartition:
+            return NO_TOOL
         if not state.movable:
             return f"{state.provider} cannot repartition the state: RocksDB can"
         if realtime := [name for name in self.operators() if name in REALTIME_NAMES]:

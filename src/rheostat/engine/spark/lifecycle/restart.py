@@ -254,11 +254,11 @@ class Pipeline:
         new = None if state is None else self.shape.state_partitions(target, state)
         if state is None or new == state.partitions:
             return None
-        if not state.movable:
+        if not state.movable or not checkpoint.can_repartition:
             self.state_fixed_reason = (
-                f"the state keeps its {state.partitions} partitions: {state.provider} cannot repartition it"
+                f"the state keeps its {state.partitions} partitions: {checkpoint.immovable_reason()}"
             )
-            note(f"{self.state_fixed_reason}, RocksDB can")
+            note(self.state_fixed_reason)
             return None
         return new
 

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Collection, Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rheostat.clock import WallClock
 from rheostat.engine.spark.executors.pool import Executors
@@ -32,6 +32,8 @@ from rheostat.engine.spark.session.settings import (
     missing_settings,
     on_this_machine,
 )
+from rheostat.engine.spark.session.verbs import missing_verbs
+from rheostat.engine.spark.session.versions import refuse_old, refuse_other_scala
 from rheostat.errors import EngineError, InvalidValue, shown
 from rheostat.job.frozen import check_whole
 from rheostat.ports import Clock
@@ -89,8 +91,12 @@ def session(
     spark = start_session(settings, yielding)
     try:
         context = spark.sparkContext
-        if missing := missing_settings(dict(context.getConf().getAll())):
+        running = dict(context.getConf().getAll())
+        if missing := missing_settings(running):
             raise InvalidValue("; ".join(map(str, missing)))
+        jvm: Any = context._jvm
+        jars = ",".join(running.get(key, "") for key in ("spark.jars", "spark.jars.packages")).split(",")
+        refuse_other_scala(jars, str(jvm.scala.util.Properties.versionNumberString()))
         shrink_to_minimum(context, min_executors, max_executors, WallClock())
     except BaseException:
         spark.stop()
@@ -136,7 +142,7 @@ def session_settings(
         "spark.cores.max": str(max_executors * cores),
         "spark.executor.instances": str(min_executors),
     }
-    lines = attach_settings(master, min_executors=min_executors, max_executors=max_executors, cores=cores)
+    lines = attach_settings(master, min_executors=min_executors, max_executors=max_executors, cores=cores, conf=conf)
     defaults = {line.key: line.value for line in lines}
     if EMBEDDED.fullmatch(master):
         defaults |= {
@@ -163,7 +169,9 @@ def start_session(settings: Mapping[str, str], yielding: Collection[str] = ()) -
     use_java()
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
+    from pyspark.version import __version__
 
+    refuse_old(__version__)
     firm = {key: value for key, value in settings.items() if key not in yielding}
     embedded = EMBEDDED.fullmatch(settings.get("spark.master", "")) is not None
     with embedded_cluster() if embedded else nullcontext(), environment(worker_python(settings)):
@@ -202,9 +210,11 @@ def shrink_to_minimum(context: SparkContext, min_executors: int, max_executors: 
     deadline_s = clock.monotonic() + START_S
     while len(executors.running()) != min_executors or executors.leaving():
         if clock.monotonic() > deadline_s:
+            why = "the cluster may have no free cores or memory; use fewer or smaller executors"
+            if verbs := missing_verbs(context):
+                why = f"the driver's account may not {', '.join(verbs)} pods: examples/kubernetes has a role"
             raise EngineError(
-                f"{len(executors.running())} of {min_executors} executors registered within {START_S:g} s: the cluster "
-                "may have no free cores or memory; use fewer or smaller executors"
+                f"{len(executors.running())} of {min_executors} executors registered within {START_S:g} s: {why}"
             )
         executors.request(min_executors)
         clock.sleep(POLL_S)

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from rheostat.engine.spark.executors.scheduler import DECOMMISSION, is_true
 from rheostat.errors import InvalidValue
 from rheostat.job.frozen import check_whole
 
@@ -73,6 +74,11 @@ class ConfLine:
 
     def __str__(self) -> str:
         return f"--conf {shlex.quote(f'{self.key}={self.value}')}"
+
+
+def any_value(value: str) -> bool:
+    """Accept whatever is set."""
+    return bool(value.strip())
 
 
 def is_false(value: str) -> bool:
@@ -143,6 +149,48 @@ NEEDED: tuple[Setting, ...] = (
     ),
 )
 """Settings without which a resize can fail the query or is reverted."""
+FAILURES = Setting(
+    "spark.executor.maxNumFailures",
+    f"{MIN_STAGE_ATTEMPTS} or more",
+    at_least(MIN_STAGE_ATTEMPTS),
+    None,
+    "100",
+    "on YARN and Kubernetes Spark ends the application after max(2 x instances, 3) executor failures, and it does not "
+    "learn that the application has grown",
+)
+"""Needed on YARN and Kubernetes."""
+DEADLINE = Setting(
+    "spark.executor.decommission.forceKillTimeout",
+    "set",
+    any_value,
+    None,
+    "60s",
+    "spark.decommission.enabled is true, and without a deadline an executor whose blocks find no place never leaves",
+)
+"""Needed where executors are decommissioned."""
+MOVING: Mapping[str, tuple[str, str]] = {
+    "spark.storage.decommission.enabled": ("true", "a decommissioned executor moves its blocks before it leaves"),
+    "spark.storage.decommission.shuffleBlocks.enabled": ("true", "shuffle files move, so no task is repeated"),
+    "spark.storage.decommission.rddBlocks.enabled": ("true", "cached blocks move"),
+    "spark.storage.decommission.replicationReattemptInterval": (
+        "1s",
+        "Spark looks for blocks that are left to move this often; by default every 30 s, which is how long an executor "
+        "without any blocks stays",
+    ),
+}
+"""Key -> value and reason, where executors are decommissioned."""
+
+
+def _needed(master: str, conf: Mapping[str, str]) -> tuple[Setting, ...]:
+    """Return the settings that resizing needs under this master, with this configuration."""
+    failures = (FAILURES,) if master.startswith(("yarn", "k8s://")) else ()
+    return (*NEEDED, *failures, *((DEADLINE,) if decommissions(conf) else ()))
+
+
+def decommissions(conf: Mapping[str, str]) -> bool:
+    """Whether Spark decommissions executors that leave."""
+    return is_true(conf.get(DECOMMISSION, ""))
+
 
 RECOMMENDED: Mapping[str, tuple[str, str]] = {
     "spark.standalone.executorRemoveDelayOnDisconnection": (
@@ -170,16 +218,22 @@ ANYWHERE: Mapping[str, tuple[str, str]] = {
 }
 """Key -> value and reason, on every cluster. Results are right without them; executors that come are used later, and a
 running batch is seen later."""
-YIELDING = frozenset({*RECOMMENDED, *ANYWHERE, FAILURES_INTERVAL, SHUFFLE_PARTITIONS})
+YIELDING = frozenset({*RECOMMENDED, *ANYWHERE, *MOVING, FAILURES_INTERVAL, SHUFFLE_PARTITIONS})
 """Keys that `rheostat.session` leaves alone where spark-defaults.conf or PYSPARK_SUBMIT_ARGS sets them."""
 
 
 def attach_settings(
-    master: str, *, min_executors: int = 1, max_executors: int | None = None, cores: int | None = None
+    master: str,
+    *,
+    min_executors: int = 1,
+    max_executors: int | None = None,
+    cores: int | None = None,
+    conf: Mapping[str, str] | None = None,
 ) -> tuple[ConfLine, ...]:
     """Return the settings that an application on this master is started with, the needed ones first.
 
-    The master's own size supplies `max_executors` and `cores` for an embedded cluster; elsewhere they are 4 and 1.
+    `conf` is what is set already: where executors are decommissioned, more is needed. The master's own size supplies
+    `max_executors` and `cores` for an embedded cluster; elsewhere they are 4 and 1.
     """
     if problem := check_master(master):
         raise InvalidValue(problem)
@@ -192,12 +246,15 @@ def attach_settings(
     checked_executors(min_executors, max_executors)
     needed = (
         ConfLine(setting.key, setting.value or setting.spark_default or str(cores), True, setting.why)
-        for setting in NEEDED
+        for setting in _needed(master.strip(), conf or {})
     )
-    return (*needed, *_recommended(master.strip(), min_executors, max_executors, cores))
+    moving = MOVING if decommissions(conf or {}) else {}
+    return (*needed, *_recommended(master.strip(), min_executors, max_executors, cores, {**ANYWHERE, **moving}))
 
 
-def _recommended(master: str, smallest: int, largest: int, cores: int) -> Iterator[ConfLine]:
+def _recommended(
+    master: str, smallest: int, largest: int, cores: int, anywhere: Mapping[str, tuple[str, str]]
+) -> Iterator[ConfLine]:
     if is_standalone(master):
         # spark.executor.instances does not bound the start of a standalone application without dynamic allocation.
         most = "a standalone master gives an application every free core at its start; this is max_executors x cores"
@@ -206,12 +263,9 @@ def _recommended(master: str, smallest: int, largest: int, cores: int) -> Iterat
             yield ConfLine(key, value, False, why)
     else:
         yield ConfLine("spark.executor.instances", str(smallest), False, "the application starts with min_executors")
-        failures = (
-            "Spark ends an application after max(2 x instances, 3) executor failures, counted over its whole life by "
-            "default; a streaming query runs for months"
-        )
+        failures = "executor failures are counted over the application's whole life by default; a query runs for months"
         yield ConfLine(FAILURES_INTERVAL, "1h", False, failures)
-    for key, (value, why) in ANYWHERE.items():
+    for key, (value, why) in anywhere.items():
         yield ConfLine(key, value, False, why)
     if size := EMBEDDED.fullmatch(master):
         heap = f"{max(int(size[3]) // max(int(size[2]) // cores, 1), MIN_MEMORY_MB)}m"
@@ -257,7 +311,7 @@ def checked_executors(min_executors: int | None, max_executors: int | None) -> t
 def missing_settings(conf: Mapping[str, str]) -> tuple[Missing, ...]:
     """Return every setting that makes live resizing unsafe; empty when all of them fit."""
     missing = []
-    for setting in NEEDED:
+    for setting in _needed(conf.get("spark.master", "").strip(), conf):
         actual = conf.get(setting.key)
         effective = setting.spark_default if actual is None else actual
         if effective is None or not setting.fits(effective):
@@ -293,19 +347,21 @@ def on_this_machine(master: str) -> bool:
     return master.startswith("local") or LOOPBACK.fullmatch(master) is not None
 
 
-def untested_master(master: str) -> bool:
-    """Whether no test of this project runs under this master, although it takes the same calls."""
-    return master.startswith(("yarn", "k8s://"))
+def application_needs(master: str, conf: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what keeps the executors of an application from being added and removed safely; () where nothing does."""
+    if problem := check_master(master):
+        return (problem,)
+    return tuple(map(str, missing_settings({**conf, "spark.master": master})))
 
 
 def check_application(master: str, conf: Mapping[str, str]) -> None:
     """Refuse an application whose executors cannot be added and removed safely; end with the lines that mend it."""
     if problem := check_master(master):
         raise InvalidValue(problem)
-    if missing := missing_settings(conf):
+    if missing := missing_settings({**conf, "spark.master": master}):
         reasons = "\n".join(f"  {item}" for item in missing)
         keys = {item.key for item in missing}
-        lines = submit_lines(line for line in attach_settings(master) if line.key in keys)
+        lines = submit_lines(line for line in attach_settings(master, conf=conf) if line.key in keys)
         raise InvalidValue(
             f"this Spark application cannot be resized safely:\n{reasons}\n"
             "Start it with rheostat.session, or give spark-submit these lines (rheostat settings prints all of them):\n"

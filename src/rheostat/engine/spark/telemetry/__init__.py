@@ -12,6 +12,7 @@
 | `ends.py`, `readers.py` | the ends of a running query's sources, whatever batch runs; a reader per kind of source |
 | `topic.py` | the end offsets of Kafka topics |
 | `folder.py` | the files that wait for a file source |
+| `tables.py` | the newest versions of Delta and Iceberg tables |
 | `reflect.py` | private parts of a running source |
 | `probe.py` | `rheostat.operator`: probes around a named operator |
 """

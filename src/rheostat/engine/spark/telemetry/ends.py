@@ -173,7 +173,9 @@ class SourceEnds:
         else:
             if answer is not None:
                 source.problem = ""
-                source.end = SourceEnd(self._clock.now(), answer.offset, answer.files, answer.files_waiting)
+                source.end = SourceEnd(
+                    self._clock.now(), answer.offset, answer.files, answer.files_waiting, counter=answer.counter
+                )
         source.unanswered_s = None
 
 

@@ -62,7 +62,8 @@ class FolderEnds:
         """Return the files taken and waiting; None if a batch was planned meanwhile."""
         self._check_size()
         listed = self._list.invoke(self._source, array(self._gateway, self._jvm.java.lang.Object))
-        files = self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(listed)
+        # Spark 3.5 is built for Scala 2.12, which has only this converter.
+        files = self._jvm.scala.collection.JavaConverters.seqAsJavaList(listed)
         # The source's map of taken files changes only when a batch is planned, which changes the log offset.
         before = int(self._source.currentLogOffset())
         waiting = files.stream().filter(self._is_new).mapToLong(self._size).summaryStatistics()

@@ -96,7 +96,9 @@ class LiveQuery:
             for batch in batches:
                 if index < len(batch.sources):
                     files.enter_batch(batch.sources[index].end_offset, batch.sources[index].rows)
-        return lambda index: self._files.get(index) or counter(index)
+        known: dict[int, OffsetCounter] = dict(self._files)
+        known |= {index: end.counter for index, end in enumerate(ends) if end.counter is not None}
+        return lambda index: known[index] if index in known else counter(index)
 
     def _count(self, ends: Sequence[SourceEnd], batches: Sequence[Batch], counter: CounterOf) -> None:
         """Count the records of all sources, if they have answered since the last count."""

@@ -7,19 +7,20 @@
 | `rate` | whole seconds since its creation, by the clock |
 | `rate-micro-batch` | the planned offset: it makes its rows when a batch asks for them |
 | memory stream | its last offset |
+| Delta, Iceberg | the newest version of the table (`tables.py`) |
 | other | what `latest()` of the user's own counter returns, else nothing |
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from rheostat.engine.batches.offsets import LatestOffset
+from rheostat.engine.batches.offsets import LatestOffset, OffsetCounter
 from rheostat.engine.spark.telemetry.folder import FolderEnds
+from rheostat.engine.spark.telemetry.tables import DeltaEnds, IcebergEnds, planned_json
 from rheostat.engine.spark.telemetry.topic import TopicEnds
 from rheostat.errors import RheostatError, first_line
 from rheostat.ports import Clock
@@ -39,6 +40,8 @@ class Answer:
     offset: Any = None
     files: int | None = None
     files_waiting: int | None = None
+    counter: OffsetCounter | None = None
+    """What counts the offsets of this source, where it learns from what is read."""
 
 
 class EndReader(Protocol):
@@ -85,9 +88,13 @@ def _reader(
             case "RateStreamMicroBatchStream":
                 return Inside(description, lambda: seconds_since_creation(source))
             case "RatePerMicroBatchStream":
-                return Inside(description, lambda: planned_offset(execution, source))
+                return Inside(description, lambda: planned_json(execution, source))
             case "MemoryStream":
                 return Inside(description, lambda: memory_offset(source))
+            case "DeltaSource":
+                return Table(DeltaEnds(spark, execution, source))
+            case "SparkMicroBatchStream" if "iceberg" in str(source.getClass().getName()):
+                return Table(IcebergEnds(execution, source))
     except Exception as error:  # noqa: BLE001 - another Spark may have other internals
         return Broken(describe_failure(description, error))
     if isinstance(counter, LatestOffset):
@@ -150,6 +157,29 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """A table of versions: Delta or Iceberg."""
+
+    brisk: ClassVar[bool] = False
+    ends: DeltaEnds | IcebergEnds
+
+    @property
+    def name(self) -> str:
+        """The table."""
+        return self.ends.name
+
+    def ask(self) -> Answer | None:
+        """Read the versions that are new."""
+        if (found := self.ends.ask()) is None:
+            return None
+        offset, _, waiting = found
+        return Answer(offset, files_waiting=waiting, counter=self.ends.counter)
+
+    def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+
+@dataclass(frozen=True, slots=True)
 class Inside:
     """A source that lives in the driver: asking it cannot hang."""
 
@@ -199,12 +229,6 @@ class Broken:
 def seconds_since_creation(source: Any) -> int:
     """Return the end of a `rate` source, by its own clock; its `latestOffset` would also move its state."""
     return max(0, (int(source.clock().getTimeMillis()) - int(source.creationTimeMs())) // 1000)
-
-
-def planned_offset(execution: Any, source: Any) -> Any:
-    """Return the offset that the query has planned for a source; None before the first batch."""
-    offset = execution.availableOffsets().get(source)
-    return json.loads(str(offset.get().json())) if offset.isDefined() else None
 
 
 def memory_offset(source: Any) -> int | None:

@@ -48,8 +48,6 @@ class QueryHandle:
     run_id: str
     execution: Any
     batch: OpenBatch | None = None
-    through_python: bool = False
-    """Whether the scans of a batch that was read passed Python."""
 
 
 class RunningBatches:
@@ -84,7 +82,6 @@ class RunningBatches:
         batch = handle.batch
         self._read_rows(handle.execution, batch, now_s)
         rows_done, rows_read = count_rows(batch.scans or (), batch.rows)
-        handle.through_python |= any(scan.python is not None for scan in batch.scans or ())
         return RunningBatch(
             run_id=handle.run_id,
             number=number,
@@ -96,7 +93,6 @@ class RunningBatches:
             rows_done=rows_done,
             rows_read=rows_read,
             rows_age_s=self._scan_rows.heartbeat_s,
-            through_python=handle.through_python,
             stages_missing=(handle.run_id, number) in self._stages.broken,
         )
 

@@ -1,0 +1,67 @@
+"""What a user installs: the built wheel, in a clean environment."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from project import ROOT
+
+import rheostat
+
+pytestmark = pytest.mark.cluster
+
+MOST_MB = 2.0
+"""The wheel is small: no data, no jars, no binaries."""
+SMOKE = """
+import rheostat
+from rheostat.journal import open_journal
+journal = open_journal(":memory:")
+journal.release(journal.acquire("clicks", "test", 60.0))
+assert callable(rheostat.autoscale)
+print(rheostat.__version__)
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(folder)]
+    subprocess.run([*command, str(ROOT)], check=True, capture_output=True)
+    [built] = folder.glob("*.whl")
+    return built
+
+
+def test_the_wheel_is_small_and_whole(wheel: Path) -> None:
+    assert wheel.stat().st_size < MOST_MB * 2**20
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "rheostat/py.typed" in names
+    assert "rheostat/lab/clusters/kubernetes/server/main.go" in names
+    assert any(name.startswith("rheostat/report/templates/") for name in names)
+    assert not [name for name in names if name.endswith((".jar", ".db", ".csv"))]
+
+
+def test_a_driver_installs_little(wheel: Path, tmp_path: Path) -> None:
+    """Into an environment of its own, from the index: what a driver needs that attaches, and nothing of Spark."""
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "env")], check=True)
+    python = tmp_path / "env" / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", str(wheel)], check=True, capture_output=True)
+    done = subprocess.run([python, "-c", SMOKE], check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.strip() == rheostat.__version__
+    listed = subprocess.run(
+        [python, "-m", "pip", "list", "--format=freeze"], check=True, capture_output=True, text=True
+    )
+    installed = {line.partition("==")[0].lower() for line in listed.stdout.split()}
+    assert not installed & {"pyspark", "typer", "rich", "scipy", "scikit-learn", "pandas", "statsforecast"}
+    command = subprocess.run([tmp_path / "env" / "bin" / "rheostat"], capture_output=True, text=True, check=False)
+    assert "pip install 'rheostat[cli]'" in command.stderr
+
+
+def test_the_version_has_its_section_in_the_changelog() -> None:
+    sections = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert sections[0] in ("Unreleased", rheostat.__version__)
+    assert rheostat.__version__ in sections

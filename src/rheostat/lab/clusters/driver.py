@@ -41,7 +41,8 @@ class Place:
     pyspark: Path | None
     """The folder of another version of PySpark."""
     most: int = 3
-    dry_run: bool = False
+    counts_tasks: bool = False
+    """Whether it counts the tasks that are computed again; on YARN a driver's own page answers only the proxy."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def drive(place: Place) -> None:
                 "status": scaler.status,
                 "executors": running.slots if running else None,
                 "problem": steps[-1].observation.problem if steps else None,
-                "repeated_tasks": repeated_tasks(spark) if len(steps) % 5 == 0 else None,
+                "repeated_tasks": repeated_tasks(spark) if place.counts_tasks else None,
             }
             known = {**known, **{key: value for key, value in report.items() if value is not None or key == "problem"}}
             write_whole(place.folder / "status.json", json.dumps(known))

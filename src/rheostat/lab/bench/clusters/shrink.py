@@ -28,7 +28,7 @@ def shrink(quick: bool, progress: Progress) -> list[Measure]:
 
 def _shrink(way: str, times: int, progress: Progress) -> list[Measure]:
     with TemporaryDirectory(prefix="rheostat-shrink-", ignore_cleanup_errors=True) as folder:
-        place = Place(Path(folder), EMBEDDED_NAME, WAYS[way], {}, None, LARGE)
+        place = Place(Path(folder), EMBEDDED_NAME, WAYS[way], {}, None, LARGE, counts_tasks=True)
         (place.folder / "wanted").write_text(str(SMALL))
         visitor, took_s = Visitor(place), []
         with visitor.driving():

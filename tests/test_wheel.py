@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import pytest
 from project import ROOT
 
 import rheostat
+from rheostat.engine.spark.session.ivy import cache_folder
+from rheostat.lab.clusters.sparks import OLDEST, VERSIONS, pyspark_folder
 
 pytestmark = pytest.mark.cluster
 
@@ -22,8 +25,13 @@ import rheostat
 from rheostat.journal import open_journal
 journal = open_journal(":memory:")
 journal.release(journal.acquire("clicks", "test", 60.0))
-assert callable(rheostat.autoscale)
 print(rheostat.__version__)
+"""
+WITH_SPARK = """
+import pyspark, rheostat
+for name in rheostat.__all__:
+    getattr(rheostat, name)
+print(pyspark.__version__)
 """
 
 
@@ -59,6 +67,15 @@ def test_a_driver_installs_little(wheel: Path, tmp_path: Path) -> None:
     assert not installed & {"pyspark", "typer", "rich", "scipy", "scikit-learn", "pandas", "statsforecast"}
     command = subprocess.run([tmp_path / "env" / "bin" / "rheostat"], capture_output=True, text=True, check=False)
     assert "pip install 'rheostat[cli]'" in command.stderr
+    # Every Spark that `make matrix` has installed, and the oldest one: the driver's own PySpark.
+    for version in VERSIONS[:-1]:
+        if version != OLDEST and not (cache_folder() / f"pyspark-{version}").is_dir():
+            continue
+        beside = {**os.environ, "PYTHONPATH": str(pyspark_folder(version))}
+        done = subprocess.run(
+            [python, "-c", WITH_SPARK], capture_output=True, text=True, check=False, cwd=tmp_path, env=beside
+        )
+        assert (done.stdout.strip(), done.returncode) == (version, 0), done.stderr
 
 
 def test_the_version_has_its_section_in_the_changelog() -> None:

@@ -32,7 +32,8 @@ def main(folder: Path, way: str) -> None:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("shadow").config("spark.ui.showConsoleProgress", "false")
-    for key, value in {**(LOCAL if way == "local" else CLUSTER), "spark.driver.host": "127.0.0.1"}.items():
+    common = {"spark.driver.host": "127.0.0.1", "spark.sql.shuffle.partitions": "4"}
+    for key, value in {**(LOCAL if way == "local" else CLUSTER), **common}.items():
         builder = builder.config(key, value)
     if way == "local":
         watch(builder.getOrCreate(), folder)

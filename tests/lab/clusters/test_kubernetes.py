@@ -45,6 +45,8 @@ def test_executors_in_pods_grow_shrink_and_survive_kills(cluster: Kubernetes, tm
     seen = visit(tmp_path / "job", cluster.cluster, None, print)
     assert (seen.rows_lost, seen.rows_repeated) == (0, 0)
     assert any("lost executor" in word for word in seen.words)
+    allowed = {(resource, verb) for rule in RULES for resource in rule["resources"] for verb in rule["verbs"]}
+    assert cluster.used_verbs() == allowed
 
 
 def test_the_api_server_accepts_the_manifests(cluster: Kubernetes) -> None:

@@ -174,7 +174,9 @@ def _kill_executor(visitor: Visitor) -> float:
     """Kill the newest executor, and return the seconds until its replacement takes tasks."""
     began_s = time.monotonic()
     os.kill(max(executors_below(os.getpid())), signal.SIGKILL)
-    visitor.wait(lambda: visitor.status.get("executors") != 2 or "lost" in str(visitor.status.get("problem")), "no loss")
+    visitor.wait(
+        lambda: visitor.status.get("executors") != 2 or "lost" in str(visitor.status.get("problem")), "no loss"
+    )
     visitor.wait(lambda: visitor.status.get("executors") == 2 and not visitor.status.get("problem"), "not 2 executors")
     took_s = time.monotonic() - began_s
     visitor.pass_batches()

@@ -50,8 +50,8 @@ RULES: tuple[dict[str, Any], ...] = (
         "resources": ["pods"],
         "verbs": ["create", "get", "list", "watch", "delete", "deletecollection"],
     },
-    {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "get", "list", "delete", "deletecollection"]},
-    {"apiGroups": [""], "resources": ["services", "persistentvolumeclaims"], "verbs": ["list", "deletecollection"]},
+    {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "deletecollection"]},
+    {"apiGroups": [""], "resources": ["services", "persistentvolumeclaims"], "verbs": ["deletecollection"]},
 )
 """What a driver in client mode may do."""
 
@@ -70,6 +70,15 @@ class Kubernetes:
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
         answer = self.admin.post(path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
         return str(answer["status"]["token"])
+
+    def used_verbs(self, account: str = ACCOUNT, namespace: str = NAMESPACE) -> set[tuple[str, str]]:
+        """Return what an account has asked for so far: resources and verbs, by the API server's own audit log."""
+        name, used = f"system:serviceaccount:{namespace}:{account}", set()
+        for line in (self.folder / "audit.log").read_text().splitlines():
+            event = json.loads(line)
+            if event["user"].get("username") == name and "objectRef" in event:
+                used.add((str(event["objectRef"]["resource"]), str(event["verb"])))
+        return used
 
 
 def is_built() -> bool:
@@ -122,6 +131,8 @@ def kubernetes(folder: Path, executors_home: Path, nodes: int = NODES, notify: N
     subprocess.run([binary, "key", str(key)], check=True)
     tokens.write_text(f'{token},admin,admin,"system:masters"\n')
     tokens.chmod(0o600)
+    every = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}
+    (folder / "audit.json").write_text(json.dumps(every))
     with ExitStack() as undo:
         undo.callback(lambda: stop_all(processes[::-1]))
         processes.append(start_logged([binary, *_etcd(folder, store, peers)], log))
@@ -212,6 +223,8 @@ def _apiserver(folder: Path, store: int, port: int, key: Path, tokens: Path) -> 
         f"--token-auth-file={tokens}",
         "--authorization-mode=RBAC",
         "--endpoint-reconciler-type=none",
+        f"--audit-policy-file={folder / 'audit.json'}",
+        f"--audit-log-path={folder / 'audit.log'}",
     ]
 
 

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from rheostat.engine.spark.session.settings import EMBEDDED_NAME
 from rheostat.lab.bench.measure import Measure
-from rheostat.lab.clusters.driver import Place
+from rheostat.lab.clusters.driver import Place, write_whole
 from rheostat.lab.clusters.visit import Visitor, count_errors
 from rheostat.lab.experiment.processes import executors_below
 from rheostat.lab.experiment.trial import Progress
@@ -37,9 +37,10 @@ def _shrink(way: str, times: int, progress: Progress) -> list[Measure]:
                 progress(f"{way}: shrink {number + 1} of {times}")
                 visitor.resize(LARGE)
                 began_s = time.monotonic()
-                visitor.resize(SMALL)
+                write_whole(place.folder / "wanted", str(SMALL))
                 visitor.wait(lambda: len(executors_below(os.getpid())) == SMALL, "executors stay")
                 took_s.append(time.monotonic() - began_s)
+                visitor.pass_batches()
             visitor.pass_batches()
             again = visitor.status.get("repeated_tasks") or 0
             visitor.stop()

@@ -5,12 +5,15 @@ They run where the control plane has been built (`make kubernetes`): that takes 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from project import ROOT
 
+from rheostat.errors import EngineError
+from rheostat.lab.clusters.driver import Place, write_whole
 from rheostat.lab.clusters.kubernetes.api import Api, ApiError
 from rheostat.lab.clusters.kubernetes.cluster import (
     ACCOUNT,
@@ -20,14 +23,17 @@ from rheostat.lab.clusters.kubernetes.cluster import (
     is_built,
     kubernetes,
     load_manifests,
+    manifests,
 )
 from rheostat.lab.clusters.sparks import spark_home
-from rheostat.lab.clusters.visit import visit
+from rheostat.lab.clusters.visit import Visitor, count_errors, endings, visit
+from rheostat.lab.experiment.processes import executors_below
 
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.skipif(not is_built(), reason="Kubernetes is not built: run `make kubernetes` once, which needs Go"),
 ]
+WATCH_PODS = ({"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "deletecollection"]},)
 MANIFEST = ROOT / "examples" / "kubernetes" / "driver.yaml"
 
 
@@ -70,3 +76,55 @@ def test_the_account_may_do_nothing_else(cluster: Kubernetes) -> None:
     for path in (f"/api/v1/namespaces/{NAMESPACE}/secrets", "/api/v1/namespaces/default/pods", "/api/v1/nodes"):
         with pytest.raises(ApiError, match="forbidden"):
             driver.get(path)
+
+
+def test_a_cluster_without_room_gives_what_it_has_and_surplus_is_removed(cluster: Kubernetes, tmp_path: Path) -> None:
+    """Four of six pods have room; the others stay Pending, and one may take a place that the shrink frees."""
+    visitor = visitor_on(cluster, tmp_path, most=6)
+    with visitor.driving():
+        visitor.start()
+        write_whole(tmp_path / "wanted", "6")
+        visitor.wait(lambda: visitor.status.get("executors") == 4, "not 4 executors")
+        pods = cluster.admin.get(f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]
+        assert sorted(pod["status"]["phase"] for pod in pods).count("Pending") == 2
+        visitor.wait(lambda: bool(endings(tmp_path)), "the change does not end")
+        assert endings(tmp_path)[0] == "partial: wanted job=6, got job=4"
+        visitor.resize(1)
+        visitor.wait(lambda: len(executors_below(os.getpid())) == 1, "surplus stays")
+        visitor.pass_batches()
+        assert len(executors_below(os.getpid())) == 1
+        visitor.stop()
+    assert count_errors(tmp_path / "output", visitor.batch) == (0, 0)
+
+
+def test_a_deleted_pod_is_a_loss_and_is_replaced(cluster: Kubernetes, tmp_path: Path) -> None:
+    visitor = visitor_on(cluster, tmp_path, most=2)
+    with visitor.driving():
+        visitor.start()
+        visitor.resize(2)
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        newest = max(cluster.admin.get(path)["items"], key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+        cluster.admin.delete(f"{path}/{newest['metadata']['name']}")
+        visitor.wait(lambda: "lost" in str(visitor.status.get("problem")), "no loss")
+        visitor.wait(lambda: visitor.status["executors"] == 2 and not visitor.status["problem"], "no replacement")
+        visitor.pass_batches()
+        visitor.stop()
+    assert count_errors(tmp_path / "output", visitor.batch) == (0, 0)
+
+
+def test_an_account_that_may_not_create_pods_is_named(cluster: Kubernetes, tmp_path: Path) -> None:
+    weak = "weak-driver"
+    for manifest in manifests(({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}, *WATCH_PODS), weak):
+        cluster.admin.apply(manifest)
+    token = tmp_path / "token"
+    token.write_text(cluster.driver_token(weak))
+    conf = {**cluster.cluster.conf, "spark.kubernetes.authenticate.oauthTokenFile": str(token)}
+    visitor = Visitor(Place(tmp_path, cluster.cluster.master, conf, {}, None))
+    (tmp_path / "wanted").write_text("1")
+    with visitor.driving(), pytest.raises(EngineError, match="account may not create, delete pods"):
+        visitor.start()
+
+
+def visitor_on(cluster: Kubernetes, folder: Path, most: int) -> Visitor:
+    (folder / "wanted").write_text("1")
+    return Visitor(Place(folder, cluster.cluster.master, cluster.cluster.conf, {}, None, most))

@@ -97,6 +97,8 @@ def session(
         jvm: Any = context._jvm
         jars = ",".join(running.get(key, "") for key in ("spark.jars", "spark.jars.packages")).split(",")
         refuse_other_scala(jars, str(jvm.scala.util.Properties.versionNumberString()))
+        if verbs := missing_verbs(context):
+            raise InvalidValue(f"the driver's account may not {', '.join(verbs)} pods: examples/kubernetes has a role")
         shrink_to_minimum(context, min_executors, max_executors, WallClock())
     except BaseException:
         spark.stop()
@@ -210,11 +212,9 @@ def shrink_to_minimum(context: SparkContext, min_executors: int, max_executors: 
     deadline_s = clock.monotonic() + START_S
     while len(executors.running()) != min_executors or executors.leaving():
         if clock.monotonic() > deadline_s:
-            why = "the cluster may have no free cores or memory; use fewer or smaller executors"
-            if verbs := missing_verbs(context):
-                why = f"the driver's account may not {', '.join(verbs)} pods: examples/kubernetes has a role"
             raise EngineError(
-                f"{len(executors.running())} of {min_executors} executors registered within {START_S:g} s: {why}"
+                f"{len(executors.running())} of {min_executors} executors registered within {START_S:g} s: the cluster "
+                "may have no free cores or memory; use fewer or smaller executors"
             )
         executors.request(min_executors)
         clock.sleep(POLL_S)

@@ -175,21 +175,21 @@ def kubernetes(folder: Path, executors_home: Path, nodes: int = NODES, notify: N
         yield started
 
 
-def manifests(rules: tuple[dict[str, Any], ...] = RULES) -> Iterator[Mapping[str, Any]]:
+def manifests(rules: tuple[dict[str, Any], ...] = RULES, account: str = ACCOUNT) -> Iterator[Mapping[str, Any]]:
     """Yield a namespace with an account that may do what a driver does."""
     inside = {"namespace": NAMESPACE}
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     # Pods get the default account, which a controller manager would make.
-    for name in ("default", ACCOUNT):
+    for name in ("default", account):
         yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, **inside}}
     group = "rbac.authorization.k8s.io"
-    yield {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": {"name": ACCOUNT, **inside}, "rules": list(rules)}
+    yield {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": {"name": account, **inside}, "rules": list(rules)}
     yield {
         "apiVersion": f"{group}/v1",
         "kind": "RoleBinding",
-        "metadata": {"name": ACCOUNT, **inside},
-        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, **inside}],
-        "roleRef": {"apiGroup": group, "kind": "Role", "name": ACCOUNT},
+        "metadata": {"name": account, **inside},
+        "subjects": [{"kind": "ServiceAccount", "name": account, **inside}],
+        "roleRef": {"apiGroup": group, "kind": "Role", "name": account},
     }
 
 

@@ -1,6 +1,6 @@
 """Kubernetes: a real API server, etcd and scheduler, a kubelet that runs pods as processes, the manifests of examples.
 
-They run where the control plane has been built (`make kubernetes`): that takes ten minutes of CPU time.
+`make matrix` runs them, where the control plane has been built (`make kubernetes`, ten minutes of CPU time).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from rheostat.lab.experiment.processes import executors_below
 
 pytestmark = [
     pytest.mark.cluster,
+    pytest.mark.skipif("RHEOSTAT_CLUSTERS" not in os.environ, reason="takes minutes: `make matrix` runs it"),
     pytest.mark.skipif(not is_built(), reason="Kubernetes is not built: run `make kubernetes` once, which needs Go"),
 ]
 WATCH_PODS = ({"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "deletecollection"]},)

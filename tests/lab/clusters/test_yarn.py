@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,10 @@ from rheostat.lab.clusters.sparks import spark_home
 from rheostat.lab.clusters.visit import visit
 from rheostat.lab.clusters.yarn import yarn
 
-pytestmark = pytest.mark.cluster
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.skipif("RHEOSTAT_CLUSTERS" not in os.environ, reason="takes minutes: `make matrix` runs it"),
+]
 
 
 def test_executors_in_containers_grow_shrink_and_survive_kills(tmp_path: Path) -> None:

@@ -117,6 +117,7 @@ def yarn(folder: Path, executors_home: Path, notify: Notify = ignore) -> Iterato
     finally:
         gateway.shutdown()
         gateway.java_process.kill()
+        gateway.java_process.stdin.close()
         gateway.java_process.wait()
         log.close()
 

@@ -10,8 +10,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from rheostat.engine.spark.telemetry.reflect import array
-
 ANSWER = 6000
 """Characters of an answer: py4j escapes some of them, and rows differ in length."""
 
@@ -56,7 +54,9 @@ class Rows:
     def _trim(self, kind: str, row: Mapping[str, Any]) -> None:
         """Leave out what is not needed of this class, and of the classes of its fields."""
         jvm, names = self._gateway.jvm, sorted(set(row) - self._fields[kind])
-        left_out = array(self._gateway, jvm.java.lang.String, *names)
+        left_out = self._gateway.new_array(jvm.java.lang.String, len(names))
+        for place, name in enumerate(names):
+            left_out[place] = name
         ignored = jvm.com.fasterxml.jackson.annotation.JsonIgnoreProperties.Value.forIgnoredProperties(left_out)
         self._mapper.configOverride(jvm.java.lang.Class.forName(f"{self._package}.{kind}")).setIgnorals(ignored)
         for name, value in row.items():

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import socket
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rheostat.engine.spark.session.embedded import LOCALHOST
 from rheostat.engine.spark.session.java import find_java
 from rheostat.errors import EngineError
-
-LOCALHOST = "127.0.0.1"
 
 
 @dataclass(frozen=True)
@@ -66,5 +68,23 @@ def java_home() -> str:
     return str(Path(find_java().path).resolve().parent.parent)
 
 
-Notify = Callable[[str], None]
-"""Takes a progress message."""
+def run_folder(prefix: str) -> Path:
+    """Return the folder that the command line names, else a temporary one."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix=prefix)).absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def show(cluster: Cluster, what: str, more: str = "") -> None:
+    """Print how a person uses a cluster, and wait for Ctrl-C."""
+    print(f"{what}. In another terminal:\n")
+    for key, value in cluster.environment.items():
+        print(f"export {key}={value}")
+    print(f"\nrheostat.session('clicks', {cluster.master!r}, conf={{")
+    for key, value in cluster.conf.items():
+        print(f"    {key!r}: {value!r},")
+    print(f"}})\n\n{more}Ctrl-C ends it.", flush=True)
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        print("ended")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 import urllib.request
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rheostat.job.decision import Decision
+from rheostat.lab.clusters.sparks import use_pyspark
 from rheostat.ports import Policy, Situation
 
 if TYPE_CHECKING:
@@ -64,10 +64,7 @@ class Follow(Policy[None]):
 def drive(place: Place) -> None:
     """Run the job until the file `stop` appears."""
     os.environ.update(place.environment)
-    if place.pyspark is not None:
-        sys.path.insert(0, str(place.pyspark))
-        # Python workers and the JVM's own Python take it, too.
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(place.pyspark), os.environ.get("PYTHONPATH", "")]))
+    use_pyspark(place.pyspark)
     from rheostat.api.autoscale import autoscale
     from rheostat.api.options import Options
     from rheostat.engine.spark.session.session import session

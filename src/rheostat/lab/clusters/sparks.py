@@ -53,6 +53,13 @@ def pyspark_folder(version: str, notify: Notify = ignore) -> Path | None:
     return folder
 
 
+def use_pyspark(folder: Path | None) -> None:
+    """Let this process, before it imports PySpark, and its Python workers take a version of it."""
+    if folder is not None:
+        sys.path.insert(0, str(folder))
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")]))
+
+
 def spark_home(folder: Path | None) -> Path:
     """Return the SPARK_HOME of an installed version."""
     if folder is not None:

@@ -9,15 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from rheostat.lab.clusters.cluster import (
-    LOCALHOST,
-    Cluster,
-    check_started,
-    free_port,
-    java_home,
-    start_logged,
-    stop_all,
-)
+from rheostat.engine.spark.session.embedded import LOCALHOST
+from rheostat.lab.clusters.cluster import Cluster, check_started, free_port, java_home, start_logged, stop_all
 from rheostat.lab.experiment.processes import await_true
 
 START_S = 60.0

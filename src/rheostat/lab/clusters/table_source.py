@@ -6,8 +6,6 @@ next batch have to show just these rows, and those after it none.
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rheostat.engine.spark.session.ivy import Dependency, JarSet, Notify
+from rheostat.lab.clusters.sparks import use_pyspark
 from rheostat.lab.clusters.table_pins import SHA256
 
 if TYPE_CHECKING:
@@ -90,9 +89,7 @@ def jars_of(name: str, notify: Notify) -> list[Path]:
 
 def watch_table(name: str, folder: Path, pyspark: Path | None, jars: list[Path]) -> Seen:
     """Append to a table between two batches of its stream, in this process."""
-    if pyspark is not None:
-        sys.path.insert(0, str(pyspark))
-        os.environ["PYTHONPATH"] = str(pyspark)
+    use_pyspark(pyspark)
     from pyspark.sql import SparkSession
 
     from rheostat.engine.spark.session.java import use_java

@@ -18,13 +18,12 @@ from rheostat.journal import open_journal
 from rheostat.lab.clusters.cluster import Cluster
 from rheostat.lab.clusters.driver import KEYS, NAME, ROWS, Place, drive, write_whole
 from rheostat.lab.experiment.processes import Child, await_true, executors_below
+from rheostat.lab.experiment.trial import Progress
 
 CHANGE_S = 120.0
 """Seconds that a change, a replacement or a start may take."""
 BATCHES = 3
 """Batches that must end before the next thing happens."""
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)

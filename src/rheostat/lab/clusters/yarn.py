@@ -8,18 +8,15 @@ Executors are containers: processes below that JVM.
 
 from __future__ import annotations
 
-import sys
-import tempfile
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rheostat.engine.spark.session.embedded import environment
+from rheostat.engine.spark.session.embedded import LOCALHOST, environment
 from rheostat.engine.spark.session.ivy import Dependency, JarSet, Notify, ignore
 from rheostat.engine.spark.session.java import find_java
-from rheostat.lab.clusters.cluster import LOCALHOST, Cluster, java_home
+from rheostat.lab.clusters.cluster import Cluster, java_home, run_folder, show
 from rheostat.lab.clusters.sparks import NEWEST, pyspark_folder, spark_home
 from rheostat.lab.clusters.yarn_pins import SHA256
 
@@ -134,21 +131,8 @@ def _start(jvm: Any) -> Any:
 
 def main() -> None:
     """Run a cluster for a person."""
-    given = sys.argv[1] if len(sys.argv) > 1 else None
-    folder = Path(given or tempfile.mkdtemp(prefix="rheostat-yarn-")).absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    with yarn(folder, spark_home(None), notify=lambda text: print(text, flush=True)) as cluster:
-        print(f"YARN runs: {NODES} nodes of {NODE_MB} MB and {NODE_CORES} cores. In another terminal:\n")
-        for key, value in cluster.environment.items():
-            print(f"export {key}={value}")
-        print("\nrheostat.session('clicks', 'yarn', conf={")
-        for key, value in cluster.conf.items():
-            print(f"    {key!r}: {value!r},")
-        print("})\n\nCtrl-C ends it.", flush=True)
-        try:
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            print("ended")
+    with yarn(run_folder("rheostat-yarn-"), spark_home(None), notify=print) as cluster:
+        show(cluster, f"YARN runs: {NODES} nodes of {NODE_MB} MB and {NODE_CORES} cores")
 
 
 if __name__ == "__main__":

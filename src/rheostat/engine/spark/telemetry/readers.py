@@ -172,7 +172,7 @@ class Table:
         """Read the versions that are new."""
         if (found := self.ends.ask()) is None:
             return None
-        offset, _, waiting = found
+        offset, waiting = found
         return Answer(offset, files_waiting=waiting, counter=self.ends.counter)
 
     def close(self) -> None:

@@ -42,8 +42,8 @@ class DeltaEnds:
         """The table, for messages."""
         return f"the log of {self.path}"
 
-    def ask(self) -> tuple[Any, int, int] | None:
-        """Return the newest offset, the files of all versions and those that wait; None before a first batch."""
+    def ask(self) -> tuple[Any, int] | None:
+        """Return the newest offset and the files that wait; None before a first batch."""
         planned = planned_json(self._execution, self._source)
         if planned is None:
             return None
@@ -57,7 +57,7 @@ class DeltaEnds:
             following += 1
         waiting, _ = counter.behind(version, int(planned.get("index", -1)) + 1)
         newest = {"reservoirVersion": following, "index": -1, "isStartingVersion": False}
-        return (newest, len(counter), waiting) if len(counter) else None
+        return (newest, waiting) if len(counter) else None
 
     def _commit(self, version: int) -> str | None:
         """Return a commit of the log; None if there is none yet."""
@@ -86,8 +86,8 @@ class IcebergEnds:
         """The table, for messages."""
         return f"the snapshots of {self._table.name()}"
 
-    def ask(self) -> tuple[Any, int, int] | None:
-        """Return the newest offset, the snapshots that are known and the files that wait; None before a first batch."""
+    def ask(self) -> tuple[Any, int] | None:
+        """Return the newest offset and the files that wait; None before a first batch."""
         planned = planned_json(self._execution, self._source)
         if planned is None:
             return None
@@ -111,7 +111,7 @@ class IcebergEnds:
         waiting, _ = self.counter.behind(own, int(planned.get("position", 0)))
         added = parse_summary({str(key): str(value) for key, value in newest.summary().items()})
         last = {"snapshot_id": int(newest.snapshotId()), "position": added.files, "scan_all_files": False}
-        return last, len(self.counter), waiting
+        return last, waiting
 
 
 def planned_json(execution: Any, source: Any) -> Any:

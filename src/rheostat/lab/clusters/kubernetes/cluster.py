@@ -13,9 +13,6 @@ import os
 import secrets
 import shutil
 import subprocess
-import sys
-import tempfile
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -24,14 +21,16 @@ from typing import Any
 
 import yaml
 
+from rheostat.engine.spark.session.embedded import LOCALHOST
 from rheostat.engine.spark.session.ivy import Notify, cache_folder, ignore
 from rheostat.errors import EngineError
 from rheostat.lab.clusters.cluster import (
-    LOCALHOST,
     Cluster,
     check_started,
     free_port,
     java_home,
+    run_folder,
+    show,
     start_logged,
     stop_all,
 )
@@ -253,22 +252,9 @@ def load_manifests(file: Path) -> list[Mapping[str, Any]]:
 
 def main() -> None:
     """Run a cluster for a person."""
-    given = sys.argv[1] if len(sys.argv) > 1 else None
-    folder = Path(given or tempfile.mkdtemp(prefix="rheostat-kubernetes-")).absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    with kubernetes(folder, spark_home(None), notify=lambda text: print(text, flush=True)) as started:
-        print(f"Kubernetes runs: {NODES} nodes of {NODE_CORES} cores and {NODE_MB} MB. In another terminal:\n")
-        print(f"rheostat.session('clicks', {started.cluster.master!r}, conf={{")
-        for setting, value in started.cluster.conf.items():
-            print(f"    {setting!r}: {value!r},")
-        print(
-            f"}})\n\nkubectl --kubeconfig {folder / 'kubeconfig.json'} -n {NAMESPACE} get pods\n\nCtrl-C ends it.",
-            flush=True,
-        )
-        try:
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            print("ended")
+    with kubernetes(run_folder("rheostat-kubernetes-"), spark_home(None), notify=print) as started:
+        kubectl = f"kubectl --kubeconfig {started.folder / 'kubeconfig.json'} -n {NAMESPACE} get pods\n\n"
+        show(started.cluster, f"Kubernetes runs: {NODES} nodes of {NODE_CORES} cores and {NODE_MB} MB", kubectl)
 
 
 if __name__ == "__main__":

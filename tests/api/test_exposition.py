@@ -90,6 +90,14 @@ def test_every_reading_has_its_metric() -> None:
     }
 
 
+def test_what_waits_in_files_and_versions_of_a_table_is_shown() -> None:
+    table = SourceReading("job", 120.0, 600.0, 5.0, files_waiting=3, bytes_waiting=4096, versions_waiting=2)
+    found = samples(replace(WINDOW, sources=(table,)))
+    assert found["rheostat_source_waiting_files", "job"] == 3
+    assert found["rheostat_source_waiting_bytes", "job"] == 4096
+    assert found["rheostat_source_waiting_versions", "job"] == 2
+
+
 def test_what_was_not_measured_is_left_out() -> None:
     down = replace(
         WINDOW, status=Status.DOWN, sources=(), operators=(), latency=None, downtime_s=None, problem="no query"

@@ -17,10 +17,10 @@ from prometheus_client.exposition import generate_latest
 from rheostat.api.metrics import Collector, _counts_of, _last_window
 from rheostat.api.scaler import Scaler
 from rheostat.clock import WallClock
-from rheostat.control.controller import Controller
-from rheostat.job.decision import Decision
+from rheostat.control.controller import Controller, Step
+from rheostat.job.decision import Decision, Reason
 from rheostat.job.graph import JobSpec
-from rheostat.job.observation import Observation
+from rheostat.job.observation import Observation, SourceReading
 from rheostat.job.record import Intent
 from rheostat.journal.memory import MemoryJournal
 from rheostat.policy.ds2 import DS2
@@ -158,6 +158,15 @@ def test_a_scaler_shows_itself_as_a_table_and_as_a_picture() -> None:
     assert "&lt;clicks&gt;" in page
     assert "<clicks>" not in page
     assert page.count("<svg") == 3
+
+
+def test_what_waits_in_files_and_versions_is_shown() -> None:
+    from rheostat.api.summary import rows
+
+    table = SourceReading("job", 10.0, 600.0, 5.0, files_waiting=3, bytes_waiting=4096, versions_waiting=2)
+    window = Observation(5.0, 0.0, 5.0, None, None, sources=(table,))
+    shown = dict(rows("running", "ds2", [Step(0, window, Decision.hold(Reason.STEADY, "all is well"))]))
+    assert shown["waiting"] == "3 files, 4,096 bytes, 2 versions"
 
 
 def test_before_the_first_step_there_is_little_to_show() -> None:

@@ -66,7 +66,7 @@ def test_the_version_is_shown(rheostat: Command) -> None:
     ("command", "line"),
     [
         ("jobs", "wordcount             lines, splitter, count"),
-        ("policies", "Runs the fewest tasks"),
+        ("policies", "Plays the cheapest schedule"),
         ("loads", "sine         A sine wave"),
     ],
 )

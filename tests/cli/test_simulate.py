@@ -109,10 +109,3 @@ def test_a_policy_that_cannot_learn_ends_the_run_too(rheostat: Command, failing:
     ended = rheostat("simulate", *SHORT, "--policy", f"{failing}:learns=false")
     assert ended.code == 1
     assert "error: failing could not learn: KeyError: 'no such rate' (step 0, at 60 s" in ended.err
-
-
-def test_an_oracle_that_fails_beside_a_policy_ends_the_run(rheostat: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rheostat.lab.experiment.oracle.Oracle.decide", lambda *_: 1 / 0)
-    ended = rheostat("simulate", *SHORT)
-    assert ended.code == 1
-    assert "error: oracle failed: ZeroDivisionError: division by zero (step 0, at 60 s" in ended.err

@@ -6,10 +6,11 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from rheostat.control.cycle import Mind, State, advance, think
-from rheostat.control.shadow import score_shadow
+from rheostat.control.shadow import score_shadow, trace_shadow
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision
@@ -130,6 +131,22 @@ def test_what_a_dry_run_saves() -> None:
     assert score.shadow_over_s is not None
     assert score.shadow_over_s.middle == 0
     assert score.seen_share == 0  # three slots never ran
+
+
+def test_a_dry_run_over_time() -> None:
+    """Two slots fall behind in the peak; the dry run would have had a backlog for a moment only."""
+    score, series = trace_shadow(watch(day(1800, lambda at_s: 500.0 if 600 < at_s <= 900 else 150.0, 2)))
+    assert len(series.at_s) == 180
+    assert set(series.real.tolist()) == {2.0}
+    assert series.shadow.max() == 5.0
+    assert series.max_lag_s == 15.0
+    fast_s, lag_s, slow_s = series.shadow_lag_s
+    assert (fast_s <= lag_s).all()
+    assert (lag_s <= slow_s).all()
+    assert lag_s.max() < 0.2 * series.lag_s.max()
+    assert series.shadow_backlog.max() < 0.2 * series.backlog.max()
+    held_s = np.append(np.diff(series.at_s), 0.0)
+    assert held_s[series.lag_s > 15.0].sum() == score.over_s
 
 
 def test_executors_of_several_cores_count_as_one() -> None:

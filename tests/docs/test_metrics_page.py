@@ -18,7 +18,7 @@ WINDOW = Observation(
     at_s=30.0,
     start_s=0.0,
     end_s=30.0,
-    sources=(SourceReading("job", 10.0, 5.0, 1.0),),
+    sources=(SourceReading("job", 10.0, 5.0, 1.0, files_waiting=3, bytes_waiting=4096, versions_waiting=2),),
     operators=(OperatorReading("job", 1, 10.0, useful_share=0.5, true_rate_per_s=20.0, cpu_share=0.4, state_bytes=7),),
     latency=Latency(1, 2, 3, 1, 2, 3),
     running=Allocation({"job": 1}),

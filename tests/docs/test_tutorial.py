@@ -49,8 +49,8 @@ def test_every_command_runs_and_the_policy_beats_static_and_ds2(code: str, tmp_p
             [
                 row["reconfigurations"],
                 row["slot_seconds"] / 1000,
-                row["slot_seconds_over_oracle"],
                 row["slo_seconds_over"],
+                row["cost_over_oracle"],
             ],
             rel=0.02,
             abs=0.06,

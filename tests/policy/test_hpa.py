@@ -62,6 +62,63 @@ def test_few_tasks_may_grow_by_four() -> None:
     assert asked(HPA().decide(at(look(8.0, 0.8, tasks=1)))) == (5, 1)
 
 
+@pytest.mark.parametrize(
+    ("tasks", "ready", "share", "target", "recommended"),
+    [
+        pytest.param(3, 3, 0.50, 0.30, 5, id="scale up"),
+        pytest.param(3, 2, 0.60, 0.30, 4, id="scale up less, one is not ready"),
+        pytest.param(3, 1, 0.40, 0.30, 3, id="no scale up, two are not ready"),
+        pytest.param(5, 5, 0.28, 0.50, 3, id="scale down"),
+        pytest.param(5, 3, 0.30, 0.50, 2, id="scale down to what the ready ones need"),
+        pytest.param(5, 1, 0.10, 0.50, 1, id="scale down, one is ready"),
+        pytest.param(3, 3, 1.02, 1.00, 3, id="within the tolerance"),
+        pytest.param(3, 3, 1.10, 1.00, 3, id="at the tolerance"),
+        pytest.param(3, 3, 0.90, 1.00, 3, id="at the tolerance, below"),
+        pytest.param(3, 3, 20 / 15, 1.00, 4, id="rounded up"),
+        pytest.param(5, 5, 12 / 20, 1.00, 3, id="three fifths"),
+        pytest.param(4, 0, 1.00, 0.50, 4, id="none is ready"),
+    ],
+)
+def test_kubernetes_own_cases(tasks: int, ready: int, share: float, target: float, recommended: int) -> None:
+    """The replica calculator's cases: pods, ready pods, their mean utilisation, its target, the expected pods."""
+    assert HPA().recommend(tasks, share, target, ready=ready) == recommended
+
+
+@pytest.mark.parametrize(
+    ("tasks", "added", "most"),
+    [
+        pytest.param(1, 0, 5, id="four pods are more than 100 %"),
+        pytest.param(10, 0, 20, id="100 % are more than four pods"),
+        pytest.param(8, 4, 8, id="used up in this period"),
+        pytest.param(8, 2, 12, id="half used up"),
+    ],
+)
+def test_growth_is_limited_per_15_seconds(tasks: int, added: int, most: int) -> None:
+    assert HPA().limit(tasks, added) == most
+
+
+def test_the_limit_counts_what_was_added_in_the_same_period() -> None:
+    first = HPA().decide(at(look(8.0, 0.8, tasks=4, at_s=100.0)))
+    assert asked(first) == (8, 4)
+    soon = HPA().decide(at(look(8.0, 0.8, tasks=8, at_s=110.0), memo=first.memo))
+    assert asked(soon) is None
+    later = HPA().decide(at(look(8.0, 0.8, tasks=8, at_s=116.0), memo=first.memo))
+    assert asked(later) == (16, 8)
+
+
+@pytest.mark.parametrize(("uptime_s", "target"), [(29.0, None), (30.0, (13, 10)), (0.0, (13, 10))])
+def test_tasks_are_not_ready_right_after_a_restart(uptime_s: float, target: tuple[int, int] | None) -> None:
+    decision = HPA().decide(at(look(1.0, 0.8, uptime_s=uptime_s)))
+    assert asked(decision) == target
+
+
+def test_a_recommendation_beyond_the_limit_of_a_period_counts_in_the_window() -> None:
+    grown = HPA().decide(at(look(8.0, 0.8, at_s=60.0)))
+    assert asked(grown) == (20, 10)
+    # 100 were recommended a minute ago, so 25 tasks stay although 20 was all that the limit allowed.
+    assert asked(HPA().decide(at(look(0.4, 0.8, tasks=25, at_s=120.0), memo=grown.memo))) is None
+
+
 def test_it_holds_at_its_limits() -> None:
     decision = HPA().decide(at(look(1.0, 1.0), limits=limits_of(word_count(Bounds(1, 10)))))
     assert decision.target is None

@@ -62,6 +62,12 @@ def families(job: str, window: Observation, counts: Counts = NO_COUNTS) -> Itera
     yield from gauge("source_backlog_records", "Records that have come and have no result.", backlogs, "source")
     lags = {s.name: s.lag_s for s in sources}
     yield from gauge("source_lag_seconds", "Age of the oldest record without a result.", lags, "source")
+    for kind, about, waiting in (
+        ("files", "Files that no batch has taken.", {s.name: s.files_waiting for s in sources}),
+        ("bytes", "Size of the files that no batch has taken.", {s.name: s.bytes_waiting for s in sources}),
+        ("versions", "Versions of a table beyond the source.", {s.name: s.versions_waiting for s in sources}),
+    ):
+        yield from gauge(f"source_waiting_{kind}", about, waiting, "source")
 
     late = window.overdue_s if seen else None
     yield from gauge("overdue_seconds", "Seconds that a running batch is past its time.", {"": late})

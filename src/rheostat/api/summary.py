@@ -35,6 +35,8 @@ def rows(status: str, policy: str, steps: Sequence[Step], needs: Sequence[str] =
     if window.backlog is not None:
         lag = "" if window.lag_s is None else f", the oldest for {window.lag_s:.3g} s"
         yield "backlog", f"{window.backlog:,.0f} records wait{lag}{_age(window)}"
+    if waiting := window.waiting:
+        yield "waiting", ", ".join(f"{count:,.0f} {name}" for name, count in waiting.items())
     yield "last decision", f"{_clock(window.at_s)} {last.reason}: {last.sentence}"
     changes = [step for step in steps if step.intent is not None]
     if changes:

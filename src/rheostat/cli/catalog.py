@@ -1,4 +1,4 @@
-"""`rheostat jobs`, `policies` and `loads`: one line for each of them."""
+"""`rheostat jobs`, `policies`, `loads` and `grounds`: one line for each of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def jobs() -> None:
 
 def policies() -> None:
     """List the policies."""
-    from rheostat.lab.experiment.oracle import Oracle
+    from rheostat.lab.experiment.oracle.schedule import Oracle
     from rheostat.policy.registry import POLICIES, policy_class
 
     classes = {**{name: policy_class(name) for name in POLICIES}, "oracle": Oracle}
@@ -30,6 +30,13 @@ def loads() -> None:
     from rheostat.engine.testbed.loads import LOADS
 
     _print((name, _first_line(cls)) for name, cls in LOADS.items())
+
+
+def grounds() -> None:
+    """List the named grounds of `rheostat compare`."""
+    from rheostat.lab.experiment.grounds import GROUNDS
+
+    _print((ground.name, ground.sentence) for ground in GROUNDS.values())
 
 
 def _first_line(cls: type) -> str:

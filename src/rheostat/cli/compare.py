@@ -25,11 +25,17 @@ def compare(
     engine: Annotated[
         str, typer.Option(metavar="NAME", help="simulated, spark (a real cluster on this machine), or spark-realtime.")
     ] = "simulated",
+    ground: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,C", help="Named grounds (see `rheostat grounds`), or all: job, load and objectives."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="With --ground: few seeds.")] = False,
     job: options.Job = None,
     load: options.Load = None,
     policy: options.Policies = None,
     seeds: Annotated[
-        str | None, typer.Option(metavar="N", help="Number of seeds, counted up from --seed (default: 4).")
+        str | None,
+        typer.Option(metavar="N", help="Number of seeds, counted up from --seed (default: 4, or the ground's own)."),
     ] = None,
     seed: options.Seed = None,
     duration: options.Duration = None,
@@ -50,8 +56,8 @@ def compare(
     Default policies: the file's own, static, hpa, dhalion, ds2 and the oracle. With --engine spark (jobs ysb, ysb-cpu,
     wordcount, q5): static-minimum, static-maximum, dynamic-allocation (Spark's own), trigger-interval, hpa and ds2.
     With --engine spark-realtime (jobs wordcount, ysb): conttune, ds2 and dhalion, each beside the simulator's
-    prediction. The journal holds the first policy's first seed. A policy that raises is a failed row: the others
-    finish, and the exit code is 1.
+    prediction. A named ground is compared with all policies on many seeds. The journal holds the first policy's first
+    seed. A policy that raises is a failed row: the others finish, and the exit code is 1.
     """
     from rheostat.cli.display import logs
     from rheostat.cli.display.output import check_writable, write_json
@@ -63,13 +69,29 @@ def compare(
     objectives["max_recovery_s"] = max_recovery
     if engine not in ENGINES:
         raise InvalidValue(f"unknown engine {engine!r}, {nearest(engine, ENGINES)}")
-    only = {"--seeds": seeds, "--seed": seed, "--start": start, "--journal": journal, "--failures": failures}
+    only = {
+        "--ground": ground,
+        "--seeds": seeds,
+        "--seed": seed,
+        "--start": start,
+        "--journal": journal,
+        "--failures": failures,
+    }
     if engine == "simulated":
         values = {"job": job, "load": load, "seed": seed, "duration_s": duration, "interval_s": interval}
         values |= {"start": start, "journal": journal, "failures_s": failures}
-        setup = options.read_setup(file, policy, values, objectives, beside=POLICIES)
-        comparisons = [_simulated(setup, seeds or "4", json_file, html_file, verbose)]
-        rows = comparisons[0].as_dicts()
+        if ground is not None:
+            if file is not None or job is not None or load is not None:
+                raise InvalidValue("--ground has its own job and load: leave out CONFIG.yaml, --job and --load")
+            comparisons, rows = _on_grounds(
+                ground, quick, policy, values, objectives, seeds, json_file, html_file, verbose
+            )
+        elif quick:
+            raise InvalidValue("--quick needs --ground")
+        else:
+            setup = options.read_setup(file, policy, values, objectives, beside=POLICIES)
+            comparisons = [_simulated(setup, seeds or "4", json_file, html_file, verbose)]
+            rows = comparisons[0].as_dicts()
     elif simulated_only := [name for name, value in {"CONFIG.yaml": file, **only}.items() if value is not None]:
         raise InvalidValue(f"{simulated_only[0]} needs --engine simulated, not {engine}")
     else:
@@ -82,19 +104,51 @@ def compare(
         raise RheostatError("; ".join(failed))
 
 
+def _on_grounds(
+    names: str,
+    quick: bool,
+    policy: str | None,
+    values: Mapping[str, str | None],
+    objectives: Mapping[str, str | None],
+    seeds: str | None,
+    json_file: str | None,
+    html_file: str | None,
+    verbose: bool,
+) -> tuple[list[Comparison[Any]], list[dict[str, Any]]]:
+    """Compare the policies on named grounds; a ground whose data are missing is skipped with a message."""
+    from rheostat.cli.display.output import console
+    from rheostat.errors import InvalidValue
+    from rheostat.lab.experiment.grounds import POLICIES as EVERY
+    from rheostat.lab.experiment.grounds import find_grounds
+
+    chosen = find_grounds(names)
+    comparisons: list[Comparison[Any]] = []
+    rows: list[dict[str, Any]] = []
+    out = console(json_file)
+    for ground in chosen:
+        if ground.missing:
+            out.print(f"{ground.name}: skipped, {ground.missing}", markup=False, soft_wrap=True)
+            continue
+        out.print(f"{ground.name}: {ground.sentence}", markup=False, soft_wrap=True)
+        setup = options.read_setup(None, policy or EVERY, values, objectives, base=ground.values)
+        count = seeds or str(ground.quick_seeds if quick else ground.seeds)
+        ending = "" if len(chosen) == 1 else f"-{ground.name}"
+        comparisons.append(_simulated(setup, count, json_file, html_file, verbose, ending))
+        rows += [{"ground": ground.name, **row} for row in comparisons[-1].as_dicts()]
+    if not comparisons:
+        raise InvalidValue(f"none of the grounds can run here: {chosen[0].missing}")
+    return comparisons, rows
+
+
 def _failures(comparison: Comparison[Any]) -> list[str]:
-    """Return a sentence about the rows that failed, and one about the oracle where it is no row; [] if none did."""
+    """Return a sentence about the rows that failed; [] if none did."""
     failures, policies = comparison.failures, {row.policy for row in comparison.rows}
     texts = [f"{policy}: {text}" for policy, text in failures.items()]
-    sentences = [f"{len(failures)} of {len(policies)} rows failed: {', '.join(texts)}"] if failures else []
-    oracle = comparison.yardstick_failure
-    return sentences + (
-        [f"the yardstick failed: oracle: {oracle}"] if oracle and oracle not in failures.values() else []
-    )
+    return [f"{len(failures)} of {len(policies)} rows failed: {', '.join(texts)}"] if failures else []
 
 
 def _simulated(
-    setup: options.Setup, seeds: str, json_file: str | None, html_file: str | None, verbose: bool
+    setup: options.Setup, seeds: str, json_file: str | None, html_file: str | None, verbose: bool, ending: str = ""
 ) -> Comparison[Any]:
     """Run all policies on all seeds at once."""
     from rheostat.cli.display import tables
@@ -114,7 +168,7 @@ def _simulated(
     for line in tables.recoveries(comparison):
         out.print(line, markup=False)
     out.print(tables.conditions(comparison, all_seeds, setup.notes), style="dim", markup=False)
-    write_page(comparison, html_file)
+    write_page(comparison, html_file, ending)
     if verbose:
         failures = {run.policy: run.policy_failure for run in comparison.runs if run.policy_failure is not None}
         for failure in failures.values():

@@ -122,6 +122,11 @@ def _oracle(run: Run) -> Policy[Any]:
         raise InvalidValue(
             f"the run of {run.job!r} has no settings, so its oracle cannot be rebuilt: choose a job with --job"
         )
+    if run.options:
+        raise InvalidValue(
+            f"the oracle of {run.job!r} is that of an earlier version ({', '.join(run.options)}), which is gone: its "
+            "decisions can be read, with report, and not made again"
+        )
     # The settings may name another policy, which ran beside the oracle: it is not needed.
     trial = make_config({**settings, "policy": "oracle"}).trial()
-    return policy_maker("oracle", run.options)(replace(trial, seed=run.seed))
+    return policy_maker("oracle", {})(replace(trial, seed=run.seed))

@@ -10,7 +10,7 @@ import typer
 
 from rheostat import __version__
 from rheostat.cli.bench import bench
-from rheostat.cli.catalog import jobs, loads, policies
+from rheostat.cli.catalog import grounds, jobs, loads, policies
 from rheostat.cli.compare import compare
 from rheostat.cli.demo import demo
 from rheostat.cli.doctor import doctor
@@ -51,6 +51,7 @@ for command in (
     jobs,
     policies,
     loads,
+    grounds,
 ):
     app.command()(command)
 app.add_typer(kafka, name="kafka")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -70,20 +70,24 @@ def read_setup(
     values: Mapping[str, str | None],
     objectives: Mapping[str, str | None],
     beside: str = "",
+    base: Mapping[str, Any] | None = None,
 ) -> Setup:
-    """Merge the options over the file's values; without `policies` the file's own policy runs `beside` others."""
+    """Merge the options over the file's values, or over `base`.
+
+    Without `policies` the file's own policy runs `beside` others.
+    """
     from rheostat.config.named import label, named, parse_named
     from rheostat.config.reader import read_yaml, scalar
     from rheostat.errors import InvalidValue
     from rheostat.lab.experiment.config import make_config
     from rheostat.policy.registry import own_factor
 
-    base = read_yaml(file) if file is not None else {}
+    given = read_yaml(file) if file is not None else dict(base or {})
     texts = ("job", "load", "start", "journal")
     own = {key: value if key in texts else scalar(value) for key, value in values.items() if value is not None}
     if "failures_s" in own:
         own["failures_s"] = [scalar(part) for part in str(values["failures_s"]).split(",")]
-    merged = {**base, **own}
+    merged = {**given, **own}
     if isinstance(merged.get("start"), str):
         merged["start"] = _start(merged["start"])
     if policies is not None:

@@ -40,8 +40,8 @@ from rheostat.job.graph import Edge
 from rheostat.job.guards import FrozenPeriod, Guards
 from rheostat.job.slo import SLO, Bounds, Budget
 from rheostat.lab.experiment.config import Config
-from rheostat.lab.experiment.descriptions import CURVES, JOB, OPERATOR, ORACLE
-from rheostat.lab.experiment.oracle import Oracle
+from rheostat.lab.experiment.descriptions import CURVES, JOB, OPERATOR
+from rheostat.lab.experiment.oracle.schedule import Oracle
 from rheostat.lab.jobs import JOBS
 from rheostat.policy.dragster.throughput import EdgeFunction
 from rheostat.policy.registry import POLICIES, policy_class
@@ -103,9 +103,7 @@ def _lines() -> Iterator[str]:
     for name in POLICIES:
         yield from _section(f"`{name}`", policy_class(name), level=3)
     yield from _section("EdgeFunction", EdgeFunction, level=3)
-    meanings = descriptions(Oracle)
-    meanings = {**meanings, "horizon_s": f"{meanings['horizon_s']} Left out, the interval and one mean restart."}
-    yield from _section("`oracle`", ORACLE, _about(Oracle), level=3, meanings=meanings)
+    yield f"### `oracle`\n\n{_about(Oracle)} It has no options.\n"
     yield from _simulated()
 
 

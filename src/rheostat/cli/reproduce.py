@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from rheostat.lab.papers.campaign import Failed
+    from rheostat.lab.papers.claim import Judgement
+    from rheostat.lab.papers.parallel import Runner
     from rheostat.lab.papers.result import Result
     from rheostat.lab.papers.table import Cell
 
@@ -24,46 +28,106 @@ def reproduce(
     name: Annotated[
         str, typer.Argument(metavar="SUITE", help="conttune, dragster, autrascale, streambed, phoebe, or all.")
     ],
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds: seconds instead of minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds: a minute or two instead of many.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit 1 if a claim is missing or no longer holds, against the record.")
+    ] = False,
+    record: Annotated[bool, typer.Option("--record", help="Store the verdicts in the project.")] = False,
+    on: Annotated[
+        str | None, typer.Option("--on", metavar="MASTER", help="Run on this Spark master instead of local processes.")
+    ] = None,
     json_file: options.JsonFile = None,
     html_file: options.HtmlFile = None,
     verbose: options.Verbose = False,
 ) -> None:
-    """Run a paper's comparison and print its tables beside ours."""
+    """Run a paper's comparison and print its tables beside ours; `all` prints the claims of all papers."""
     from rheostat.cli.display import logs
     from rheostat.cli.display.output import check_writable, console, write_json, write_text
     from rheostat.errors import InvalidValue
+    from rheostat.lab.papers import campaign, verdicts
     from rheostat.lab.papers.registry import SUITES, suite
+    from rheostat.lab.papers.result import Result
 
     logs.configure(verbose)
     check_writable(json=json_file, html=html_file)
-    names = list(SUITES) if name == "all" else [name]
-    if html_file is not None and len(names) > 1:
-        raise InvalidValue(f"--html {html_file!r} needs one suite, not all: name one of {', '.join(names)}")
-    suites = [suite(each) for each in names]
+    if strict and record:
+        raise InvalidValue("--strict compares with the stored verdicts and --record replaces them: give one of them")
+    size = "quick" if quick else "full"
+    suites = [suite(each) for each in (SUITES if name == "all" else [name])]
     out = console(json_file)
-    rows = []
-    for each in suites:
-        with out.status(each.name) as status:
-
-            def notify(what: str, share: float, name: str = each.name) -> None:
-                status.update(f"{name}: {share:.0%} done")
-                if not out.is_terminal:
-                    out.print(f"{name}: {share:.0%}, {what}", style="dim", markup=False)
-
-            result = each.reproduce("quick" if quick else "full", notify)
-        show(result, out)
-        rows += result.rows()
-        if html_file is not None:
-            from rheostat.lab.papers.page import reproduction_page
-
-            write_text(html_file, reproduction_page(result))
+    with _progress(out) as progress:
+        results = campaign.reproduce(suites, size, progress, _runner(on, progress))
+    done = [result for result in results if isinstance(result, Result)]
+    if name == "all":
+        show_claims(results, out)
+    else:
+        for result in done:
+            show(result, out)
     if json_file is not None:
-        write_json(json_file, rows)
+        write_json(json_file, [row for result in done for row in result.rows()])
+    if html_file is not None:
+        from rheostat.lab.papers.page import reproduction_page
+        from rheostat.lab.papers.summary import summary_page
+
+        write_text(html_file, summary_page(results, size) if name == "all" else reproduction_page(done[0]))
+    worse = _compare(done, size, out) if strict else False
+    failed = [result for result in results if not isinstance(result, Result)]
+    for each in failed:
+        out.print(f"{each.suite} failed: {each.error}", style="bold red", markup=False)
+    if record and not failed:
+        verdicts.record_verdicts(verdicts.verdict_file(size), done)
+        out.print(f"verdicts of {', '.join(each.suite for each in done)} stored ({size})", markup=False)
+    if worse or failed:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _progress(out: Console) -> Iterator[Callable[[str, float], None]]:
+    """Show a bar, or a line per part where the output is no terminal."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    if not out.is_terminal:
+        yield lambda what, share: out.print(f"{share:.0%}, {what}", style="dim", markup=False)
+        return
+    columns = (
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[what]}"),
+    )
+    with Progress(*columns, console=out, transient=True) as bar:
+        task = bar.add_task("", total=1.0, what="")
+        yield lambda what, share: bar.update(task, completed=share, what=what)
+
+
+def _runner(master: str | None, progress: Callable[[str, float], None]) -> Runner:
+    if master is None:
+        from rheostat.lab.papers.parallel import run_in_processes
+
+        return run_in_processes
+    from rheostat.lab.papers.on_spark import spark_runner
+
+    return spark_runner(master, lambda done, all_: progress(f"{done} of {all_} parts on {master}", done / all_))
+
+
+def _compare(results: Sequence[Result], size: str, out: Console) -> bool:
+    """Print what differs from the stored verdicts; return whether something is worse."""
+    from rheostat.lab.papers import verdicts
+
+    stored = verdicts.read_verdicts(verdicts.verdict_file(size))
+    worse = [line for result in results for line in verdicts.find_regressions(stored, result)]
+    out.print(f"\n[bold]Against the stored verdicts ({size})[/]")
+    for line in worse:
+        out.print(f"worse: {line}", style="red", markup=False)
+    for line in (line for result in results for line in verdicts.find_news(stored, result)):
+        out.print(f"new: {line}", markup=False)
+    if not worse:
+        out.print("nothing is worse")
+    return bool(worse)
 
 
 def show(result: Result, out: Console) -> None:
-    """Print a suite: its tables, its conclusions, and its differences from the paper."""
+    """Print a suite: its tables, its claims, what was fitted, and its differences from the paper."""
     from rich.markup import escape
 
     out.print(f"[bold]{escape(result.title)}[/]\n")
@@ -74,16 +138,54 @@ def show(result: Result, out: Console) -> None:
     out.print("Our number, and the paper's below it; * a parameter is fitted to this row.\n", style="dim", markup=False)
     for note in result.notes:
         out.print(f"- {note}", style="dim", markup=False)
-    out.print("\n[bold]Conclusions[/]")
-    for check in result.checks:
-        holds = "[green]holds[/]" if check.holds else "[red]does not hold[/]"
-        why = "" if check.holds else f": {check.cause}"
-        out.print(
-            f"{holds}  {escape(check.table)}: {escape(check.sentence)} [dim]({escape(check.numbers)}){escape(why)}[/]"
-        )
-    out.print("\n[bold]Differences from the paper, and their causes[/]")
-    for finding in result.findings:
-        out.print(f"{finding.table}: {finding.what}: {finding.cause}", markup=False)
+    out.print("\n[bold]Claims[/]")
+    for judgement in result.judgements:
+        out.print(_claim(judgement))
+    _show_fits([result], out)
+    out.print("\n[bold]Differences from the paper[/]")
+    for difference in result.differences:
+        out.print(f"{difference.table}: {difference.what}: {difference.cause}", markup=False)
+
+
+def show_claims(results: Sequence[Result | Failed], out: Console) -> None:
+    """Print the claims of all papers, their numbers by verdict, and what was fitted."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from rheostat.lab.papers.claim import FAILS, HOLDS, UNKNOWN
+    from rheostat.lab.papers.result import Result
+
+    done = [result for result in results if isinstance(result, Result)]
+    for result in done:
+        out.print(f"\n[bold]{escape(result.title)}[/]")
+        for judgement in result.judgements:
+            out.print(_claim(judgement))
+    _show_fits(done, out)
+    table = Table("paper", "claims", HOLDS, FAILS, UNKNOWN, title="Claims (about fitted cells)")
+    for result in done:
+        counts = (f"{result.count(verdict)} ({result.count(verdict, True)})" for verdict in (HOLDS, FAILS, UNKNOWN))
+        table.add_row(escape(result.suite), str(len(result.judgements)), *counts)
+    out.print(table)
+
+
+def _show_fits(results: Sequence[Result], out: Console) -> None:
+    out.print("\n[bold]What was fitted on which data[/]")
+    for result in results:
+        for fit in result.fits:
+            out.print(f"{result.suite}: {fit.what}, to {fit.data} (in {fit.cells})", markup=False)
+
+
+def _claim(judgement: Judgement) -> str:
+    from rich.markup import escape
+
+    from rheostat.lab.papers.claim import FAILS, HOLDS, UNKNOWN
+
+    colour = {HOLDS: "green", FAILS: "red", UNKNOWN: "yellow"}[judgement.verdict]
+    beside = "".join(f" \\[{escape(text)}]" for text in (judgement.fitted_text,) if text)
+    goal = "our goal: " if judgement.claim.goal else ""
+    why = f": {judgement.cause}" if judgement.cause else ""
+    claim = escape(f"{judgement.claim.table}: {goal}{judgement.claim.sentence}")
+    return f"[{colour}]{judgement.verdict}[/]  {claim}{beside} [dim]({escape(judgement.numbers)}){escape(why)}[/]"
 
 
 def _table(cells: Sequence[Cell]) -> Table:

@@ -70,6 +70,24 @@ class ShadowScore:
         return Interval(low, middle, high)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class ShadowSeries:
+    """A dry run over time beside what really ran; one entry per window, NaN where not measured."""
+
+    at_s: Floats
+    load_per_s: Floats
+    real: Floats
+    """Executors, or slots where tasks are chosen one by one."""
+    shadow: Floats
+    backlog: Floats
+    lag_s: Floats
+    """Both as measured."""
+    shadow_backlog: Floats
+    shadow_lag_s: tuple[Floats, Floats, Floats]
+    """With fast tasks, with tasks as measured, with slow ones."""
+    max_lag_s: float | None
+
+
 @dataclass
 class _Windows:
     """One entry per window, from the first decision about a size on."""
@@ -78,6 +96,9 @@ class _Windows:
     real: list[Allocation] = field(default_factory=list)
     shadow: list[Allocation] = field(default_factory=list)
     load: list[float] = field(default_factory=list)
+    backlogs: list[float] = field(default_factory=list)
+    lag_s: list[float] = field(default_factory=list)
+    """Both as measured; NaN where not."""
     late_s: list[float] = field(default_factory=list)
     """By how much the SLO was exceeded; NaN where not measured."""
     per_task: list[Mapping[str, float]] = field(default_factory=list)
@@ -90,6 +111,11 @@ class _Windows:
 
 def score_shadow(records: Iterable[Record]) -> ShadowScore:
     """Score the dry runs among one job's records."""
+    return trace_shadow(records)[0]
+
+
+def trace_shadow(records: Iterable[Record]) -> tuple[ShadowScore, ShadowSeries]:
+    """Score the dry runs among one job's records, and return them over time."""
     windows, run, seen = _Windows(), None, None
     shadow: Allocation | None = None
     for record in records:
@@ -119,6 +145,8 @@ def _add(windows: _Windows, seen: Observation, shadow: Allocation, slo: SLO) -> 
     windows.real.append(seen.running or shadow)
     windows.shadow.append(shadow)
     windows.load.append(load if load is not None else windows.load[-1] if windows.load else 0.0)
+    windows.backlogs.append(np.nan if seen.backlog is None else seen.backlog)
+    windows.lag_s.append(np.nan if seen.lag_s is None else seen.lag_s)
     windows.late_s.append(_late_s(seen, slo))
     windows.usable += seen.usable
     known = dict(windows.per_task[-1]) if windows.per_task else {}
@@ -147,7 +175,7 @@ def _late_s(seen: Observation, slo: SLO) -> float:
     return max((value - most for value, most in pairs if value is not None and most is not None), default=np.nan)
 
 
-def _score(windows: _Windows, run: Run) -> ShadowScore:
+def _score(windows: _Windows, run: Run) -> tuple[ShadowScore, ShadowSeries]:
     at_s = np.array(windows.at_s)
     steps = np.diff(at_s)
     held_s = np.append(np.clip(steps, 0.0, GAP * float(np.median(steps))), 0.0)
@@ -159,24 +187,40 @@ def _score(windows: _Windows, run: Run) -> ShadowScore:
     low, middle, high = np.quantile(windows.rates, QUANTILES) if windows.rates else (1.0, 1.0, 1.0)
     over_s = shadow_over_s = model_over_s = None
     late_s = np.array(windows.late_s)
+    real_lag_s, real_backlog = _queue(windows, windows.real, held_s, 1.0)
+    queues = [_queue(windows, windows.shadow, held_s, pace) for pace in (high / middle, 1.0, low / middle)]
+    # What the queue does not explain of the measured lag and backlog stays.
+    fast_s, as_measured_s, slow_s = (lag_s - real_lag_s for lag_s, _ in queues)
     if not np.isnan(late_s).all():
         over_s = _over(late_s, held_s)
-        real_lag_s = _lags(windows, windows.real, held_s, 1.0)
         limit_s = min(most for most in (run.slo.max_latency_s, run.slo.max_lag_s) if most is not None)
         model_over_s = _over(real_lag_s - limit_s, held_s)
-        slow, as_measured, fast = (
-            _over(late_s + _lags(windows, windows.shadow, held_s, pace) - real_lag_s, held_s)
-            for pace in (low / middle, 1.0, high / middle)
-        )
+        fast, as_measured, slow = (_over(late_s + more_s, held_s) for more_s in (fast_s, as_measured_s, slow_s))
         shadow_over_s = Interval(min(fast, as_measured), as_measured, max(slow, as_measured))
     ran = set(windows.real)
     known = np.array([one in ran for one in windows.shadow])
     total_s = float(held_s.sum())
-    return ShadowScore(
+    lag_s, backlog = np.array(windows.lag_s), np.array(windows.backlogs)
+    series = ShadowSeries(
+        at_s=at_s,
+        load_per_s=np.array(windows.load),
+        real=counted(windows.real),
+        shadow=counted(windows.shadow),
+        backlog=backlog,
+        lag_s=lag_s,
+        shadow_backlog=np.maximum(backlog + queues[1][1] - real_backlog, 0.0),
+        shadow_lag_s=(
+            np.maximum(lag_s + fast_s, 0.0),
+            np.maximum(lag_s + as_measured_s, 0.0),
+            np.maximum(lag_s + slow_s, 0.0),
+        ),
+        max_lag_s=run.slo.max_lag_s,
+    )
+    score = ShadowScore(
         seconds=total_s,
         unit="executor" if run.settings.get("mode") == "micro-batch" else "slot",
-        real_unit_s=float(counted(windows.real) @ held_s),
-        shadow_unit_s=float(counted(windows.shadow) @ held_s),
+        real_unit_s=float(series.real @ held_s),
+        shadow_unit_s=float(series.shadow @ held_s),
         changes=sum(one != after for one, after in zip(windows.shadow, windows.shadow[1:], strict=False)),
         over_s=over_s,
         shadow_over_s=shadow_over_s,
@@ -185,14 +229,15 @@ def _score(windows: _Windows, run: Run) -> ShadowScore:
         usable_share=windows.usable / len(at_s),
         rate_spread=float(high - low) / (2.0 * float(middle)) if middle else 0.0,
     )
+    return score, series
 
 
 def _over(late_s: Floats, held_s: Floats) -> float:
     return float(held_s[np.nan_to_num(late_s, nan=-1.0) > 0].sum())
 
 
-def _lags(windows: _Windows, sizes: list[Allocation], held_s: Floats, pace: float) -> Floats:
-    """Return the lag at every window if these sizes ran: the age of the oldest record that still waits."""
+def _queue(windows: _Windows, sizes: list[Allocation], held_s: Floats, pace: float) -> tuple[Floats, Floats]:
+    """Return the age of the oldest waiting record, and the waiting records, at every window if these sizes ran."""
     arrived = np.concatenate(([0.0], np.cumsum(np.array(windows.load) * held_s)[:-1])) + windows.backlog
     served = np.zeros(len(held_s))
     for k in range(len(held_s) - 1):
@@ -204,4 +249,4 @@ def _lags(windows: _Windows, sizes: list[Allocation], held_s: Floats, pace: floa
     counts, first = np.unique(arrived[::-1], return_index=True)
     came = moments[::-1][first]
     lag_s = moments - np.interp(served, counts, came)
-    return np.where(served >= arrived - 1e-9, 0.0, np.maximum(lag_s, 0.0))
+    return np.where(served >= arrived - 1e-9, 0.0, np.maximum(lag_s, 0.0)), arrived - served

@@ -39,6 +39,12 @@ class SourceReading:
     lag_s: float | None = None
     measured_s: float | None = None
     """When rate and backlog were measured; None for the moment of the observation."""
+    files_waiting: float | None = None
+    """Files that no batch has taken; None for a source without files."""
+    bytes_waiting: float | None = None
+    """Size of these files."""
+    versions_waiting: float | None = None
+    """Versions of a Delta or Iceberg table that the source has not come to; None for other sources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +172,16 @@ class Observation:
     def backlog(self) -> float | None:
         """Records waiting at all sources."""
         return total(s.backlog for s in self.sources)
+
+    @property
+    def waiting(self) -> dict[str, float]:
+        """Files, bytes and versions that no batch has taken, of the sources that have such."""
+        sums: dict[str, float] = {}
+        for name in ("files", "bytes", "versions"):
+            known = [getattr(s, f"{name}_waiting") for s in self.sources]
+            if any(count is not None for count in known):
+                sums[name] = sum(count for count in known if count is not None)
+        return sums
 
     @property
     def lag_s(self) -> float | None:

@@ -7,8 +7,10 @@ Kubernetes documentation, "Horizontal Pod Autoscaling" (autoscaling/v2), with it
 | desiredReplicas = ceil(currentReplicas x current / desired metric) | tasks x `cpu_share` / `target_cpu`, rounded up |
 | tolerance 0.1 | `tolerance`: a ratio within 1 +- 0.1 changes nothing |
 | scaleDown.stabilizationWindowSeconds 300 | `stabilise_down_s`: the largest recommendation in that time applies |
-| scaleUp: 100 % or 4 pods per 15 s, whichever is more | `max_scale_up_ratio`, `max_scale_up_tasks`, per decision |
+| scaleUp: 100 % or 4 pods, whichever is more, per 15 s | `max_scale_up_ratio`, `_tasks`, `scale_up_period_s` |
 | scaleDown: 100 % per 15 s | no bound |
+| the window holds recommendations before these limits | so does the memo |
+| without a ready pod nothing changes | for `readiness_s` after a restart no task is ready |
 | pods without metrics never reverse the direction | an operator without a metric keeps its tasks |
 
 Ours: where no operator has a `cpu_share`, `useful_share` replaces it. HPA also decides in windows that are unusable for
@@ -50,14 +52,20 @@ class HPA(Policy[None]):
     stabilise_down_s: float = 300.0
     """Seconds over which the largest recommendation applies before an operator shrinks."""
     max_scale_up_ratio: float = 2.0
-    """Largest growth in one decision as a ratio; the larger of both limits applies."""
+    """Largest growth in one period as a ratio; the larger of both limits applies."""
     max_scale_up_tasks: int = 4
-    """Largest growth in one decision in tasks; the larger of both limits applies."""
+    """Largest growth in one period in tasks; the larger of both limits applies."""
+    scale_up_period_s: float = 15.0
+    """Seconds of the period that these limits are for."""
+    readiness_s: float = 30.0
+    """Seconds after a restart in which tasks are not ready: their CPU does not count."""
 
     def __post_init__(self) -> None:
         check_number("target_cpu of policy 'hpa'", self.target_cpu, least=0.01, most=1.0)
         check_number("tolerance of policy 'hpa'", self.tolerance)
         check_number("stabilise_down_s of policy 'hpa'", self.stabilise_down_s)
+        check_number("scale_up_period_s of policy 'hpa'", self.scale_up_period_s)
+        check_number("readiness_s of policy 'hpa'", self.readiness_s)
         check_number("max_scale_up_ratio of policy 'hpa'", self.max_scale_up_ratio, least=1.0)
         check_whole("max_scale_up_tasks of policy 'hpa'", self.max_scale_up_tasks, least=0)
 
@@ -69,6 +77,10 @@ class HPA(Policy[None]):
             return Decision.hold(Reason.DOWN, "hpa: the job is down, so its CPU is meaningless", memo=memo)
         if running is None or set(running.tasks) != set(situation.spec.tunable_names):
             return Decision.hold(Reason.UNUSABLE, "hpa: the running allocation is not known", memo=memo)
+        if 0 < window.uptime_s < self.readiness_s:
+            return Decision.hold(
+                Reason.UNUSABLE, f"hpa: no task is ready, {window.uptime_s:.0f} s after the restart", memo=memo
+            )
         metric, values = _metric(window, running)
         if not values:
             return Decision.hold(Reason.UNUSABLE, "hpa: no operator reports a CPU or useful share", memo=memo)
@@ -76,13 +88,19 @@ class HPA(Policy[None]):
         target_share = self.target(situation)
         recommended: dict[str, int] = {}
         history: dict[str, list[tuple[float, int]]] = {}
+        grown: dict[str, list[tuple[float, int]]] = {}
         for name, tasks in running.tasks.items():
             now = self.recommend(tasks, values.get(name), target_share, may_shrink=window.usable)
+            since_s = window.at_s - self.scale_up_period_s
+            grown[name] = [(at_s, more) for at_s, more in memo.get("grown", {}).get(name, ()) if at_s > since_s]
             # As in Kubernetes, the running size counts as the first recommendation, so a restart never shrinks the job.
             before = memo.get("recommended", {}).get(name, ((window.at_s, tasks),))
             recent = [(at_s, count) for at_s, count in before if at_s > window.at_s - self.stabilise_down_s]
             history[name] = _drop_dominated([*recent, (window.at_s, now)])
-            recommended[name] = now if now > tasks else min(tasks, max(count for _, count in history[name]))
+            if now > tasks:
+                recommended[name] = min(now, self.limit(tasks, sum(more for _, more in grown[name])))
+            else:
+                recommended[name] = min(tasks, max(count for _, count in history[name]))
 
         target = situation.fit(recommended)
         enough = all(target.tasks[name] >= count for name, count in recommended.items())
@@ -94,7 +112,10 @@ class HPA(Policy[None]):
         shares = ", ".join(f"{name} {value:.0%}" for name, value in values.items())
         because = f"{metric} is {shares} for a target of {target_share:.0%}{notes}"
         expects = sustains(window.load_per_s) if enough else Expectation()
-        after = {"recommended": history}
+        for name, tasks in running.tasks.items():
+            if target.tasks[name] > tasks:
+                grown[name].append((window.at_s, target.tasks[name] - tasks))
+        after = {"recommended": history, "grown": {name: own for name, own in grown.items() if own}}
         if target == running:
             reason = Reason.STEADY if enough else Reason.UNDER_PROVISIONED
             return Decision.hold(reason, f"hpa: {because}", evidence=evidence, expects=expects, memo=after)
@@ -108,16 +129,33 @@ class HPA(Policy[None]):
         headroom = situation.slo.headroom
         return KUBERNETES_TARGET if headroom is None else 1 / (1 + headroom)
 
-    def recommend(self, tasks: int, share: float | None, target_share: float, may_shrink: bool = True) -> int:
-        """Return the tasks that bring the share to its target, within the limits of one decision."""
-        if share is None:
+    def recommend(
+        self,
+        tasks: int,
+        share: float | None,
+        target_share: float,
+        may_shrink: bool = True,
+        ready: int | None = None,
+    ) -> int:
+        """Return the tasks that bring the share of the ready tasks (default: all) to its target."""
+        counted = tasks if ready is None else ready
+        if share is None or not counted:
             return tasks
         ratio = share / target_share
+        if ratio > 1 and counted < tasks:
+            # Tasks that are not ready count as idle, and must not turn growth into its opposite.
+            ratio, counted = ratio * counted / tasks, tasks
+            if ratio < 1:
+                return tasks
         # The small term makes 0.72 / 0.8 count as a tenth off 1 in spite of binary fractions.
         if abs(ratio - 1) <= self.tolerance + 1e-9 or (ratio < 1 and not may_shrink):
             return tasks
-        most = max(math.floor(tasks * self.max_scale_up_ratio), tasks + self.max_scale_up_tasks)
-        return min(round_up(tasks * ratio), most)
+        return round_up(counted * ratio)
+
+    def limit(self, tasks: int, added: int) -> int:
+        """Return the largest number of tasks now, given the tasks that this period added already."""
+        before = tasks - added
+        return max(tasks, math.ceil(before * self.max_scale_up_ratio), before + self.max_scale_up_tasks)
 
 
 def _metric(window: Observation, running: Allocation) -> tuple[str, dict[str, float]]:

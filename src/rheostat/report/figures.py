@@ -51,6 +51,15 @@ def job_figure(history: History, time: TimeAxis) -> Figure:
 
     latency = np.concatenate([columns["event_p50_s"], columns["event_p99_s"]])
     tasks = operator_lines(history, time, "tasks", " tasks", step=True)
+    waiting = [
+        Panel(title, 80, [draw(f"{name}_waiting", f"{name} that wait", Pen("orange"), unit)])
+        for name, title, unit in (
+            ("files", "Files that no batch has taken", ""),
+            ("bytes", "Bytes of these files", " B"),
+            ("versions", "Versions of the table that the source has not come to", ""),
+        )
+        if not np.isnan(columns[f"{name}_waiting"]).all()
+    ]
     panels = [
         Panel(
             "Load and throughput, records/s",
@@ -61,6 +70,7 @@ def job_figure(history: History, time: TimeAxis) -> Figure:
             ],
         ),
         Panel("Backlog, records waiting at the sources", 100, [draw("backlog", "backlog", Pen("purple"), "")]),
+        *waiting,
         Panel(
             "Lag, seconds (age of the oldest waiting record)",
             100,

@@ -24,6 +24,7 @@ from rheostat.report.series import Floats
 
 JOB_COLUMNS = (
     "at_s", "stands_for_s", "load_per_s", "throughput_per_s", "backlog", "lag_s", "slots",
+    "files_waiting", "bytes_waiting", "versions_waiting",
     "event_p50_s", "event_p95_s", "event_p99_s", "p99_s", "max_latency_s", "max_lag_s", "unusable", "down",
 )  # fmt: skip
 OPERATOR_COLUMNS = ("tasks", "useful_share", "true_rate_per_s")
@@ -189,6 +190,7 @@ def _append(history: History, window: Observation, slo: SLO, stands_for_s: float
     """Add one window to the columns. A repeated window holds nothing new: its readings are gaps."""
     shown = None if stale else window
     latency = shown.latency if shown else None
+    waiting = shown.waiting if shown else {}
     values = {
         "at_s": window.at_s,
         "stands_for_s": stands_for_s,
@@ -196,6 +198,7 @@ def _append(history: History, window: Observation, slo: SLO, stands_for_s: float
         "throughput_per_s": shown.throughput_per_s if shown else None,
         "backlog": shown.backlog if shown else None,
         "lag_s": shown.lag_s if shown else None,
+        **{f"{name}_waiting": waiting.get(name) for name in ("files", "bytes", "versions")},
         "slots": window.running.slots if window.running else None,
         "event_p50_s": latency.event_p50_s if latency else None,
         "event_p95_s": latency.event_p95_s if latency else None,

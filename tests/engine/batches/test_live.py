@@ -7,12 +7,13 @@ import pytest
 
 from rheostat.engine.batches.arrivals import FRESH_S, ArrivalCount
 from rheostat.engine.batches.live import Live, read_live
-from rheostat.engine.batches.observation import job_reading
+from rheostat.engine.batches.observation import JobView, job_reading, observe_queries
 from rheostat.engine.batches.offsets import KafkaCounter
-from rheostat.engine.batches.present import RunningBatch, RunningStage, UsualBatch, Work, read_work
+from rheostat.engine.batches.present import RunningBatch, RunningStage, UsualBatch, Waiting, Work, read_work
 from rheostat.engine.batches.progress import Batch, SourceProgress
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.batches.window import QueryView
+from rheostat.job.allocation import Allocation
 
 
 def offset(records: float) -> dict[str, dict[str, int]]:
@@ -60,6 +61,15 @@ def test_load_backlog_and_lag_are_those_of_the_source_however_old_the_last_repor
     assert part.measured_s == 150.0
 
 
+def test_files_bytes_and_versions_that_wait_are_read_with_their_source() -> None:
+    parts = [read_live(view(SECONDS, 111.0), Live(waiting=one))[0] for one in (Waiting(2, 300, 1), None)]
+    job = JobView(111.0, Allocation({"job": 2}), Allocation({"job": 2}))
+    [table] = observe_queries(job, "job", 2, parts, None).sources
+    assert (table.files_waiting, table.bytes_waiting, table.versions_waiting) == (2, 300, 1)
+    [topic] = observe_queries(job, "job", 2, parts[1:], None).sources
+    assert (topic.files_waiting, topic.bytes_waiting, topic.versions_waiting) == (None, None, None)
+
+
 def test_without_an_answer_a_report_is_not_extended_beyond_the_window() -> None:
     part, problem = read_live(view(SECONDS, 120.0), Live())
     assert problem is None
@@ -67,6 +77,12 @@ def test_without_an_answer_a_report_is_not_extended_beyond_the_window() -> None:
     part, problem = read_live(view(SECONDS, 150.0), Live(counts(1000.0, 95.0, 150.0 - FRESH_S - 5.0), 10_000.0, 110.0))
     assert part.backlog is None
     assert part.measured_s == 109.0
+
+
+def test_what_the_running_batch_has_done_is_no_backlog_where_the_source_is_not_asked_either() -> None:
+    work = Work(3000.0, 30.0, 8, 110.0, 120.0, 3000.0, 20.0, settled=False)
+    part, _ = read_live(view(SECONDS, 120.0), Live(batch_s=110.0, work=work))
+    assert part.backlog == pytest.approx(11_000.0 - 3000.0)
 
 
 def test_a_long_batch_counts_with_the_tasks_that_it_has_finished() -> None:

@@ -128,6 +128,16 @@ def test_there_is_no_window_before_a_batch_has_ended() -> None:
     assert read_window([], [], 82.0, RealTimeBatch(80.0, ())) == "no batch has finished since the change"
 
 
+def test_rows_on_their_way_without_a_finished_batch_to_compare_are_no_backlog_of_zero() -> None:
+    """The batches before the load had no rows: how many words leave per line is unknown, so how many wait is, too."""
+    flow = Flow((250.0, 250.0, 740.0), 330.0)
+    result = window([batch(1, 80.0, rows=0)], [], 90.0, RealTimeBatch(86.5, (), flow=flow), 8650.0)
+    assert result.source.backlog is None
+    assert result.source.rate_per_s == pytest.approx(100.0)
+    before = window([batch(1, 80.0, rows=0)], [], 90.0, RealTimeBatch(86.5, (), flow=None), 8650.0)
+    assert before.source.backlog == pytest.approx(0.0)
+
+
 def test_without_the_broker_there_is_neither_rate_nor_backlog() -> None:
     result = window([batch(1, 80.0, 9.1)], [], 90.0, RealTimeBatch(89.1, ()), 8500.0, [ArrivalCount(0.0, 0.0)])
     assert result.source == SourceNow()

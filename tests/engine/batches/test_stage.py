@@ -8,12 +8,14 @@ import pytest
 from rheostat.engine.batches.present import RunningStage
 from rheostat.engine.batches.stage import (
     LOOKS_BACK,
+    MOST_RUNNING,
     RUNS,
     Stage,
     StageBook,
     max_concurrent_tasks,
     parse_running,
     parse_stage,
+    side_stages,
 )
 
 Row = dict[str, Any]
@@ -237,20 +239,43 @@ def test_what_running_tasks_have_read_is_not_counted_for_finished_ones() -> None
     sums = {"executorRunTime": 9000, "shuffleFetchWaitTime": 2500, "inputRecords": 700, "shuffleReadRecords": 80}
     stage = parse_running(running(0) | sums, [task(200, 10, 1000), task(100, 20, 500)], 15.0)
     assert (stage.records_in, stage.busy_s, stage.active_s) == (450, 8.0, 10.0)
-    alone = parse_running(running(0) | sums, [task(200, 10, 1000)], 15.0)  # stands for both
-    assert (alone.records_in, alone.busy_s, alone.active_s) == (360, 8.5, 10.0)
+    alone = parse_running(running(0) | sums, [task(200, 10, 1000)], 15.0)  # the other one has just ended
+    assert (alone.records_in, alone.active, alone.active_s, alone.ended) == (570, 1, 5.0, 1)
 
 
 def test_a_partition_counts_once_and_its_speculative_copies_are_active() -> None:
     """Both copies of one task have succeeded, and two tasks run in two copies each."""
     copies = running(0) | {"numActiveTasks": 4, "numCompleteTasks": 2, "numCompletedIndices": 1}
-    assert (parse_running(copies).finished, parse_running(copies).active) == (1, 4)
+    stage = parse_running(copies, [{"launchTime": "1970-01-01T00:00:10.000GMT"}] * 4)
+    assert (stage.finished, stage.active, stage.ended) == (1, 4, 0)
 
 
 def test_the_age_of_running_tasks_fits_their_number() -> None:
-    """Some tasks stand for all; a task launched after the reading has no age."""
+    """Many tasks stand for all; a task launched after the reading has no age."""
     tasks = [{"launchTime": f"1970-01-01T00:00:{second}.000GMT"} for second in (10, 20)]
     assert parse_running(running(0), tasks, 20.0).active_s == 10.0
-    assert parse_running(running(0) | {"numActiveTasks": 6}, tasks, 20.0).active_s == 30.0
     assert parse_running(running(0), tasks[:1], 5.0).active_s == 0.0
-    assert parse_running(running(0), [], 20.0).active_s == 0.0
+    many = parse_running(running(0) | {"numActiveTasks": 3 * MOST_RUNNING}, tasks * (MOST_RUNNING // 2), 20.0)
+    assert (many.active, many.active_s, many.ended) == (3 * MOST_RUNNING, 15.0 * MOST_RUNNING, 0)
+
+
+def test_tasks_that_run_no_longer_have_ended_since_the_row_was_written() -> None:
+    stage = parse_running(running(0), [], 20.0)
+    assert (stage.active, stage.active_s, stage.ended) == (0, 0.0, 2)
+
+
+def test_the_table_of_a_broadcast_join_is_read_before_the_stream() -> None:
+    """Of several stages that read input, only light ones come before the stream's. A heavy shuffle reads no input."""
+
+    def batch(*stages: tuple[float, bool]) -> list[Stage]:
+        return [
+            Stage(place, "run", 1, 12, 1.0, busy_s, 0.0, 0.0, 1000, 0, reads_input=reads_input)
+            for place, (busy_s, reads_input) in enumerate(stages)
+        ]
+
+    enriched = batch((0.01, True), (20.0, True), (1.5, False))
+    assert side_stages([enriched, enriched, batch((0.3, True), (0.4, True), (1.5, False))]) == 1
+    assert side_stages([batch((0.2, True), (20.0, False))]) == 0
+    assert side_stages([batch((9.0, True), (8.0, True), (3.0, False))]) == 0  # two streams
+    assert side_stages([batch((0.1, True), (0.2, True), (9.0, True), (3.0, False))]) == 2
+    assert side_stages([]) == side_stages([[]]) == 0

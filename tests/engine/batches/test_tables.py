@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from rheostat.engine.batches.present import Waiting, add_waiting
 from rheostat.engine.batches.tables import (
     RETAINED,
     Added,
@@ -51,8 +52,10 @@ def test_an_offset_of_delta_counts_versions_and_files() -> None:
     assert (counter.records(offset(8)), counter.records(offset(3)), counter.records(None)) == (None, None, None)
     assert counter.records(offset(4, 1, first=True)) is None
     assert counter.ahead(offset(7), 1.0) is None
-    assert counter.behind(4, 1) == (2, 200)
-    assert counter.behind(99, 0) == (0, 0)
+    assert counter.behind(4, 1) == Waiting(2, 200, 3)  # a file of version 4, all of 5 and 6
+    assert counter.behind(4, 2) == Waiting(1, 100, 2)
+    assert counter.behind(6, 1) == Waiting(0, 0, 0)
+    assert counter.behind(7, 0) == Waiting(0, 0, 0)  # the next version is not there yet
 
 
 def test_an_offset_of_iceberg_counts_snapshots_and_positions() -> None:
@@ -65,7 +68,13 @@ def test_an_offset_of_iceberg_counts_snapshots_and_positions() -> None:
     found = [counter.records({"version": 1, "snapshot_id": one, "position": place}) for one, place in at]
     assert found == [0, 25, 100, 100, 150, 200, None]
     assert counter.records({"snapshot_id": 11, "position": 0, "scan_all_files": True}) is None
-    assert counter.behind(13, 1) == (3, 3000)
+    assert counter.behind(13, 1) == Waiting(3, 3000, 1)
+    assert counter.behind(11, 4) == Waiting(4, 4000, 2)
+
+
+def test_what_waits_at_several_sources_is_added_up() -> None:
+    assert add_waiting([Waiting(1, 10), Waiting(2, 20)]) == Waiting(3, 30)
+    assert add_waiting([Waiting(1, 10), Waiting(2, 20, 3)]) == Waiting(3, 30, 3)
 
 
 def test_the_log_is_bounded() -> None:

@@ -185,6 +185,24 @@ def test_arrivals_of_a_fixed_rate_source_are_known_between_reports() -> None:
     assert KafkaCounter().ahead({"clicks": {"0": 1}}, 5.0) is None
 
 
+def test_a_jump_of_a_load_that_the_clock_knows_is_not_averaged_with_the_load_before() -> None:
+    """100 records/s until second 66, and 1,000 since then."""
+
+    class Jump:
+        def records(self, offset: Any) -> float | None:
+            return float(offset)
+
+        def ahead(self, offset: Any, seconds: float) -> float | None:
+            at_s = float(offset) + seconds
+            return 100 * at_s + 900 * max(0.0, at_s - 66)
+
+    by_seconds = [batch(k, 10.0 * k, 2.0, 10 * k, 10 * (k + 1)) for k in range(4)]
+    for window_s in (15.0, 600.0):
+        window = query_window(by_seconds, [], lambda *_: Jump(), 70.0, 5.0, True, window_s=window_s)
+        assert isinstance(window, QueryWindow)
+        assert window.rate_per_s == pytest.approx(1000.0)
+
+
 def test_an_idle_query_has_no_backlog_and_a_falling_rate() -> None:
     window = query_window(STEADY, [], rows, 60.0, 5.0, False, last_idle_s=60.0)
     assert isinstance(window, QueryWindow)

@@ -23,7 +23,7 @@ from rheostat.job.observation import Change, Observation, Status
 from rheostat.job.slo import SLO
 from rheostat.lab.experiment.comparison import compare
 from rheostat.lab.experiment.config import make_config
-from rheostat.lab.experiment.oracle import peak_allocation
+from rheostat.lab.experiment.oracle.sizes import peak_allocation
 from rheostat.lab.experiment.simulated import Simulated
 from rheostat.lab.experiment.trial import Trial
 from rheostat.lab.jobs import job

@@ -51,6 +51,14 @@ def test_a_trace_is_interpolated_scaled_delayed_and_repeated(tmp_path: Path) -> 
     assert Trace(file=str(path), speed=2.0).length_s == 10.0
 
 
+def test_a_trace_can_be_scaled_to_its_highest_level(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text("second,rate\n0,10\n10,20\n20,40\n")
+    assert at(Trace(file=str(path), top=10.0), 0, 10, 20) == [2.5, 5, 10]
+    with pytest.raises(InvalidValue, match=r"trace\.scale 2 .*trace\.top 10"):
+        Trace(file=str(path), top=10.0, scale=2.0)
+
+
 def test_a_trace_may_have_dates(tmp_path: Path) -> None:
     path = tmp_path / "trace.csv"
     path.write_text("date,messages\n2020-02-01 00:00:00,100\n2020-02-01 00:05:00,200\n")

@@ -5,11 +5,17 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from crashing import crash, run_unprotected
 from project import ROOT
 
 from rheostat.errors import EngineError
@@ -26,8 +32,8 @@ from rheostat.lab.clusters.kubernetes.cluster import (
     manifests,
 )
 from rheostat.lab.clusters.sparks import spark_home
-from rheostat.lab.clusters.visit import Visitor, count_errors, endings, visit
-from rheostat.lab.experiment.processes import executors_below
+from rheostat.lab.clusters.visit import Visitor, count_errors, endings, kill_executor, visit
+from rheostat.lab.experiment.processes import Child, await_true, executors_below
 
 pytestmark = [
     pytest.mark.cluster,
@@ -36,6 +42,9 @@ pytestmark = [
 ]
 WATCH_PODS = ({"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "deletecollection"]},)
 MANIFEST = ROOT / "examples" / "kubernetes" / "driver.yaml"
+APPLICATION = MANIFEST.with_name("spark-application.yaml")
+OPERATOR = "github.com/kubeflow/spark-operator/v2@v2.4.0"
+OPERATOR_SUM = "h1:Bo5rz5dlhqYEa7e/TLtUEVXDMNRotnVaQ4VLCyeLeOc="
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +74,38 @@ def test_the_api_server_accepts_the_manifests(cluster: Kubernetes) -> None:
         cluster.admin.apply(manifest, NAMESPACE, dry_run=True)
 
 
+@pytest.mark.skipif(shutil.which("go") is None, reason="the definition of SparkApplication comes by Go's modules")
+def test_the_api_server_accepts_the_application_of_the_spark_operator(cluster: Kubernetes) -> None:
+    cluster.admin.apply(spark_application_definition())
+    path = f"/apis/sparkoperator.k8s.io/v1beta2/namespaces/{NAMESPACE}/sparkapplications"
+    assert await_true(lambda: is_served(cluster.admin, path), 60.0)
+    [application] = load_manifests(APPLICATION)
+    cluster.admin.apply(application, NAMESPACE, dry_run=True)
+    mistakes: tuple[dict[str, Any], ...] = ({"dynamicAllocations": {}}, {"restartPolicy": {"type": "Sometimes"}})
+    for wrong in mistakes:
+        with pytest.raises(ApiError, match=r"unknown field|Unsupported value"):
+            cluster.admin.apply({**application, "spec": {**application["spec"], **wrong}}, NAMESPACE, dry_run=True)
+
+
+def spark_application_definition() -> Mapping[str, Any]:
+    """Return the custom resource definition of kubeflow's spark-operator, from Go's module cache."""
+    command = ["go", "mod", "download", "-json", OPERATOR]
+    done = subprocess.run(command, env={**os.environ, "GOFLAGS": ""}, capture_output=True, text=True, check=False)
+    answer = json.loads(done.stdout)
+    assert answer.get("Sum") == OPERATOR_SUM, answer.get("Error") or answer
+    file = Path(answer["Dir"]) / "config" / "crd" / "bases" / "sparkoperator.k8s.io_sparkapplications.yaml"
+    [definition] = load_manifests(file)
+    return definition
+
+
+def is_served(api: Api, path: str) -> bool:
+    """Whether the API server has begun to serve a new kind."""
+    try:
+        return bool(api.get(path))
+    except ApiError:
+        return False
+
+
 def test_the_role_of_the_manifests_is_the_one_that_the_tests_run_under() -> None:
     [role] = [one for one in load_manifests(MANIFEST) if one["kind"] == "Role"]
     assert role["rules"] == list(RULES)
@@ -80,7 +121,8 @@ def test_the_account_may_do_nothing_else(cluster: Kubernetes) -> None:
 
 
 def test_a_cluster_without_room_gives_what_it_has_and_surplus_is_removed(cluster: Kubernetes, tmp_path: Path) -> None:
-    """Four of six pods have room; the others stay Pending, and one may take a place that the shrink frees."""
+    """Four of six pods have room; the others stay Pending, and take places that the shrink frees."""
+    before = pods_started(cluster)
     visitor = visitor_on(cluster, tmp_path, most=6)
     with visitor.driving():
         visitor.start()
@@ -94,8 +136,71 @@ def test_a_cluster_without_room_gives_what_it_has_and_surplus_is_removed(cluster
         visitor.wait(lambda: len(executors_below(os.getpid())) == 1, "surplus stays")
         visitor.pass_batches()
         assert len(executors_below(os.getpid())) == 1
+        assert pods_started(cluster) > before + 4, "no Pending pod came up as surplus"
         visitor.stop()
     assert count_errors(tmp_path / "output", visitor.batch) == (0, 0)
+
+
+def pods_started(cluster: Kubernetes) -> int:
+    return sum(1 for node in cluster.nodes if node.folder.exists() for _ in node.folder.iterdir())
+
+
+def test_a_quota_gives_what_it_has(cluster: Kubernetes, tmp_path: Path) -> None:
+    """The API server refuses the third pod more than a hundred times: the application goes on with two."""
+    visitor = visitor_on(cluster, tmp_path, most=4)
+    with quota(cluster, pods=2), visitor.driving():
+        visitor.start()
+        write_whole(tmp_path / "wanted", "4")
+        visitor.wait(lambda: bool(endings(tmp_path)), "the change does not end")
+        assert endings(tmp_path)[0] == "partial: wanted job=4, got job=2"
+        visitor.wait(lambda: refused_pods(tmp_path) > 105, "no more pods are asked for")
+        assert "exceeded quota" in (tmp_path / "driver.log").read_text(errors="replace")
+        visitor.pass_batches()
+        visitor.resize(1)
+        visitor.stop()
+    assert count_errors(tmp_path / "output", visitor.batch) == (0, 0)
+
+
+def refused_pods(folder: Path) -> int:
+    """Return how many refused pods Spark has counted as failures."""
+    return (folder / "driver.log").read_text(errors="replace").count("Failed to create executor pod")
+
+
+@contextmanager
+def quota(cluster: Kubernetes, pods: int) -> Iterator[None]:
+    """Allow so many pods in the namespace, from when the controller has counted those that are there."""
+    path = f"/api/v1/namespaces/{NAMESPACE}/resourcequotas"
+    assert await_true(lambda: not cluster.admin.get(f"/api/v1/namespaces/{NAMESPACE}/pods")["items"], 60.0)
+    spec = {"hard": {"pods": str(pods)}}
+    cluster.admin.apply(
+        {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": spec}, NAMESPACE
+    )
+    try:
+        used = {"hard": {"pods": str(pods)}, "used": {"pods": "0"}}
+        assert await_true(lambda: cluster.admin.get(f"{path}/few").get("status") == used, 30.0)
+        yield
+    finally:
+        cluster.admin.delete(f"{path}/few")
+
+
+def test_an_application_survives_more_crashes_than_spark_allows_by_default(cluster: Kubernetes, tmp_path: Path) -> None:
+    visitor = visitor_on(cluster, tmp_path, most=2)
+    with visitor.driving():
+        visitor.start()
+        for _ in range(5):
+            kill_executor(visitor, 1)
+        visitor.stop()
+    assert count_errors(tmp_path / "output", visitor.batch) == (0, 0)
+
+
+def test_without_the_setting_autoscale_refuses_and_spark_ends_the_application(
+    cluster: Kubernetes, tmp_path: Path
+) -> None:
+    place = Place(tmp_path, cluster.cluster.master, cluster.cluster.conf, {}, None, 2)
+    with Child(run_unprotected, place) as driver:
+        assert await_true((tmp_path / "refusal").exists, 120.0)
+        assert "spark.executor.maxNumFailures is not set" in (tmp_path / "refusal").read_text()
+        assert 3 <= crash(driver) <= 5
 
 
 def test_a_deleted_pod_is_a_loss_and_is_replaced(cluster: Kubernetes, tmp_path: Path) -> None:

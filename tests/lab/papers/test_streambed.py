@@ -8,12 +8,13 @@ from rheostat.errors import InvalidValue
 from rheostat.lab.bench.planner import planning
 from rheostat.lab.data import data_folder
 from rheostat.lab.jobs import job
+from rheostat.lab.papers.claim import HOLDS, UNKNOWN
 from rheostat.lab.papers.registry import suite
 from rheostat.lab.papers.result import Result
 from rheostat.lab.papers.streambed import SUITE, paper
 from rheostat.lab.papers.streambed.paper import QUERIES
 from rheostat.lab.papers.streambed.recordings import Recorded, recorded, table_iv_points
-from rheostat.lab.papers.streambed.runs import Found, Size, exploration, replays
+from rheostat.lab.papers.streambed.runs import Found, Size, by_share, exploration, replays
 from rheostat.lab.papers.streambed.truth import Truth
 from rheostat.planner.extrapolation import Points, fit_family
 from rheostat.planner.failures import find_doubtful
@@ -73,15 +74,15 @@ class TestTruth:
 
 @pytest.fixture(scope="module")
 def found() -> Result:
-    """All tables from the runs of one query."""
-    explored = {way: [exploration("q1", way, 0)] for way in (paper.RULE, paper.OURS)}
-    replayed = {way: replays("q1", way, 2) for way in (paper.DICHOTOMIC, paper.SEQUENTIAL)}
+    """All tables from three real explorations of one query."""
+    explored = {way: [exploration("q1", way, seed) for seed in range(3)] for way in (paper.RULE, paper.OURS)}
+    replayed = {way: replays("q1", way, 2, 2) for way in (paper.DICHOTOMIC, paper.SEQUENTIAL)}
     return SUITE.result(
         Found(
-            Size(1, 2),
+            Size(3, 2, 2),
             dict.fromkeys(QUERIES, explored),
             dict.fromkeys(QUERIES, replayed),
-            dict.fromkeys(QUERIES, explored[paper.OURS][0].verified),
+            dict.fromkeys(QUERIES, by_share([run.verified for run in explored[paper.OURS]])),
             {q: dict.fromkeys(paper.GB, 197.0) for q in QUERIES},
             dict.fromkeys(QUERIES, Recorded(job("streambed-q1").spec(), (), ())),
         )
@@ -101,12 +102,22 @@ class TestTables:
         assert cell.ours > 60
         assert not any(c.fitted for c in found.cells)
 
-    def test_conclusions_come_from_the_numbers(self, found: Result) -> None:
-        held = {check.sentence: check.holds for check in found.checks}
-        assert held["q1: our exploration is shorter"]
-        assert held["q1: auto's plan sustain 100 % of the request and fail at 150 %"]
-        assert all(finding.cause for finding in found.findings)
+    def test_verdicts_come_from_real_runs(self, found: Result) -> None:
+        verdicts = found.verdicts()
+        assert verdicts["Figure 9: q1: our estimator takes at least 30 % less time"] == HOLDS
+        assert (
+            verdicts["Figure 9: auto: estimates of q1, q2 and q11 are failing at 150 %, nine in ten at least"]
+            == UNKNOWN
+        )
         assert len(found.drawings) == len(QUERIES) + 2
+        plan = [c for c in found.cells if (c.table, c.row, c.column) == ("Figure 11, auto's plan", "100 %", "q1")]
+        assert len(plan[0].values) == 3
+
+    def test_a_budget_without_an_estimate_counts_as_not_sustained(self, found: Result) -> None:
+        (cell,) = [
+            c for c in found.cells if (c.table, c.row, c.column) == ("Figure 9, sustained at 100 %", "StreamBed", "q1")
+        ]
+        assert (len(cell.values), cell.flags, cell.paper) == (4, True, 1.0)
 
 
 def test_it_is_registered() -> None:

@@ -36,13 +36,14 @@ def comparison_table(comparison: Comparison[Any]) -> Table:
     for row in comparison.lines:
         name = escape(row.policy) if row.engine == ground.name else "  predicted"
         cells = [column.text(row) for column in ground.columns]
+        margins = [column.margin(row) for column in ground.columns]
         if row.failed:
             table.add_row(f"{name}\n[red]failed[/]", *("-" for _ in cells))
         elif row not in rivals:
-            table.add_row(name, *cells)
+            table.add_row(name, *(cell + margin for cell, margin in zip(cells, margins, strict=True)))
         else:
             marked = [f"[bold green]{cell}[/]" if cell == top else cell for cell, top in zip(cells, best, strict=True)]
-            table.add_row(name, *marked)
+            table.add_row(name, *(cell + margin for cell, margin in zip(marked, margins, strict=True)))
     return table
 
 

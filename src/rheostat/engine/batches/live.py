@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rheostat.engine.batches.arrivals import FRESH_S, ArrivalCount, arrival_moment_s, present_rate
-from rheostat.engine.batches.present import Work
+from rheostat.engine.batches.present import Waiting, Work
 from rheostat.engine.batches.window import BACK_TO_BACK, BEHIND, QueryView, QueryWindow, read_query
 from rheostat.job.observation import Latency
 
@@ -32,6 +32,8 @@ class Live:
     """The last work that is settled: that of the running batch, or of one before it."""
     problem: str = ""
     """Why the sources did not answer."""
+    waiting: Waiting | None = None
+    """Files, bytes and versions that no batch has taken; None where no source has files."""
 
 
 def read_live(view: QueryView, live: Live) -> tuple[QueryWindow, str | None]:
@@ -43,7 +45,7 @@ def read_live(view: QueryView, live: Live) -> tuple[QueryWindow, str | None]:
         part, problem = _first_of_its_size(settled, part), None
     elif part.settled and part.overdue_s > 0 and work is not None and work.settled:
         part = _with_running(view, work, part)
-    part = _with_sources(view, live, part)
+    part = _with_sources(view, live, part if live.waiting is None else replace(part, waiting=live.waiting))
     if part.former_slots is not None and part.rate_per_s is not None and view.now_s - (part.measured_s or 0) < FRESH_S:
         problem = None  # the load is known, and what a slot does was known a moment ago
     return part, problem if problem is None or not live.problem else live.problem
@@ -114,13 +116,13 @@ def _with_running(view: QueryView, work: Work, part: QueryWindow) -> QueryWindow
 
 def _with_sources(view: QueryView, live: Live, part: QueryWindow) -> QueryWindow:
     """Replace load, backlog and lag by what the sources say now."""
-    arrived = live.arrived
+    arrived, done = live.arrived, 0.0 if live.work is None else live.work.done
     if not arrived or view.now_s - arrived[-1].at_s > FRESH_S:
-        return part
+        # By the clock, or by reports: what arrived since the last finished batch.
+        return part if part.backlog is None else replace(part, backlog=max(0.0, part.backlog - done))
     rate, newest = present_rate(arrived, view.window_s), arrived[-1]
     backlog = lag_s = None
     if live.committed is not None:
-        done = 0.0 if live.work is None else live.work.done
         backlog = max(0.0, newest.records - live.committed - done)
         lag_s = _lag_s(arrived, live.committed, view.now_s, part.lag_s)
     if rate is None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rheostat.engine.batches.present import add_waiting
 from rheostat.engine.batches.realtime_window import RealTimeWindow, SourceNow
 from rheostat.engine.batches.window import QueryWindow
 from rheostat.job.allocation import Allocation
@@ -79,6 +80,7 @@ def observe_queries(
                 total(part.backlog for part in parts),
                 max(part.lag_s for part in parts),
                 min((part.measured_s for part in parts if part.measured_s is not None), default=None),
+                **_waiting(parts),
             ),
         ),
         operators=tuple(operators),
@@ -90,6 +92,19 @@ def observe_queries(
         former=Allocation({name: former_slots}) if former_slots and not problem else None,
         problem=problem,
     )
+
+
+def _waiting(parts: Sequence[QueryWindow]) -> dict[str, float | None]:
+    """Return the files, bytes and versions that no batch has taken, by their names in a reading."""
+    known = [part.waiting for part in parts if part.waiting is not None]
+    if not known:
+        return {}
+    waiting = add_waiting(known)
+    return {
+        "files_waiting": waiting.files,
+        "bytes_waiting": waiting.bytes,
+        "versions_waiting": waiting.versions,
+    }
 
 
 def _former_slots(parts: Sequence[QueryWindow]) -> tuple[int | None, str | None]:

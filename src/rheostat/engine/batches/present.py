@@ -17,8 +17,35 @@ from rheostat.engine.batches.offsets import OffsetCounter
 
 STALE_S = 0.3
 """Seconds by which Spark's status store may be behind: events are queued, and a stage is written every 0.1 s."""
+SLOW = 0.5
+"""Share of the usual pace below which the rows that running tasks report count more than it does."""
+SPREAD = 2.0
+"""Ratio of large to small batches from which their times show what a task takes before its first record."""
+MOST_FIXED = 0.6
+"""Largest share of the shortest task before its first record: large batches may be slower for other reasons."""
+LAUNCH_S = 0.1
+"""Seconds of a task before its first record, where the batches before do not show it: it is sent, decoded, and opens
+its source. Of a short task, half its time at most."""
 SETTLED_S = 2.0
 """Seconds after a change from which what was done around it counts: two heartbeats of `rheostat.session`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What no batch of a source has taken, beside its records: of a folder of files, or of a table."""
+
+    files: int
+    bytes: int
+    versions: int | None = None
+    """Versions of a table after the one that the source has come to, that one included while files of it wait; None
+    for a folder."""
+
+
+def add_waiting(parts: Sequence[Waiting]) -> Waiting:
+    """Return what waits at several sources together."""
+    versions = [part.versions for part in parts if part.versions is not None]
+    files, size = sum(part.files for part in parts), sum(part.bytes for part in parts)
+    return Waiting(files, size, sum(versions) if versions else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +58,8 @@ class SourceEnd:
     """Its end as an offset, in the form of progress events; None where it has none, or did not answer."""
     files: int | None = None
     """Files so far, taken and waiting; None for a source without files."""
-    files_waiting: int | None = None
-    """Of these, files that no batch has taken."""
+    waiting: Waiting | None = None
+    """What no batch has taken; None for a source without files."""
     problem: str = ""
     """Why it did not answer."""
     counter: OffsetCounter | None = None
@@ -59,6 +86,8 @@ class RunningStage:
     """Launch of its first task, seconds since the epoch."""
     reads_input: bool = False
     """Whether its finished tasks have read a source or a table. The first stage of a batch always does."""
+    ended: int = 0
+    """Tasks that have ended since the other counts were made: nothing else is known of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +125,18 @@ class UsualBatch:
     """Busy time of its stages, by number."""
     records: float = 0.0
     """Records that its first stage has read; 0 where its source reports none."""
-    wall_s: float = 0.0
-    """Time from the first task of that stage to its end."""
+    tasks: int = 1
+    """Tasks of that stage."""
+
+    @property
+    def task_records(self) -> float:
+        """Records per task of its first stage."""
+        return self.records / self.tasks
+
+    @property
+    def task_s(self) -> float:
+        """Busy time per task of its first stage."""
+        return self.busy_s[0] / self.tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +179,10 @@ def read_work(
     stages_s = (_expected_s(stage, now, records) for stage in now.stages)
     # A stage that has just begun shows nothing yet: it counts as one of those to come.
     known_s = [seconds for seconds in takewhile(lambda seconds: seconds is not None, stages_s) if seconds is not None]
-    measured = bool(known_s)
-    if not measured:
+    # A batch without one before it may have read no more than the table of a broadcast join.
+    begun = any(stage.finished < stage.tasks for stage in now.stages[: len(known_s)])
+    measured = bool(known_s) and (begun or bool(usual))
+    if not known_s:
         known_s = _extrapolated_s(now.stages[0], records, usual)
     if not known_s:
         return None
@@ -149,12 +190,14 @@ def read_work(
     whole_s = max(spent_s, sum(known_s) * _with_later_stages(len(known_s), usual))
     if spent_s <= 0:
         return None
-    input_s = [
-        (_spent_in_s(stage), seconds)
-        for place, (stage, seconds) in enumerate(zip(now.stages, known_s, strict=False))
+    fixed_s = _fixed_s(usual)
+    paced_s = _paced(now, known_s, records, usual, fixed_s)
+    input_tasks = [
+        (_tasks_done(stage, seconds / stage.tasks, 0.0 if place else fixed_s), stage.tasks)
+        for place, (stage, seconds) in enumerate(zip(now.stages, paced_s, strict=False))
         if place == 0 or stage.reads_input
     ]
-    input_spent_s, input_whole_s = (sum(column) for column in zip(*input_s, strict=True))
+    tasks_done, input_task_count = (sum(column) for column in zip(*input_tasks, strict=True))
     since_s, start_s, moved = spent_s, now.start_s, True
     if then is not None:
         start_s = max(then.at_s, changed_s)
@@ -162,7 +205,7 @@ def read_work(
         since_s = share * (spent_s - _spent_s(then))
         moved = _has_moved(then, now) and (then.at_s >= changed_s or now.at_s - changed_s >= SETTLED_S)
     return Work(
-        done=_done(now, records, min(1.0, input_spent_s / input_whole_s) if input_whole_s > 0 else 0.0, usual),
+        done=_bounded(now, records, records * tasks_done / input_task_count),
         left_busy_s=whole_s - spent_s,
         tasks=max(stage.tasks for stage in now.stages),
         start_s=start_s,
@@ -221,20 +264,68 @@ def _extrapolated_s(first: RunningStage, records: float, usual: Sequence[UsualBa
     return [max(records / alike.records * alike.busy_s[0], first.active_s * first.tasks / first.active)]
 
 
-def _done(now: RunningBatch, records: float, share: float, usual: Sequence[UsualBatch]) -> float:
-    """Return the input records that are worked off, by the share that the tasks show.
+def _paced(
+    now: RunningBatch, known_s: Sequence[float], records: float, usual: Sequence[UsualBatch], fixed_s: float
+) -> Sequence[float]:
+    """Return the busy time of every known stage; of a first one without a finished task, by the batches before it.
 
-    That share may be a moment old: since then the batch may have gone on as one before it did. The rows are bounds.
-    Tasks can run without reading a row, on an executor that has just come, and Python gives rows back in large buffers.
+    Rows of running tasks come late: with heartbeats, and Python gives them back in large buffers. Only where they show
+    less than half of what the batches before would have done do they count.
     """
     first, alike = now.stages[0], _alike(records, usual)
+    if first.finished or alike is None or not first.active:
+        return known_s
+    task_s = fixed_s + max(0.0, alike.task_s - fixed_s) * records / first.tasks / alike.task_records
+    expected = records / first.tasks * _tasks_done(first, task_s, fixed_s)
+    slow = now.rows_done and now.rows_done < SLOW * expected
+    return known_s if slow else [task_s * first.tasks, *known_s[1:]]
+
+
+def _fixed_s(usual: Sequence[UsualBatch]) -> float:
+    """Return the time that a task takes before its first record, by small and large batches; 0 if all are alike."""
+    ranked = sorted((batch for batch in usual if batch.records > 0 and batch.busy_s), key=lambda one: one.task_records)
+    small, large = ranked[: (len(ranked) + 1) // 2], ranked[len(ranked) // 2 :]
+    if not ranked or median(b.task_records for b in large) < SPREAD * median(b.task_records for b in small):
+        return 0.0
+    (few, short_s), (many, long_s) = (
+        (median(b.task_records for b in half), median(b.task_s for b in half)) for half in (small, large)
+    )
+    most_s = MOST_FIXED * min(batch.task_s for batch in ranked)
+    return min(most_s, max(0.0, short_s - few * max(0.0, long_s - short_s) / (many - few)))
+
+
+def _tasks_done(stage: RunningStage, task_s: float, fixed_s: float) -> float:
+    """Return how many tasks the work done so far makes up, if each takes `task_s`, and `fixed_s` of it in advance.
+
+    The finished tasks are as of `STALE_S` ago or later: a task that should have ended since then has made room for the
+    next one, if there is one.
+    """
+    finished = stage.finished + stage.ended
+    if not stage.active or task_s <= 0:
+        return float(finished)
+    age_s, fixed_s = stage.active_s / stage.active, min(max(fixed_s, min(LAUNCH_S, task_s / 2)), task_s)
+    working_s = task_s - fixed_s
+
+    def part(seconds: float) -> float:
+        return min(1.0, max(0.0, seconds - fixed_s) / working_s) if working_s > 0 else float(seconds >= task_s)
+
+    waiting = max(0, stage.tasks - finished - stage.active)
+    following = min(stage.active, waiting) * part(min(age_s - task_s, STALE_S)) if age_s > task_s else 0.0
+    return min(float(stage.tasks), finished + stage.active * part(age_s) + following)
+
+
+def _bounded(now: RunningBatch, records: float, done: float) -> float:
+    """Return the input records that are worked off: what the tasks show, within the bounds that the rows give.
+
+    Tasks can run without reading a row, on an executor that has just come.
+    """
+    first, rows_read = now.stages[0], now.rows_read
     running_s = 0.0 if first.start_s is None else now.at_s - first.start_s
-    if alike is not None and alike.wall_s > 0 and first.finished < first.tasks:
-        wall_s = records / alike.records * alike.wall_s
-        share = max(share, min(1.0, running_s / wall_s, share + STALE_S / wall_s))
-    done = records * share
-    if now.rows_read is not None and running_s > 0:
-        done = min(done, now.rows_read * (1 + now.rows_age_s / running_s))
+    if rows_read is not None and running_s > 0:
+        finished = float(first.records_in) or records * first.finished / first.tasks
+        silent = first.active_s > first.active * (now.rows_age_s + STALE_S) and not first.ended
+        stalled = silent and rows_read <= finished
+        done = min(done, finished if stalled else rows_read * (1 + now.rows_age_s / running_s))
     return min(records, max(done, now.rows_done or 0.0))
 
 

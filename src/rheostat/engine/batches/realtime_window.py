@@ -328,8 +328,10 @@ def _backlog(
     waiting, running_s = arrived - done, 0.0
     if running is not None:
         running_s = min(chain.batch_s, max(0.0, now_s - running.start_s))
-    if running is None or running.flow is None or usual is None:
+    if running is None or running.flow is None or not running.flow.entered[0]:
         return max(0.0, waiting - rate * running_s)
+    if usual is None or not usual.entered[0]:
+        return None  # rows are on their way, and nothing shows yet how many of them come out
     age_s = min(running.flow_age_s, running_s) if running_s < chain.batch_s else 0.0
     unread = max(0.0, waiting - running.flow.entered[0] - rate * age_s)
     return unread + records_inside(running.flow, usual)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from statistics import median_low
 from typing import Any
 
 from rheostat.engine.batches.present import RunningStage
 
 RUN_ID = re.compile(r"runId = (\S+)\nbatch = (\d+)")
+LIGHT = 0.1
+"""Largest share of a batch's busy time in the stages that read the tables of its broadcast joins."""
+MOST_RUNNING = 256
+"""Running tasks to read per stage; more are extrapolated from these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,8 @@ class Stage:
     queued_s: float = 0.0
     """Wait between its submission and its first task."""
     attempt: int = 0
+    reads_input: bool = False
+    """Whether it has read a source or a table."""
     longest_task_s: float | None = None
     """Run time of its longest task; None where that was not read."""
 
@@ -166,6 +173,21 @@ def by_batch(stages: Iterable[Stage]) -> dict[tuple[str, int], list[Stage]]:
     return batches
 
 
+def side_stages(batches: Collection[Sequence[Stage]]) -> int:
+    """Return how many stages of a batch come before the one that reads the stream, by finished batches.
+
+    The table of a broadcast join is read first, by a stage of its own. It takes little time, and another stage that
+    reads input follows: the stage of a stream that a shuffle follows is not meant.
+    """
+    return median_low([_side_stages(stages) for stages in batches]) if batches else 0
+
+
+def _side_stages(stages: Sequence[Stage]) -> int:
+    light_s = LIGHT * sum(stage.busy_s for stage in stages)
+    inputs = (place for place, stage in enumerate(stages) if stage.reads_input)
+    return max((place for place in inputs if sum(stage.busy_s for stage in stages[:place]) <= light_s), default=0)
+
+
 def max_concurrent_tasks(stages: Iterable[Stage]) -> dict[str, int]:
     """Return the most tasks that each query (by run id) runs at a time: overlapping stages add up."""
     tasks: dict[str, int] = {}
@@ -211,6 +233,7 @@ def parse_stage(row: dict[str, Any]) -> Stage | None:
         start_s=start_s,
         queued_s=max(0.0, start_s - submitted_s) if start_s is not None and submitted_s is not None else 0.0,
         attempt=row.get("attemptId", 0),
+        reads_input=row["inputRecords"] > 0,
     )
 
 
@@ -219,9 +242,11 @@ def parse_running(row: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]] = (
 
     A retried stage shows its last attempt, which has only the tasks that were missing. A partition counts once however
     many of its tasks have succeeded; of speculative copies all that run are active. Failed and killed tasks add to
-    the busy time and to the records. `tasks` may be some of the running tasks: they stand for all.
+    the busy time and to the records. `tasks` are those that run now, or `MOST_RUNNING` of them, which stand for all:
+    where they are fewer than the row says, the others have ended since it was written.
     """
-    active = row["numActiveTasks"]
+    counted = row["numActiveTasks"]
+    active = counted if len(tasks) >= MOST_RUNNING else min(counted, len(tasks))
     parts = [_running_part(task, now_s) for task in tasks]
     # Heartbeats add what running tasks have read to the row of their stage: it is taken out again.
     active_s, busy_s, records = (
@@ -235,6 +260,7 @@ def parse_running(row: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]] = (
         busy_s=max(0.0, (row["executorRunTime"] - row.get("shuffleFetchWaitTime", 0)) / 1e3 - busy_s),
         records_in=max(0, row["inputRecords"] + row["shuffleReadRecords"] - round(records)),
         active_s=active_s,
+        ended=counted - active,
         start_s=moment_s(row.get("firstTaskLaunchedTime")),
         reads_input=row["inputRecords"] > 0,
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rheostat.engine.batches.offsets import ByReport, decode_offset
+from rheostat.engine.batches.present import Waiting
 
 RETAINED = 4096
 """Versions to remember: more than a source falls behind within the log that tables keep."""
@@ -35,6 +36,9 @@ class VersionLog(ByReport):
         self._before: dict[Any, tuple[int, int, float]] = {}
         """Version -> files, bytes and records before it."""
         self._total = (0, 0, 0.0)
+        self._place: dict[Any, int] = {}
+        """Version -> versions before it."""
+        self._versions = 0
 
     def __contains__(self, version: Any) -> bool:
         return version in self._added
@@ -46,19 +50,25 @@ class VersionLog(ByReport):
         """Add the next version."""
         files, size, records = self._total
         self._before[version], self._added[version] = self._total, added
+        self._place[version] = self._versions
+        self._versions += 1
         self._total = files + added.files, size + added.bytes, records + added.records[-1]
         while len(self._added) > RETAINED:
             first = next(iter(self._added))
-            del self._added[first], self._before[first]
+            del self._added[first], self._before[first], self._place[first]
 
-    def behind(self, version: Any, taken: int) -> tuple[int, int]:
-        """Return files and bytes beyond a number of files of a version."""
+    def behind(self, version: Any, taken: int) -> Waiting:
+        """Return what is beyond a number of files of a version."""
         if version not in self._added:
-            return 0, 0
+            return Waiting(0, 0, 0)
         files, size, _ = self._before[version]
         added = self._added[version]
         share = min(taken, added.files) / added.files if added.files else 1.0
-        return self._total[0] - files - min(taken, added.files), round(self._total[1] - size - share * added.bytes)
+        return Waiting(
+            self._total[0] - files - min(taken, added.files),
+            round(self._total[1] - size - share * added.bytes),
+            self._versions - self._place[version] - (taken >= added.files),
+        )
 
     def before(self, version: Any, taken: int) -> float | None:
         """Return the records before a number of files of a version; None for one that is not known."""

@@ -14,9 +14,11 @@ from itertools import pairwise, takewhile
 from operator import attrgetter
 from statistics import median, mode
 
+from rheostat.engine.batches.arrivals import ArrivalCount, present_rate
 from rheostat.engine.batches.batch_time import Sample, fit_batches
 from rheostat.engine.batches.bottleneck import bottlenecks, gc_share
 from rheostat.engine.batches.offsets import OffsetCounter
+from rheostat.engine.batches.present import Waiting
 from rheostat.engine.batches.probe import Probe, read_probe
 from rheostat.engine.batches.progress import Batch, SourceProgress
 from rheostat.engine.batches.selection import window_start_s
@@ -29,6 +31,8 @@ BACK_TO_BACK = 0.9
 """Share of the time with an active trigger above which batches count as back to back."""
 BEHIND = 1.02
 """Ratio of arrived to processed records above which the query is overloaded; less is jitter at batch borders."""
+RECENT_S = 60.0
+"""Seconds back from now in which a jump of a load is looked for, where the clock knows the records."""
 NO_LATENCY = Latency(0, 0, 0, 0, 0, 0)
 ARRIVAL_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Shares of the gap between two batch starts at which latency is sampled, as if records arrived evenly."""
@@ -92,6 +96,8 @@ class QueryWindow:
     """That other size, if all of these batches ran at it; None where their busy time is unknown, or if `settled`."""
     measured_s: float | None = None
     """When input rate and backlog were measured; None for the end of the window."""
+    waiting: Waiting | None = None
+    """Files, bytes and versions that no batch has taken; None where no source has files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,9 +398,12 @@ def _processed_records(inside: Sequence[Batch], counters: Counters) -> float:
 
 
 def _rate_by_clock(last: Batch, counters: Counters, since_last_s: float, window_s: float) -> float | None:
-    """Return the input rate over the window that ends now, for sources with a fixed rate."""
-    now, then = (_arrived_records(last, counters, since_last_s - ago) for ago in (0.0, window_s))
-    return None if now is None or then is None else max(0.0, now - then) / window_s
+    """Return the input rate of now, as `present_rate` measures it, for sources whose records are known by the clock."""
+    recent = range(int(min(window_s, RECENT_S)), -1, -1)
+    ages_s = [*([window_s] if window_s > recent[0] else []), *map(float, recent)]
+    counts = [(-age_s, _arrived_records(last, counters, since_last_s - age_s)) for age_s in ages_s]
+    known = [ArrivalCount(at_s, records) for at_s, records in counts if records is not None]
+    return present_rate(known, window_s) if len(known) == len(counts) else None
 
 
 def _waiting_records(

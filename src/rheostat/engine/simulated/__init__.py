@@ -4,6 +4,7 @@
 |---|---|
 | `plant.py`, `curves.py` | the true parameters of a job, most of which its engine never shows |
 | `discipline.py` | the interface between a plant and its execution model |
+| `draws.py` | loads, capacities and drift of a seed: the same for a fleet and for the oracle |
 | `fleet.py` | time, loads, noise, failures, history and trace of all replicas; `Replicas` simulate the discipline |
 | `engine.py` | the parts common to the engines of all disciplines; the fleet's clock |
 | `flow/` | fluid flow with back pressure, as in Flink |

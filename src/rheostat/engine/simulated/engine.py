@@ -9,7 +9,8 @@ from collections import deque
 import numpy as np
 
 from rheostat.engine.batches.arrivals import ArrivalCount
-from rheostat.engine.simulated.fleet import METRICS, Fleet
+from rheostat.engine.simulated.draws import METRICS
+from rheostat.engine.simulated.fleet import Fleet
 from rheostat.errors import EngineError
 from rheostat.job.graph import JobSpec
 from rheostat.job.observation import Observation, SourceReading

@@ -15,6 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rheostat.engine.simulated.discipline import Discipline
+from rheostat.engine.simulated.draws import (
+    BLOCK_S,
+    PERIODS,
+    LoadShape,
+    add_noise,
+    draw_capacities,
+    generator,
+    output_factors,
+    shape_rates,
+)
 from rheostat.engine.simulated.plant import Plant
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
@@ -22,24 +32,9 @@ from rheostat.ports import Engine
 
 Floats = NDArray[np.float64]
 
-BLOCK_S = 512
-"""Seconds of load and noise per draw."""
-LOAD, CAPACITY, RESTART, FAILURE, METRICS, BATCHES = range(1, 7)
-"""Purposes of random numbers."""
 ROWS = ("processed", "useful", "blocked", "emitted", "queue", "state", "arrived", "taken", "latency", "event_latency")
 """Rows of the history: six per operator, two per source, two per job."""
-TRACED = ("load_per_s", "throughput_per_s", "backlog", "latency_s", "lag_s", "slots", "up")
-
-
-class LoadShape(Protocol):
-    """The interface of a load: see `engine/testbed/loads.py`."""
-
-    @property
-    def noise(self) -> float:
-        """Return the share by which rates scatter evenly, drawn every second."""
-
-    def level(self, t_s: Floats) -> Floats:
-        """Return one level per second (times the unit rates), or sources x seconds of records/s."""
+TRACED = ("load_per_s", "throughput_per_s", "backlog", "latency_s", "lag_s", "slots", "up", "changing")
 
 
 class Replicas(Protocol):
@@ -57,11 +52,18 @@ class Replicas(Protocol):
     def slots(self) -> Floats:
         """Return the slots in the last second, by replica."""
 
+    @property
+    def changing(self) -> Floats:
+        """Return the share of the last second without output because of a change, by replica."""
+
     def tick(self, arrivals: Floats) -> tuple[Floats, Floats]:
         """Simulate a second; return the records taken in it, by source, and those processed, by operator."""
 
     def set_noise(self, factors: Floats) -> None:
         """Multiply all nominal capacities by these factors (operators x replicas) from now on."""
+
+    def set_outputs(self, factors: Floats) -> None:
+        """Multiply the selectivities of every operator's outputs by these factors from now on."""
 
     def reconfigure(self, replica: int, target: Allocation) -> None:
         """Begin to change the allocation of a replica."""
@@ -130,11 +132,11 @@ class Fleet:
             for moment in failures_s:
                 self.fail(replica, moment)
 
-        self._noise_sd = np.array([[o.noise] for o in self.by_index])
+        self._varies = any(o.noise or o.drift for o in self.by_index)
+        self._outputs_drift = any(o.output_drift for o in self.by_index)
         self._state_in = np.array([[o.state_bytes_per_record] for o in self.by_index])
         self._state_out = np.array([[1.0 / o.state_retention_s] for o in self.by_index])
         self._stateful = bool(self._state_in.any())
-        self._unit = np.array([[plant.unit_per_s[name]] for name in graph.sources])
         self._loads: Floats = np.zeros((0, s, r))
         self._noises: Floats = np.zeros((0, n, r))
         self._traced: Floats | None = np.zeros((BLOCK_S, len(TRACED), r), dtype=np.float32) if trace else None
@@ -145,7 +147,7 @@ class Fleet:
 
     def rng(self, replica: int, purpose: int, moment: int) -> np.random.Generator:
         """Return the generator for one purpose at one moment of one replica."""
-        return np.random.default_rng([self.seeds[replica], purpose, moment])
+        return generator(self.seeds[replica], purpose, moment)
 
     def trace(self) -> dict[str, Floats]:
         """Return the true course of the run: name -> seconds x replicas."""
@@ -189,6 +191,7 @@ class Fleet:
         row[4] = self.replicas.lag_s
         row[5] = self.replicas.slots
         row[6] = self.up
+        row[7] = self.replicas.changing
 
     # -- random numbers --------------------------------------------------------------------------------------
 
@@ -199,30 +202,24 @@ class Fleet:
 
     def _draw_loads(self) -> None:
         block = self.now // BLOCK_S
-        seconds = np.arange(block * BLOCK_S, (block + 1) * BLOCK_S, dtype=float)
-        loads = np.empty((BLOCK_S, len(self._unit), self.size))
+        loads = np.empty((BLOCK_S, len(self.plant.graph.sources), self.size))
         shapes: dict[int, Floats] = {}
         for replica, load in enumerate(self.loads):
             if id(load) not in shapes:
-                level = load.level(seconds)
-                shapes[id(load)] = (level * self._unit).T if level.ndim == 1 else level.T
-            rates = shapes[id(load)]
-            if load.noise:
-                even = self.rng(replica, LOAD, block).random((BLOCK_S, 1))
-                rates = rates * (1.0 + load.noise * (2.0 * even - 1.0))
-            loads[:, :, replica] = rates
+                shapes[id(load)] = shape_rates(self.plant, load, block)
+            loads[:, :, replica] = add_noise(shapes[id(load)], load.noise, self.seeds[replica], block)
         self._loads = loads
 
     def _draw_noise(self) -> None:
-        if not self._noise_sd.any():
+        if self._outputs_drift:
+            self.replicas.set_outputs(output_factors(self.plant, np.array([float(self.now)]))[0])
+        if not self._varies:
             return
-        period = self.now // self.plant.noise_period_s
-        block, place = divmod(period, 64)
+        block, place = divmod(self.now // self.plant.noise_period_s, PERIODS)
         if place == 0:
-            shape = (64, len(self.by_index))
-            drawn = [self.rng(k, CAPACITY, block).standard_normal(shape) for k in range(self.size)]
+            drawn = [draw_capacities(self.plant, seed, block) for seed in self.seeds]
             self._noises = np.stack(drawn, axis=2)
-        self.replicas.set_noise(np.exp(self._noise_sd * self._noises[place]))
+        self.replicas.set_noise(self._noises[place])
 
     # -- changes and failures --------------------------------------------------------------------------------
 

@@ -26,6 +26,10 @@ class PlantOperator:
     curve: Curve = UNLIMITED
     noise: float = 0.0
     """Log standard deviation of the capacity, drawn every `Plant.noise_period_s`."""
+    drift: tuple[tuple[float, float], ...] = ()
+    """Factor on the capacity over time: (second, factor), linear between two points, read every `noise_period_s`."""
+    output_drift: tuple[tuple[float, float], ...] = ()
+    """Factor on the selectivities of its outputs over time, as `drift`."""
     skew: float = 0.0
     """Extra load of the hottest task, as a share of the mean (0.5 = half as much again)."""
     limit_per_s: float | None = None
@@ -48,6 +52,14 @@ class PlantOperator:
     def __post_init__(self) -> None:
         for what in ("noise", "skew", "queueing_records", "state_bytes_per_record"):
             check_number(f"{what} of {self.name}", getattr(self, what))
+        for what in ("drift", "output_drift"):
+            points = getattr(self, what)
+            moments = [moment for moment, _ in points]
+            if moments != sorted(moments):
+                raise InvalidValue(f"the seconds of {what} of {self.name} must rise, not {moments}")
+            for moment, factor in points:
+                check_number(f"seconds in {what} of {self.name}", moment)
+                check_number(f"factor in {what} of {self.name}", factor, least=1e-3)
         check_number(f"max_tasks of {self.name}", self.max_tasks, least=1)
         check_number(f"pinned_tasks of {self.name}", self.pinned_tasks, least=1)
         check_number(f"limit_per_s of {self.name}", self.limit_per_s, least=1e-12)
@@ -117,7 +129,7 @@ class Memory:
 class LatencyLaw:
     """Latency that falls with the tasks and then rises again (after AuTraScale+'s Figure 5).
 
-    base + sum over operators min(cap, b / rate_per_task * rho / (1 - rho))
+    base + sum over operators min(cap, b / rate_per_task * (rho / (1 - rho)) ** exponent)
          + sum over edges min(timeout, buffer * p_up * p_down / rate) / 2, plus the wait in buffers.
     """
 
@@ -129,9 +141,11 @@ class LatencyLaw:
     """Records in a network buffer between two tasks."""
     timeout_s: float = 0.1
     """Seconds after which a network buffer is sent even if it is not full."""
+    exponent: float = 1.0
+    """Power of rho / (1 - rho): 1 is a queue with random arrivals, 2 a law outside the models' family."""
 
     def __post_init__(self) -> None:
-        for what in ("base_s", "cap_s", "buffer_records", "timeout_s"):
+        for what in ("base_s", "cap_s", "buffer_records", "timeout_s", "exponent"):
             check_number(f"latency.{what}", getattr(self, what))
 
 

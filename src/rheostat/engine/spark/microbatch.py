@@ -168,6 +168,7 @@ class MicroBatchEngine:
             down = status if activity else Status.DOWN
             ended = f"restart: {activity}" if activity else self._why_ended()
             return JobView(now_s, running, wanted, change, down).observation(problem=ended)
+        now_s = self.clock.now()  # of the readings, not of the first request for them
         parts, problem = self.telemetry.windows(now_s, self.window_s, self._changed_s, slots)
         uptime_s = now_s - self._started_s
         limits = tuple(self._slot_limit(slots))

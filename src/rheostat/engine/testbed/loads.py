@@ -201,6 +201,8 @@ class Trace(Load):
     """Path of the CSV file."""
     scale: float = 1.0
     """Factor on every rate."""
+    top: float | None = None
+    """The highest level: every rate is scaled to it. Not together with `scale`."""
     speed: float = 1.0
     """Seconds of the trace per second of the run: 60 runs an hour in a minute."""
     delay_s: float = 0.0
@@ -209,6 +211,11 @@ class Trace(Load):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_number("trace.scale", self.scale)
+        check_number("trace.top", self.top, least=1e-12)
+        if self.top is not None and self.scale != 1.0:
+            raise InvalidValue(
+                f"trace.scale {self.scale:g} and trace.top {self.top:g} contradict each other: remove one"
+            )
         check_number("trace.speed", self.speed, least=1e-9)
         check_number("trace.delay_s", self.delay_s)
         _ = self.rows
@@ -238,6 +245,11 @@ class Trace(Load):
         return at - at[0], np.asarray(rates)
 
     @property
+    def _factor(self) -> float:
+        highest = float(self.rows[1].max())
+        return self.scale if self.top is None or not highest else self.top / highest
+
+    @property
     def length_s(self) -> float:
         """Seconds of the run before the trace repeats."""
         return float(self.rows[0][-1]) / self.speed
@@ -246,7 +258,7 @@ class Trace(Load):
         """Return the interpolated, scaled rate."""
         at, rates = self.rows
         moment = np.maximum(t_s - self.delay_s, 0.0) * self.speed
-        levels: Floats = np.interp(moment % (at[-1] + (at[1] - at[0])), at, rates) * self.scale
+        levels: Floats = np.interp(moment % (at[-1] + (at[1] - at[0])), at, rates) * self._factor
         return levels
 
 

@@ -1,8 +1,8 @@
 """The cost of Rheostat for a query on real Spark, and of a live resize.
 
 Sight: a query at full load; its scaler has its defaults, and is paused in every second stretch of batches. The CPU time
-per record of driver, JVM and executors is compared. A paused scaler only queues progress events. Steps: what one takes,
-for one query at full load and for sixteen.
+per record of driver, JVM and executors is compared. A paused scaler does not listen to progress events, either. Steps:
+what one takes, for one query at full load and for sixteen.
 
 Resize: a stateful query under load, repeatedly 2 -> 6 -> 2 executors, with its output compared with a batch
 computation.
@@ -29,7 +29,7 @@ from rheostat.lab.experiment.microbatch_run import run_microbatches
 from rheostat.lab.experiment.processes import in_own_process
 from rheostat.lab.experiment.run import run_apart
 from rheostat.lab.experiment.trial import Progress, Trial
-from rheostat.lab.sight.cost import PAIRS, QUICK_PAIRS, Ratios, Spending, alternate, unpaused
+from rheostat.lab.sight.cost import PAIRS, QUICK_PAIRS, Ratios, Spending, alternate, last_batch, unpaused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -95,11 +95,11 @@ def run_pairs(pipeline: str, rows: int, pairs: int) -> Cost:
             query = _endless(spark, pipeline, rows, Path(folder) / "checkpoint")
 
             def count() -> tuple[int, int]:
-                number = query.lastProgress["batchId"] if query.lastProgress else 0
-                return number, number * rows
+                batch = last_batch(query)
+                return (0, 0) if batch is None else (batch.number, batch.number * rows)
 
             with autoscale(query, min_executors=CORES, max_executors=CORES, journal=f"{folder}/journal.db") as scaler:
-                ratios = alternate(pairs, lambda: unpaused(scaler), Spending(count, BATCHES))
+                ratios = alternate(pairs, lambda: unpaused(scaler, spark), Spending(count, BATCHES))
                 steps_ms = tuple(step.step_ms for step in scaler.steps[1:])
             query.stop()
         finally:

@@ -30,12 +30,13 @@ from rheostat.lab.experiment.realtime_run import SOURCE, local_session, open_top
 from rheostat.lab.experiment.run import Run, run_apart
 from rheostat.lab.experiment.trial import Progress, Trial
 from rheostat.lab.jobs.realtime import word_count
-from rheostat.lab.sight.cost import PAIRS, QUICK_PAIRS, Ratios, Spending, alternate, unpaused
+from rheostat.lab.sight.cost import PAIRS, QUICK_PAIRS, Ratios, Spending, alternate, last_batch, unpaused
 from rheostat.lab.workload.counting import fill
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from rheostat.engine.batches.progress import Batch
     from rheostat.engine.spark.telemetry.stages import Stages
 
 TASKS = {"split": 2, "count": 3}
@@ -163,10 +164,10 @@ def watched_ratio(pairs: int) -> Ratios:
 
                 def count() -> tuple[int, int]:
                     [query] = scaler.queries
-                    progress = query.lastProgress
-                    return (0, 0) if progress is None else (progress["batchId"], int(_read(query)))
+                    batch = last_batch(query)
+                    return (0, 0) if batch is None else (batch.number, int(_read(batch)))
 
-                ratios = alternate(pairs, lambda: unpaused(scaler), Spending(count, BATCHES))
+                ratios = alternate(pairs, lambda: unpaused(scaler, spark), Spending(count, BATCHES))
             for query in scaler.queries:
                 query.stop()
         finally:
@@ -211,7 +212,7 @@ def _cpu_s(queries: Sequence[StreamingQuery], stages: Stages, records: int, cloc
     spent = {str(query.runId): 0.0 for query in queries}
     deadline_s = clock.now() + PATIENCE_S
     while True:
-        done = [_read(query) for query in queries]
+        done = [_read(last_batch(query)) for query in queries]
         for stage in stages.read_finished():
             if stage.run_id in spent:  # not one of the micro-batch that made the checkpoint
                 spent[stage.run_id] += stage.cpu_s
@@ -225,11 +226,8 @@ def _cpu_s(queries: Sequence[StreamingQuery], stages: Stages, records: int, cloc
         clock.sleep(1.0)
 
 
-def _read(query: StreamingQuery) -> float:
-    """Return the topic's records in finished batches, including those of the batch that made the checkpoint."""
+def _read(batch: Batch | None) -> float:
+    """Return the topic's records up to a batch's end, including those of the batch that made the checkpoint."""
     from rheostat.engine.batches.offsets import KafkaCounter
-    from rheostat.engine.batches.progress import parse_progress
 
-    progress = query.lastProgress
-    batch = None if progress is None else parse_progress(progress.json)
     return 0.0 if batch is None or not batch.sources else KafkaCounter().records(batch.sources[0].end_offset) or 0.0

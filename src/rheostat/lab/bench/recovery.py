@@ -36,7 +36,7 @@ def recovery(quick: bool, progress: Progress) -> list[Measure]:
     for name in paper.EXPERIMENTS:
         off = measures.errors(runs[name][paper.OURS], measures.took, measures.predicted)
         floor = measures.unpredictable(everything, name, paper.OURS)
-        note = f"per failure the median of {size.seeds} seeds; single failures {off.single:.3f}; with full knowledge "
+        note = f"median absolute error per failure, {size.seeds} seeds; of all {off.single:.3f}; with full knowledge "
         note += f"except of the downtimes: {floor.median_run:.3f} and {floor.single:.3f}"
         rows.append(Measure(BENCH, f"error_{name}", off.median_run, "share", "<= 0.05", "lower", note))
         each = measures.missed(runs[name], paper.OURS)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from rheostat.errors import InvalidValue, nearest
 from rheostat.lab.bench.bids2 import bids2
 from rheostat.lab.bench.chaos import chaos
-from rheostat.lab.bench.clusters.matrix import embedded, on_kubernetes, on_standalone, on_yarn, tables
+from rheostat.lab.bench.clusters.matrix import embedded, on_kubernetes, on_standalone, on_yarn, stock, tables
 from rheostat.lab.bench.clusters.shrink import shrink
 from rheostat.lab.bench.fidelity import fidelity
 from rheostat.lab.bench.forecast import forecast
@@ -65,6 +65,7 @@ BENCHES: Mapping[str, Mapping[str, Part]] = {
         "standalone": Part(on_standalone, "one of five versions"),
         "yarn": Part(on_yarn, "one of two versions"),
         "kubernetes": Part(on_kubernetes, "one of two versions", slow=True),
+        "stock": Part(stock, "one of nine visits", slow=True),
         "tables": Part(tables),
     },
     "models": {"models": Part(models)},

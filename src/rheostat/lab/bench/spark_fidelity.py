@@ -1,9 +1,10 @@
 """The simulator's micro-batch job against Spark's, under the same load and resizes.
 
-Per pipeline one run fits a slot's pace, the fixed cost of a batch and the warm-up of executors; the other runs test it.
-Both sides have the same executors at the same time. A simulated run begins at the end of a warm batch of the real run,
-with its backlog, so that a cold driver does not count. The comparison is by load level (20 s): within a level, the
-backlog jumps with every batch, and its phase says nothing about the job.
+A pipeline runs in one application: a warm-up, a course that fits a slot's pace, the fixed cost of a batch and the
+warm-up of executors, and courses that test the fit. The code of a driver compiles for a minute; the simulator has a
+warm one, so Spark gets one, too. Both sides have the same executors at the same time. A simulated course begins at the
+end of a batch of the real run, with its backlog. The comparison is by load level (20 s): within a level, the backlog
+jumps with every batch, and its phase says nothing about the job.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ from rheostat.lab.experiment.trial import Progress, Trial
 
 UNIT_PER_S = 100.0
 """Records/s at level 1."""
-PARTITIONS, TRIGGER_S, SECONDS, HOLD_S = 12, 2.0, 100, 20
-QUICK_S = 80
-"""Seconds of a quick run: without the last level of the load."""
-WARM_S = 20.0
-"""Seconds of warm-up: the comparison begins with the first batch that ends after them."""
+PARTITIONS, TRIGGER_S, HOLD_S = 12, 2.0, 20
+LEVELS, QUICK_LEVELS = 5, 4
+"""Load levels of a course that tests the fit; a quick run leaves out the last one."""
+LEAD_S = 8.0
+"""Seconds before a course at which its first size is requested."""
 TOGETHER_S = 5.0
 """Seconds within which executors count as started together."""
 COLD_S = tuple(0.5 * k for k in range(13))
@@ -49,14 +50,15 @@ CAUGHT_UP_S = 5.0
 
 @dataclass(frozen=True)
 class Course:
-    """A load in levels of 20 s each, and a script of resizes."""
+    """A load in levels of 20 s each, and a script of resizes, from its own start."""
 
     levels: tuple[float, ...]
     start: int
-    resizes: tuple[tuple[float, int], ...]
+    resizes: tuple[tuple[float, int], ...] = ()
 
 
-FIT = Course((2.0, 3.0, 6.0, 8.0, 3.0), 1, ((45.0, 3), (70.0, 4)))
+WARM_UP = Course((2.0, 3.0), 2)
+FIT = Course((2.0, 3.0, 6.0, 8.0, 3.0, 2.0), 1, ((45.0, 3), (70.0, 4)))
 TESTS = (
     Course((2.0, 2.0, 6.0, 3.0, 2.0), 1, ((50.0, 3),)),
     Course((3.0, 5.0, 10.0, 8.0, 3.0), 2, ((45.0, 5), (85.0, 2))),
@@ -65,6 +67,8 @@ MORE = (
     Course((2.0, 5.0, 5.0, 5.0, 5.0), 1, ((45.0, 2),)),
     Course((4.0, 9.0, 9.0, 6.0, 2.0), 4, ((30.0, 2), (60.0, 6))),
 )
+Span = tuple[int, int]
+"""First and last second of a course in a run."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +85,13 @@ def fidelity_on_spark(quick: bool, progress: Progress) -> list[Measure]:
     errors: dict[str, list[float]] = {"throughput": [], "backlog": [], "catch_up": []}
     notes = []
     for pipeline, courses in plan.items():
-        trials = [_trial(pipeline, course, QUICK_S if quick else SECONDS) for course in (FIT, *courses)]
-        runs = run_apart(run_microbatches, trials, progress)
-        fitted = fit(runs[:1])
+        trial, (_, fitting, *testing) = trial_of(pipeline, (WARM_UP, FIT, *courses), QUICK_LEVELS if quick else LEVELS)
+        [run] = run_apart(run_microbatches, [trial], progress)
+        fitted = fit(run, fitting)
         parts = f"{fitted.discipline.fixed_s:.2f} s per batch, {fitted.discipline.task_s:.2f} s per task"
         notes.append(f"{pipeline}: {fitted.slot_per_s:.0f}/s per slot, {parts}")
-        for run in runs[1:]:
-            for what, error in compare(run, fitted).items():
+        for span in testing:
+            for what, error in compare(run, fitted, span).items():
                 if error is not None:
                     errors[what].append(error)
     goals = {"throughput": "<= 0.05", "backlog": "<= 0.15", "catch_up": ""}
@@ -99,40 +103,54 @@ def fidelity_on_spark(quick: bool, progress: Progress) -> list[Measure]:
             "share",
             goals[what],
             "lower",
-            f"{len(errors[what])} runs, the worst {max(errors[what], default=float('nan')):.3f}; {'; '.join(notes)}",
+            f"courses: {', '.join(f'{error:.3f}' for error in errors[what]) or 'none'}; {'; '.join(notes)}",
         )
         for what in errors
     ]
 
 
-def _trial(pipeline: str, course: Course, seconds: int) -> BatchTrial:
+def trial_of(pipeline: str, courses: Sequence[Course], levels: int) -> tuple[BatchTrial, list[Span]]:
+    """Return one trial of these courses, with this number of levels of those after the second, and their spans."""
+    played: list[float] = []
+    resizes: list[tuple[float, int]] = []
+    spans: list[Span] = []
+    for course in courses:
+        begin, part = HOLD_S * len(played), course.levels[: levels if len(spans) > 1 else None]
+        if played:
+            resizes.append((begin - LEAD_S, course.start))
+        length = HOLD_S * len(part)
+        resizes += [(begin + moment, size) for moment, size in course.resizes if moment < length - LEAD_S]
+        played += part
+        spans.append((begin, begin + length))
     job = MicroBatchJob(
         pipeline,
         pipeline,
-        (course.start, 6),
+        (courses[0].start, 6),
         partitions=PARTITIONS,
         trigger_s=TRIGGER_S,
         level_per_s=UNIT_PER_S,
-        resizes=course.resizes,
+        resizes=tuple(resizes),
     )
-    return Trial(job, Steps(course.levels, HOLD_S), seconds, way=STATIC_MIN)
+    return Trial(job, Steps(tuple(played), HOLD_S), spans[-1][1], way=STATIC_MIN), spans
 
 
-def fit(runs: Sequence[BatchRun]) -> Fitted:
+def fit(run: BatchRun, span: Span) -> Fitted:
     """Fit a slot's pace, the fixed cost of a batch and the warm-up time of new executors.
 
     A batch of n records on constant slots lasts fixed + waves * (task + n / partitions / pace).
     """
     rows, seconds = [], []
-    for run in runs:
-        sizes = size_by_second(run)
-        for batch in run.batches[first_warm(run) :]:
-            start, end = batch.start_s - run.start_s, batch.end_s - run.start_s
-            held = set(sizes[int(start) : int(end) + 1])
-            if len(held) == 1:
-                waves = -(-PARTITIONS // int(held.pop()))
-                rows.append((1.0, waves, records_of(run, batch) * waves / PARTITIONS))
-                seconds.append(batch.seconds)
+    sizes = size_by_second(run)
+    before = None
+    for batch in run.batches:
+        start, end = batch.start_s - run.start_s, batch.end_s - run.start_s
+        held = set(sizes[int(start) : int(end) + 1])
+        # The first batch on new executors compiles code: that is their warm-up.
+        warm, before = held == before, set(held)
+        if span[0] <= start and end <= span[1] and len(held) == 1 and warm:
+            waves = -(-PARTITIONS // int(held.pop()))
+            rows.append((1.0, waves, records_of(run, batch) * waves / PARTITIONS))
+            seconds.append(batch.seconds)
     # Relative errors, so that long batches do not outweigh the short ones of a calm job.
     scale = np.array(seconds)[:, None]
     fixed_s, task_s, per_record_s = non_negative(np.array(rows) / scale)
@@ -147,11 +165,11 @@ def fit(runs: Sequence[BatchRun]) -> Fitted:
         boundary_s=0.0,
     )
     candidates = [Fitted(1.0 / max(float(per_record_s), 1e-9), replace(discipline, cold_s=cold_s)) for cold_s in COLD_S]
-    return min(candidates, key=lambda fitted: sum(_total_error(run, fitted) for run in runs))
+    return min(candidates, key=lambda fitted: _total_error(run, fitted, span))
 
 
-def _total_error(run: BatchRun, fitted: Fitted) -> float:
-    errors = compare(run, fitted)
+def _total_error(run: BatchRun, fitted: Fitted, span: Span) -> float:
+    errors = compare(run, fitted, span)
     return (errors["throughput"] or 0.0) + (errors["backlog"] or 0.0)
 
 
@@ -166,26 +184,23 @@ def non_negative(rows: Floats) -> Floats:
         active &= weights > 0
 
 
-def first_warm(run: BatchRun) -> int:
-    """Return the index of the first batch that ends after the warm-up."""
-    return next((k for k, batch in enumerate(run.batches) if batch.end_s - run.start_s >= WARM_S), 0)
-
-
-def simulate(run: BatchRun, fitted: Fitted) -> tuple[int, ScriptedRun]:
-    """Simulate a real run from the end of its first warm batch on; return the second of that end, and the run."""
-    trial, first = run.trial, run.batches[first_warm(run)]
-    begin = int(np.ceil(first.end_s - run.start_s))
+def simulate(run: BatchRun, fitted: Fitted, span: Span) -> tuple[int, ScriptedRun]:
+    """Simulate a course from its second batch on; return the second before its start, and the run."""
+    place = next(k for k, batch in enumerate(run.batches) if batch.end_s - run.start_s >= span[0])
+    first, second = run.batches[place : place + 2]
+    begin = int(second.start_s - run.start_s)
+    phase_s = second.start_s - run.start_s - begin + 1
     due = due_by_second(run)
-    arrivals = np.diff(due[begin:])
-    # The backlog at the end of that batch is there from the first second on.
-    arrivals[0] += due[begin] - due[int(first.sources[0].end_offset)]
+    # What the first batch has left arrives in the second before: the source releases whole seconds.
+    left = due[begin] - due[int(first.sources[0].end_offset)]
+    arrivals = np.concatenate([[left], np.diff(due[begin : span[1] + 1])])
+    begin -= 1
     # The start-up time of executors is not compared: both sides have the same ones at the same time.
-    script = [
-        (0.0, trial.job.start_executors(trial.way)),
-        *((moment - begin, size) for moment, size in merge_starts(run.sizes)),
-    ]
-    phase_s = -(run.start_s + begin) % TRIGGER_S
-    played = simulated_run(arrivals, script, fitted.slot_per_s, replace(fitted.discipline, trigger_phase_s=phase_s))
+    merged = merge_starts(run.sizes)
+    script = [(0.0, [size for moment, size in merged if moment <= begin][-1])]
+    script += [(moment - begin, size) for moment, size in merged if moment > begin]
+    discipline = replace(fitted.discipline, trigger_phase_s=phase_s)
+    played = simulated_run(arrivals, script, fitted.slot_per_s, discipline)
     return begin, played
 
 
@@ -200,19 +215,20 @@ def merge_starts(sizes: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
     return [(float(np.mean([moment for moment, _ in group])), group[-1][1]) for group in groups]
 
 
-def compare(run: BatchRun, fitted: Fitted) -> dict[str, float | None]:
-    """Return the relative errors of one run."""
-    begin, played = simulate(run, fitted)
+def compare(run: BatchRun, fitted: Fitted, span: Span) -> dict[str, float | None]:
+    """Return the relative errors of one course."""
+    begin, played = simulate(run, fitted, span)
     seconds = len(played.backlog)
     done = np.zeros(seconds)
     for batch in played.batches:
         done += batch.records * overlap(batch.start_s, batch.end_s, seconds)
-    # Records of batches that have not ended are unknown.
-    ended = int(run.batches[-1].end_s - run.start_s) - begin
+    # Records of batches that have not ended are unknown, on both sides.
+    last_s = min(run.batches[-1].end_s - run.start_s - begin, played.batches[-1].end_s if played.batches else 0.0)
+    ended = int(min(seconds, last_s))
     return {
         "throughput": apart(done[:ended], throughput(run)[begin:][:ended]),
         "backlog": apart(played.backlog[:ended], backlog(run)[begin:][:ended]),
-        "catch_up": _catch_up_error(run, begin, played, ended),
+        "catch_up": _catch_up_error(run, begin, span, played, ended),
     }
 
 
@@ -228,10 +244,11 @@ def levels(series: Floats) -> Floats:
     return sums
 
 
-def _catch_up_error(run: BatchRun, begin: int, played: ScriptedRun, ended: int) -> float | None:
-    first_s = next((moment for moment, _ in run.trial.job.resizes), None)
-    if first_s is None or (resized := int(first_s) - begin) < 0:
+def _catch_up_error(run: BatchRun, begin: int, span: Span, played: ScriptedRun, ended: int) -> float | None:
+    first_s = next((moment for moment, _ in run.trial.job.resizes if span[0] <= moment), None)
+    if first_s is None or not begin <= first_s < span[1] - LEAD_S:
         return None
+    resized = int(first_s) - begin
     limit = CAUGHT_UP_S * np.diff(due_by_second(run))[begin:][:ended]
     real = caught_up_s(backlog(run)[begin:][:ended], resized, limit, noticed_s=1)
     ours = caught_up_s(played.backlog[:ended], resized, limit, noticed_s=1)

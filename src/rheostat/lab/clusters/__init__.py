@@ -9,5 +9,6 @@
 | `kubernetes/` | a real API server, etcd and scheduler, and a kubelet that runs pods as processes |
 | `driver.py` | the job: a stateful query under a scaler that follows a file |
 | `table_source.py`, `table_pins.py` | streams of real Delta and Iceberg tables |
+| `stock.py`, `stock_udf.py` | a job as users have it: Kafka, JSON, a pandas UDF, windows |
 | `visit.py` | grow, shrink, kill an executor, kill the driver: what a cluster does, and whether a row is lost |
 """

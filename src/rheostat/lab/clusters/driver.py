@@ -9,7 +9,7 @@ import json
 import os
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -29,6 +29,38 @@ POLL_S = 0.2
 NAME = "visit"
 
 
+def start_query(spark: SparkSession, folder: Path, count_ms: int = 0) -> StreamingQuery:
+    """Start a count per key whose every batch writes its counts into a file; each count may take some milliseconds."""
+    output = folder / "output"
+    output.mkdir(exist_ok=True)
+
+    def write(batch: DataFrame, number: int) -> None:
+        counts = {str(row["key"]): row["count"] for row in batch.collect()}
+        write_whole(output / f"{number}.json", json.dumps(counts))
+
+    def pause(milliseconds: int) -> str:
+        return f"java_method('java.lang.Thread', 'sleep', cast({milliseconds} as bigint))"
+
+    rows = (
+        spark.readStream.format("rate-micro-batch")
+        .option("rowsPerBatch", ROWS)
+        .option("numPartitions", PARTITIONS)
+        .option("startTimestamp", 0)
+        .option("advanceMillisPerBatch", 1000)
+        .load()
+        .selectExpr(
+            f"value % {KEYS} as key",
+            f"case when (value div {PARTITIONS}) % {PAUSE_ROWS} = 0 then {pause(PAUSE_MS)} end as paused",
+        )
+        .where("paused is null or paused <> 'never'")
+    )
+    counted = rows.groupBy("key").count()
+    if count_ms:
+        counted = counted.selectExpr("*", f"{pause(count_ms)} as paused").where("paused is null or paused <> 'never'")
+    writer: Any = counted.writeStream.queryName(NAME).outputMode("update").foreachBatch(write)
+    return writer.option("checkpointLocation", str(folder / "checkpoint")).start()  # type: ignore[no-any-return]
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a driver runs."""
@@ -42,7 +74,10 @@ class Place:
     """The folder of another version of PySpark."""
     most: int = 3
     counts_tasks: bool = False
-    """Whether it counts the tasks that are computed again; on YARN a driver's own page answers only the proxy."""
+    """Whether it counts tasks: those that are computed again, and those of the running stage. On YARN a driver's own
+    page answers only the proxy."""
+    start: Callable[[SparkSession, Path], StreamingQuery] = start_query
+    """Starts the query, with its folder."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +108,7 @@ def drive(place: Place) -> None:
 
     enclose(place.folder, str(place.folder / "driver.log"))
     spark = session(NAME, place.master, min_executors=1, max_executors=place.most, memory_mb=512, conf=place.conf)
-    query = start_query(spark, place.folder)
+    query = place.start(spark, place.folder)
     with autoscale(
         query,
         max_executors=place.most,
@@ -84,13 +119,16 @@ def drive(place: Place) -> None:
         known: dict[str, Any] = {}
         while query.isActive and not (place.folder / "stop").exists():
             steps = scaler.steps
-            running = steps[-1].observation.running if steps else None
+            seen = steps[-1].observation if steps else None
+            running = seen.running if seen else None
             report = {
                 "spark": spark.version,
                 "status": scaler.status,
                 "executors": running.slots if running else None,
-                "problem": steps[-1].observation.problem if steps else None,
-                "repeated_tasks": repeated_tasks(spark) if place.counts_tasks else None,
+                "problem": seen.problem if seen else None,
+                "load_per_s": seen.load_per_s if seen else None,
+                "backlog": seen.backlog if seen else None,
+                **(count_tasks(spark) if place.counts_tasks else {}),
             }
             known = {**known, **{key: value for key, value in report.items() if value is not None or key == "problem"}}
             write_whole(place.folder / "status.json", json.dumps(known))
@@ -99,32 +137,12 @@ def drive(place: Place) -> None:
     spark.stop()
 
 
-def start_query(spark: SparkSession, folder: Path) -> StreamingQuery:
-    """Start a count per key whose every batch writes its counts into a file."""
-    output = folder / "output"
-    output.mkdir(exist_ok=True)
-
-    def write(batch: DataFrame, number: int) -> None:
-        counts = {str(row["key"]): row["count"] for row in batch.collect()}
-        write_whole(output / f"{number}.json", json.dumps(counts))
-
-    pause = f"java_method('java.lang.Thread', 'sleep', cast({PAUSE_MS} as bigint))"
-    rows = (
-        spark.readStream.format("rate-micro-batch")
-        .option("rowsPerBatch", ROWS)
-        .option("numPartitions", PARTITIONS)
-        .option("startTimestamp", 0)
-        .option("advanceMillisPerBatch", 1000)
-        .load()
-        .selectExpr(
-            f"value % {KEYS} as key",
-            f"case when (value div {PARTITIONS}) % {PAUSE_ROWS} = 0 then {pause} end as paused",
-        )
-        .where("paused is null or paused <> 'never'")
-    )
-    counted = rows.groupBy("key").count()
-    writer: Any = counted.writeStream.queryName(NAME).outputMode("update").foreachBatch(write)
-    return writer.option("checkpointLocation", str(folder / "checkpoint")).start()  # type: ignore[no-any-return]
+def count_tasks(spark: SparkSession) -> dict[str, Any]:
+    """Return the tasks that were computed again; all tasks of the newest running stage, and those that have ended."""
+    tracker = spark.sparkContext.statusTracker()
+    newest = tracker.getStageInfo(max(tracker.getActiveStageIds(), default=-1))
+    stage = (newest.numTasks, newest.numCompletedTasks) if newest else (0, 0)
+    return {"repeated_tasks": repeated_tasks(spark), "stage_tasks": stage}
 
 
 def repeated_tasks(spark: SparkSession) -> int:

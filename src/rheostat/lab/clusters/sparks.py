@@ -26,6 +26,8 @@ PY4J: Mapping[str, str] = {
 """Version of PySpark -> the Py4J that it demands; the newest of each minor version, oldest first."""
 VERSIONS = tuple(PY4J)
 OLDEST, NEWEST = VERSIONS[0], VERSIONS[-1]
+PREFIX = "pyspark-"
+"""Of the folder of a version, in the cache."""
 
 
 def pyspark_folder(version: str, notify: Notify = ignore) -> Path | None:
@@ -34,7 +36,7 @@ def pyspark_folder(version: str, notify: Notify = ignore) -> Path | None:
         raise InvalidValue(f"unknown version of Spark {version!r}, {nearest(version, VERSIONS)}")
     if metadata.version("pyspark") == version:
         return None
-    folder = cache_folder() / f"pyspark-{version}"
+    folder = cache_folder() / f"{PREFIX}{version}"
     if folder.is_dir():
         return folder
     notify(f"installing PySpark {version} into {folder}, once")
@@ -51,6 +53,11 @@ def pyspark_folder(version: str, notify: Notify = ignore) -> Path | None:
     except OSError:  # another process was quicker
         shutil.rmtree(draft, ignore_errors=True)
     return folder
+
+
+def version_of(folder: Path | None) -> str:
+    """Return the version of PySpark in a folder of `pyspark_folder`."""
+    return metadata.version("pyspark") if folder is None else folder.name.removeprefix(PREFIX)
 
 
 def use_pyspark(folder: Path | None) -> None:

@@ -58,13 +58,27 @@ FORMATS = {one.name: one for one in (DELTA, ICEBERG)}
 
 
 @dataclass(frozen=True)
+class Shown:
+    """What one window showed."""
+
+    backlog: float | None
+    versions: float | None
+    bytes: float | None
+
+    def has(self, commits: int) -> bool:
+        """Whether it is right while this number of appends waits."""
+        right = self.backlog == commits * ROWS and self.versions == commits
+        return right and self.bytes is not None and (self.bytes > 0) == (commits > 0)
+
+
+@dataclass(frozen=True)
 class Seen:
     """What windows showed."""
 
-    waiting: tuple[float | None, ...]
-    """Backlogs between the appends and the next batch."""
-    after: tuple[float | None, ...]
-    """Backlogs after it."""
+    waiting: tuple[Shown, ...]
+    """Windows between the appends and the next batch."""
+    after: tuple[Shown, ...]
+    """Windows after it."""
     problems: tuple[str, ...]
 
 
@@ -128,20 +142,21 @@ def _watch(spark: SparkSession, table: Format, folder: Path) -> Seen:
     query = writer.trigger(processingTime=f"{TRIGGER_S:g} seconds").start()
     with autoscale(query, dry_run=True, options=Options(interval_s=1.0)) as scaler:
 
-        def backlogs(seconds: float) -> tuple[float | None, ...]:
+        def windows(seconds: float) -> tuple[Shown, ...]:
             before = len(scaler.steps)
             time.sleep(seconds)
-            return tuple(step.observation.backlog for step in scaler.steps[before:])
+            seen = [step.observation for step in scaler.steps[before:]]
+            return tuple(Shown(one.backlog, one.waiting.get("versions"), one.waiting.get("bytes")) for one in seen)
 
         _await_batch(query, 1)  # the first snapshot
         _append(spark, place)
         _await_batch(query, ROWS)  # the first version after it
         for _ in range(COMMITS):
             _append(spark, place)
-        waiting = backlogs(4.0)
+        waiting = windows(4.0)
         _await_batch(query, COMMITS * ROWS)
         time.sleep(1.5)
-        after = backlogs(4.0)
+        after = windows(4.0)
         problems = {step.observation.problem for step in scaler.steps if step.observation.problem}
     query.stop()
     return Seen(waiting, after, tuple(sorted(problems)))

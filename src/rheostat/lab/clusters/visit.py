@@ -9,14 +9,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rheostat.errors import EngineError
 from rheostat.job.record import IntentEnd
 from rheostat.journal import open_journal
+from rheostat.kafka.jars import connector_jars
 from rheostat.lab.clusters.cluster import Cluster
 from rheostat.lab.clusters.driver import KEYS, NAME, ROWS, Place, drive, write_whole
+from rheostat.lab.clusters.sparks import version_of
+from rheostat.lab.clusters.stock import CONF, RATE_PER_S, played, start_stock, stock_errors, taken
 from rheostat.lab.experiment.processes import Child, await_true, executors_below
 from rheostat.lab.experiment.trial import Progress
 
@@ -61,11 +65,11 @@ class Visitor:
             if self.child is not None:
                 self.child.end()
 
-    def start(self) -> None:
+    def start(self, batches: int = BATCHES) -> None:
         """Start a driver, and wait for its first batches."""
         first = self.batch
         self.child = Child(drive, self.place)
-        self.wait(lambda: self.batch >= first + BATCHES, "no batch ends")
+        self.wait(lambda: self.batch >= first + batches, "no batch ends")
 
     def kill(self) -> None:
         """Kill the driver with its JVM, and its executors where it has started them itself."""
@@ -90,10 +94,10 @@ class Visitor:
         self.pass_batches()
         return took_s
 
-    def pass_batches(self) -> None:
+    def pass_batches(self, batches: int = BATCHES) -> None:
         """Wait until some batches have ended."""
         first = self.batch
-        self.wait(lambda: self.batch >= first + BATCHES, "no batch ends")
+        self.wait(lambda: self.batch >= first + batches, "no batch ends")
 
     def wait(self, condition: Callable[[], bool], otherwise: str) -> None:
         """Wait for a condition while the driver lives."""
@@ -131,21 +135,50 @@ class Visitor:
 
 
 def visit(folder: Path, cluster: Cluster, pyspark: Path | None, progress: Progress, most: int = 3) -> Visit:
-    """Take the job through everything, and check every count of every batch."""
+    """Take our job through everything, and check every count of every batch."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "wanted").write_text("1")
     visitor = Visitor(Place(folder, cluster.master, cluster.conf, cluster.environment, pyspark, most))
+    return _tour(visitor, progress, lambda: count_errors(folder / "output", visitor.batch))
+
+
+def visit_stock(folder: Path, cluster: Cluster, pyspark: Path | None, progress: Progress, most: int = 3) -> Visit:
+    """Take the stock job through everything, with the connector of this Spark, and check every count."""
+    folder.mkdir(parents=True, exist_ok=True)
+    jars = connector_jars(progress, version_of(pyspark))
+    conf = {**cluster.conf, **CONF, "spark.jars": ",".join(map(str, jars))}
+    with played(folder, progress) as (bootstrap, load):
+        start = partial(start_stock, bootstrap=bootstrap)
+        visitor = Visitor(Place(folder, cluster.master, conf, cluster.environment, pyspark, most, start=start))
+
+        def drain() -> None:
+            visitor.wait(lambda: "load_per_s" in visitor.status, "no load is seen")
+            visitor.words[f"{visitor.status['load_per_s']:.0f} records/s seen of {RATE_PER_S}"] = None
+            sent = load.stop()
+            visitor.wait(lambda: taken(folder, visitor.batch) >= sent.count, "records wait")
+            visitor.wait(lambda: visitor.status.get("backlog") == 0, "a backlog is seen")
+
+        return _tour(visitor, progress, lambda: stock_errors(folder, visitor.batch, load.sent), drain)
+
+
+def _tour(
+    visitor: Visitor, progress: Progress, errors: Callable[[], tuple[int, int]], drain: Callable[[], None] | None = None
+) -> Visit:
+    """Grow, shrink, lose an executor and the driver; then `drain` ends the load, and `errors` counts lost and
+    repeated rows.
+    """
+    place = visitor.place
+    (place.folder / "wanted").write_text("1")
     with visitor.driving():
         progress("start")
         visitor.start()
         spark = str(visitor.status["spark"])
         progress("grow")
-        grow_s = visitor.resize(most)
+        grow_s = visitor.resize(place.most)
         progress("shrink")
         shrink_s = visitor.resize(1)
         visitor.resize(2)
         progress("kill an executor")
-        replaced_s = _kill_executor(visitor)
+        replaced_s = kill_executor(visitor)
         progress("kill the driver")
         began_s, before = time.monotonic(), visitor.batch
         visitor.kill()
@@ -154,29 +187,25 @@ def visit(folder: Path, cluster: Cluster, pyspark: Path | None, progress: Progre
         visitor.wait(lambda: visitor.status.get("executors") == 2, "not 2 executors again")
         visitor.pass_batches()
         assert visitor.batch > before
+        if drain is not None:
+            drain()
         visitor.stop()
-    lost, repeated = count_errors(folder / "output", visitor.batch)
-    return Visit(
-        spark,
-        grow_s,
-        shrink_s,
-        replaced_s,
-        back_s,
-        visitor.batch + 1,
-        lost,
-        repeated,
-        (*visitor.words, *endings(folder)),
-    )
+    lost, repeated = errors()
+    words = (*visitor.words, *endings(place.folder))
+    return Visit(spark, grow_s, shrink_s, replaced_s, back_s, visitor.batch + 1, lost, repeated, words)
 
 
-def _kill_executor(visitor: Visitor) -> float:
-    """Kill the newest executor, and return the seconds until its replacement takes tasks."""
+def kill_executor(visitor: Visitor, executors: int = 2) -> float:
+    """Kill the newest of some executors, and return the seconds until its replacement takes tasks."""
     began_s = time.monotonic()
     os.kill(max(executors_below(os.getpid())), signal.SIGKILL)
     visitor.wait(
-        lambda: visitor.status.get("executors") != 2 or "lost" in str(visitor.status.get("problem")), "no loss"
+        lambda: visitor.status.get("executors") != executors or "lost" in str(visitor.status.get("problem")), "no loss"
     )
-    visitor.wait(lambda: visitor.status.get("executors") == 2 and not visitor.status.get("problem"), "not 2 executors")
+    visitor.wait(
+        lambda: visitor.status.get("executors") == executors and not visitor.status.get("problem"),
+        f"not {executors} executors",
+    )
     took_s = time.monotonic() - began_s
     visitor.pass_batches()
     return took_s

@@ -8,6 +8,7 @@ Executors are containers: processes below that JVM.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 from rheostat.engine.spark.session.embedded import LOCALHOST, environment
 from rheostat.engine.spark.session.ivy import Dependency, JarSet, Notify, ignore
 from rheostat.engine.spark.session.java import find_java
+from rheostat.engine.spark.session.session import WORKER_PYTHON
 from rheostat.lab.clusters.cluster import Cluster, java_home, run_folder, show
 from rheostat.lab.clusters.sparks import NEWEST, pyspark_folder, spark_home
 from rheostat.lab.clusters.yarn_pins import SHA256
@@ -37,6 +39,8 @@ JARS = (
 )
 OPENS = ("java.lang", "java.util", "java.net", "java.io", "java.nio", "java.security", "java.util.concurrent")
 NODES, NODE_MB, NODE_CORES = 2, 3000, 4
+NARROW = "narrow"
+"""A queue with half of the cluster and no more; the default queue may have all of it."""
 SETTINGS: Mapping[str, object] = {
     "fs.defaultFS": "file:///",
     "yarn.scheduler.minimum-allocation-mb": 128,
@@ -47,11 +51,16 @@ SETTINGS: Mapping[str, object] = {
     "yarn.nodemanager.pmem-check-enabled": "false",
     "yarn.nodemanager.disk-health-checker.enable": "false",
     "yarn.scheduler.capacity.maximum-am-resource-percent": 0.8,
-    "yarn.scheduler.capacity.root.queues": "default",
-    "yarn.scheduler.capacity.root.default.capacity": 100,
+    "yarn.scheduler.capacity.root.queues": f"default,{NARROW}",
+    "yarn.scheduler.capacity.root.default.capacity": 50,
+    "yarn.scheduler.capacity.root.default.maximum-capacity": 100,
+    "yarn.scheduler.capacity.root.default.user-limit-factor": 2,
+    f"yarn.scheduler.capacity.root.{NARROW}.capacity": 50,
+    f"yarn.scheduler.capacity.root.{NARROW}.maximum-capacity": 50,
     "yarn.scheduler.capacity.resource-calculator": "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator",
-    # A restarted driver is a new application: the old one must not keep its room for long.
-    "yarn.am.liveness-monitor.expiry-interval-ms": 10_000,
+    # A restarted driver is a new application: the old one must not keep its room for long. An application master on a
+    # loaded machine needs half a minute to register.
+    "yarn.am.liveness-monitor.expiry-interval-ms": 60_000,
 }
 
 
@@ -104,6 +113,7 @@ def yarn(folder: Path, executors_home: Path, notify: Notify = ignore) -> Iterato
             {
                 "spark.driver.host": LOCALHOST,
                 "spark.driver.bindAddress": LOCALHOST,
+                WORKER_PYTHON: sys.executable,
                 "spark.yarn.jars": f"local:{executors_home}/jars/*",
                 "spark.yarn.am.memory": "512m",
                 "spark.executor.memoryOverhead": "200m",

@@ -10,5 +10,6 @@
 | `realtime.py`, `realtime_run.py` | real-time mode on Spark |
 | `processes.py`, `query_checkpoint.py` | child processes that end with this one; a query read from its checkpoint |
 | `config.py`, `descriptions.py` | a run as a YAML file; jobs, loads and policies from text |
-| `oracle.py` | the yardstick: it knows every curve and the future load |
+| `oracle/` | the one cost, its lower bound, and a schedule near it |
+| `grounds.py` | named grounds: drift, hard cases, long traces |
 """

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol
 
 from rheostat.lab.experiment.run import Run, Series
-from rheostat.lab.experiment.score import Column, Score, failure_text
+from rheostat.lab.experiment.score import Column, Score
 from rheostat.lab.experiment.trial import J, Progress, Trial
 
 ORACLE = "oracle"
-"""Name of the yardstick's policy."""
+"""Name of the policy that plays the oracle's schedule."""
 
 
 class Ground(Protocol[J]):
@@ -34,7 +34,7 @@ class Ground(Protocol[J]):
         """The columns of tables."""
 
     def run(self, trials: Sequence[Trial[J]], progress: Progress) -> tuple[Run[J], ...]:
-        """Run these trials, and the yardstick or the predictions beside them."""
+        """Run these trials, and the predictions beside them."""
 
     def score(self, ways: Sequence[str], runs: Sequence[Run[J]]) -> tuple[Score, ...]:
         """Return a row per way, and one per prediction."""
@@ -69,14 +69,13 @@ class Comparison(Generic[J]):
 
     @property
     def yardstick(self) -> str | None:
-        """The label under which the oracle ran; None where it did not, or failed."""
-        return None if self.yardstick_failure else find_yardstick(run.policy for run in self.measured_runs)
+        """The label under which the oracle's schedule ran; None where it did not."""
+        return next((run.policy for run in self.measured_runs if run.policy == ORACLE), None)
 
     @property
-    def yardstick_failure(self) -> str:
-        """The failure of the oracle, "" where it did not fail."""
-        oracle = find_yardstick(run.policy for run in self.measured_runs)
-        return failure_text([run for run in self.measured_runs if run.policy == oracle])
+    def judged(self) -> bool:
+        """Whether the least cost of every run is known."""
+        return all(run.bound is not None for run in self.measured_runs)
 
     @property
     def failures(self) -> dict[str, str]:
@@ -106,11 +105,6 @@ class Comparison(Generic[J]):
     def as_dicts(self) -> list[dict[str, Any]]:
         """Return the rows for a JSON file."""
         return [row.as_dict(self.ground.keys) for row in self.rows]
-
-
-def find_yardstick(labels: Iterable[str]) -> str | None:
-    """Return the label of the oracle among these."""
-    return next((label for label in labels if label.partition(":")[0] == ORACLE), None)
 
 
 def compare(

@@ -118,7 +118,7 @@ class Config(BaseModel):
     def _start(self, trial: Trial[Plant], plant: Plant, seeds: Sequence[int]) -> Allocation:
         from rheostat.control.limits import limits
         from rheostat.job.fit import clip
-        from rheostat.lab.experiment.oracle import peak_allocation
+        from rheostat.lab.experiment.oracle.sizes import peak_allocation
 
         allowed = limits(plant.spec(), self.slo)
         if self.start == "peak":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, fields, make_dataclass, replace
+from dataclasses import field, fields, make_dataclass
+from pathlib import Path
 from typing import Any, get_type_hints
 
 from rheostat.config.build import build, path
@@ -16,8 +17,9 @@ from rheostat.engine.simulated.realtime.discipline import RealTime
 from rheostat.engine.testbed.loads import LOADS, Load, Permutation, Trace
 from rheostat.errors import InvalidValue, nearest
 from rheostat.job.graph import Edge, Graph
-from rheostat.lab.experiment.oracle import Oracle, make_oracle
-from rheostat.lab.experiment.trial import PolicyMaker, Trial
+from rheostat.lab.data import data_folder
+from rheostat.lab.experiment.oracle.schedule import make_oracle
+from rheostat.lab.experiment.trial import PolicyMaker
 from rheostat.lab.jobs import job
 
 CURVES: Mapping[str, type[Linear | Power | Usl | Table]] = {
@@ -57,12 +59,6 @@ JOB: type[Any] = make_dataclass(
     frozen=True,
 )
 """Keys of a job."""
-ORACLE: type[Any] = make_dataclass(
-    "Oracle",
-    [("horizon_s", float | None, None), *_keys(Oracle, "capacity", "peak", "horizon_s")],
-    frozen=True,
-)
-"""Options of the oracle; curves and load come from the trial."""
 
 
 def read_plant(value: str | Mapping[str, Any], where: str = "job") -> Plant:
@@ -116,6 +112,9 @@ def read_load(value: str | Mapping[str, Any]) -> Load:
     shape, parameters = named(value, "shape", "load")
     if shape not in LOADS:
         raise InvalidValue(f"unknown load {shape!r}, {nearest(shape, LOADS)}")
+    if shape == Trace.name and isinstance(file := parameters.get("file"), str) and file and not Path(file).suffix:
+        # A name without an ending is one of the recorded traces.
+        parameters = {**parameters, "file": str(data_folder() / "traces" / f"{file}.csv")}
     return build(LOADS[shape], parameters, f"load {shape}")
 
 
@@ -129,18 +128,10 @@ def natural_length_s(load: Load) -> float:
 def policy_maker(name: str, options: Mapping[str, Any]) -> PolicyMaker:
     """Return the maker of a trial's policy; wrong options are refused here."""
     if name == "oracle":
-        return _oracle_maker(options)
+        if options:
+            raise InvalidValue(f"policy oracle has no options, not {', '.join(options)}: curves and load are the run's")
+        return make_oracle
     from rheostat.policy.registry import make_policy
 
     policy = make_policy(name, options)
     return lambda _: policy
-
-
-def _oracle_maker(options: Mapping[str, Any]) -> PolicyMaker:
-    own = build(ORACLE, options, "policy oracle")
-
-    def make(trial: Trial[Plant]) -> Oracle:
-        values = {f.name: value for f in fields(own) if (value := getattr(own, f.name)) is not None}
-        return replace(make_oracle(trial), **values)
-
-    return make

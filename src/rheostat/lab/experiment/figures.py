@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rheostat.lab.experiment.score import seconds_over, slot_seconds
+from rheostat.lab.experiment.score import run_cost
 from rheostat.report.chart.figure import HALF, Axis, Figure, Line, Panel, Points, Rule, Trace
 from rheostat.report.chart.pens import SLO, Pen, pens
 from rheostat.report.chart.time_axis import TimeAxis, limit, line, shade, stack
@@ -26,8 +26,6 @@ def policy_pens(comparison: Comparison[Any]) -> dict[str, Pen]:
 
 def cost_figure(comparison: Comparison[Any]) -> Figure:
     """Return each policy's cost against its seconds over the SLO: the lower left corner is best."""
-    slo = comparison.trial.slo
-    best = {run.seed: slot_seconds(run) for run in comparison.runs if run.policy == comparison.yardstick}
     looks = policy_pens(comparison)
     by_policy: dict[str, list[Run[Any]]] = {}
     for run in (run for run in comparison.runs if run.policy not in comparison.failures):
@@ -35,11 +33,12 @@ def cost_figure(comparison: Comparison[Any]) -> Figure:
     seeds: list[Trace] = []
     means: list[Trace] = []
     for policy, runs in by_policy.items():
-        x = np.array([slot_seconds(run) / best[run.seed] for run in runs])
-        y = np.array([float(seconds_over(run, slo)) for run in runs])
+        costs = [run_cost(run) for run in runs]
+        x = np.array([c.total / run.bound.total for c, run in zip(costs, runs, strict=True) if run.bound is not None])
+        y = np.array([cost.over_s for cost in costs])
 
         def text(which: str, cost: float, over_s: float, policy: str = policy) -> str:
-            return f"{policy}, {which}\n{cost:.3f} times the oracle's slot-seconds\n{number(over_s)} s over the SLO"
+            return f"{policy}, {which}\n{cost:.3f} times the oracle's cost\n{number(over_s)} s over the SLO"
 
         pen = looks[policy]
         if len(runs) > 1:
@@ -49,7 +48,7 @@ def cost_figure(comparison: Comparison[Any]) -> Figure:
         means.append(Points(policy, *mean, pen, 13.0, texts=[text("mean of the seeds", x.mean(), y.mean())]))
     oracle = Rule("the oracle's cost", 1.0, Pen("grey", "dot", width=1.0), key=False)
     panel = Panel("Seconds over the SLO", 320, [oracle, *seeds, *means])
-    return Figure("Cost against objective", Axis("slot-seconds over the oracle's"), [panel], width=HALF)
+    return Figure("Cost against objective", Axis("cost over the oracle's"), [panel], width=HALF)
 
 
 def timeline_figure(comparison: Comparison[Any], seed: int) -> Figure:

@@ -17,7 +17,7 @@ def comparison_page(comparison: Comparison[Any]) -> str:
     from rheostat.lab.experiment.figures import cost_figure, latency_figure, timeline_figure
 
     seeds = list(dict.fromkeys(run.seed for run in comparison.runs))
-    judged = comparison.yardstick is not None
+    judged = comparison.judged
     return render(
         "comparison.html.j2",
         title=comparison.title,
@@ -60,7 +60,7 @@ def _rows(comparison: Comparison[Any]) -> Table:
     lines = []
     for row in comparison.lines:
         predicted = row.engine != ground.name
-        under = "the yardstick: knows load and capacities" if row.policy == comparison.yardstick else row.failed
+        under = "a schedule of the search" if row.policy == comparison.yardstick else row.failed
         cells = [Cell("predicted", "muted", row.failed) if predicted else Cell(row.policy, "policy", under)]
         cells += [Cell(str(row.seeds), "number")] if counted else []
         for column in ground.columns:

@@ -14,6 +14,7 @@ from rheostat.control.controller import Step
 from rheostat.engine.batches.progress import Batch
 from rheostat.errors import PolicyError
 from rheostat.lab.experiment.failures import raise_failure
+from rheostat.lab.experiment.oracle.bound import Bound
 from rheostat.lab.experiment.processes import in_own_process
 from rheostat.lab.experiment.trial import J, Progress, Trial
 
@@ -61,6 +62,8 @@ class Run(Generic[J]):
     """Results written twice."""
     failed: str = ""
     """First line of the error that ended the query; "" if it ran to the end."""
+    bound: Bound | None = None
+    """Least cost of its trial, whatever sizes the job; None where that is unknown."""
     policy_error: PolicyError | None = None
     """The policy's exception outside a step, after which nothing sizes the job."""
 

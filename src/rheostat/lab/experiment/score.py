@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from statistics import median
@@ -12,8 +13,8 @@ import numpy as np
 
 from rheostat.engine.simulated.plant import Plant
 from rheostat.errors import first_line
-from rheostat.job.slo import SLO
 from rheostat.lab.experiment.by_second import BatchRun, backlog, latencies
+from rheostat.lab.experiment.oracle.cost import Cost, peak_size, read_cost
 from rheostat.lab.experiment.run import Floats, Run
 
 SAME_CHANGE_S = 10.0
@@ -22,6 +23,11 @@ STEP_S = 5
 """Seconds before and after a moment over which a rise of the load is measured."""
 SHARES = (0.5, 0.95, 0.99)
 """Quantiles of the latency."""
+DAY_S = 86_400.0
+ENOUGH = 0.99
+"""Share of a window's records below which the job was short of the demand."""
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+"""97.5 % quantiles of Student's t with one to ten degrees of freedom."""
 
 
 @dataclass(frozen=True)
@@ -32,17 +38,33 @@ class Score:
     engine: str
     seeds: int = 1
     reconfigurations: float = 0
+    changes_per_day: float = 0.0
     tunings: int = 0
     """Number of levels of the load."""
     reconfigurations_per_tuning: float = 0.0
     slot_seconds: float = 0.0
     """Slots in use, summed over seconds; executor-seconds on micro-batches, where an executor has one core."""
     slot_seconds_over_oracle: float | None = None
-    """Ratio to the oracle's; on Spark, to the fewest that the load needs in every second. None if unknown."""
+    """Ratio to those of the oracle's cheapest course, which also pays for its seconds over the SLO; on Spark, to the
+    fewest that the load needs in every second. None if unknown."""
     slot_seconds_over_maximum: float = 0.0
     """Ratio to the largest size held all the time."""
     slo_seconds_over: float = 0.0
     """Seconds in which latency or lag missed its objective; on Spark, by the second of arrival."""
+    slot_seconds_lost: float = 0.0
+    """Slot-seconds without output because of changes."""
+    peak_slots: float = 0.0
+    """Slots that price a second over the SLO: see `cost.py`."""
+    cost: float | None = None
+    """Slot-seconds + 10 x peak slots x seconds over the SLO + slot-seconds lost; None where a part is unknown."""
+    cost_over_oracle: float | None = None
+    """Ratio to the least cost of any course of sizes; None if unknown."""
+    cost_over_oracle_low: float | None = None
+    """Lower end of the 95 % interval of the mean ratio over seeds; None with one seed."""
+    cost_over_oracle_high: float | None = None
+    """Upper end of it."""
+    windows_short: float = 0.0
+    """Decision intervals in which fewer than 99 % of the arrived records were taken."""
     downtime_s: float = 0.0
     """Median downtime of a change; in real-time mode, the longest silence of the output after it."""
     latency_p50_s: float = 0.0
@@ -87,6 +109,11 @@ class Column:
         value = getattr(row, self.key)
         return "-" if value is None else format(value / self.divisor, self.form)
 
+    def margin(self, row: Score) -> str:
+        """Return half of the number's 95 % interval, "" if it has none."""
+        low, high = (getattr(row, f"{self.key}_{end}", None) for end in ("low", "high"))
+        return "" if low is None or high is None else f"±{format((high - low) / 2 / self.divisor, self.form)}"
+
 
 def failure_text(runs: Sequence[Run[Any]]) -> str:
     """Return why a policy's row does not count: its first failure, where, and how many there were; "" if it does."""
@@ -105,23 +132,42 @@ def failure_text(runs: Sequence[Run[Any]]) -> str:
     return ""
 
 
-def seconds_over(run: Run[Any], slo: SLO) -> int:
-    """Count the seconds in which latency or lag missed its objective."""
-    over = np.zeros(len(run.trace["lag_s"]), dtype=bool)
-    if slo.max_latency_s is not None:
-        over |= run.trace["latency_s"] > slo.max_latency_s
-    if slo.max_lag_s is not None:
-        over |= run.trace["lag_s"] > slo.max_lag_s
-    return int(over.sum())
+def run_cost(run: Run[Plant]) -> Cost:
+    """Return the cost of a simulated run, by its parts."""
+    return read_cost(run.trace, run.trial.slo, float(peak_size(run.trial).slots))
 
 
-def slot_seconds(run: Run[Any]) -> float:
-    """Return the slots of all seconds, summed."""
-    return float(run.trace["slots"].sum())
+def windows_short(run: Run[Any]) -> int:
+    """Count the decision intervals in which the job took in less than arrived."""
+    starts = np.arange(0, len(run.trace["load_per_s"]), max(1, round(run.trial.interval_s)))
+    arrived = np.add.reduceat(run.trace["load_per_s"], starts)
+    taken = np.add.reduceat(run.trace["throughput_per_s"], starts)
+    return int((taken < ENOUGH * arrived).sum())
 
 
-def score_simulated(runs: Sequence[Run[Plant]], best: Mapping[int, float]) -> Score:
-    """Score one policy's simulated runs; `best` is seed -> the oracle's slot-seconds, empty if it failed."""
+def mean_interval(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """Return both ends of the 95 % interval of a mean by Student's t; None with fewer than two values."""
+    count = len(values)
+    if count < 2:
+        return None, None
+    mean, half = float(np.mean(values)), student(count - 1) * float(np.std(values, ddof=1)) / math.sqrt(count)
+    return mean - half, mean + half
+
+
+def student(freedom: int) -> float:
+    """Return the 97.5 % quantile of Student's t: a table, and beyond it the expansion around the normal quantile."""
+    if freedom <= len(STUDENT):
+        return STUDENT[freedom - 1]
+    z = 1.959964
+    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+
+
+def score_simulated(runs: Sequence[Run[Plant]]) -> Score:
+    """Score one policy's simulated runs."""
+    costs = [run_cost(run) for run in runs]
+    bounds = [run.bound for run in runs if run.bound is not None]
+    over = [cost.total / bound.total for cost, bound in zip(costs, bounds, strict=False)] if bounds else []
+    low, high = mean_interval(over)
     late = np.mean([np.quantile(run.trace["latency_s"], SHARES) for run in runs], axis=0)
     downtimes = [s.observation.downtime_s for run in runs for s in run.steps if s.observation.downtime_s]
     return Score(
@@ -129,9 +175,21 @@ def score_simulated(runs: Sequence[Run[Plant]], best: Mapping[int, float]) -> Sc
         runs[0].engine,
         seeds=len(runs),
         reconfigurations=float(np.mean([run.reconfigurations for run in runs])),
-        slot_seconds=float(np.mean([slot_seconds(run) for run in runs])),
-        slot_seconds_over_oracle=float(np.mean([slot_seconds(run) / best[run.seed] for run in runs])) if best else None,
-        slo_seconds_over=float(np.mean([seconds_over(run, run.trial.slo) for run in runs])),
+        changes_per_day=float(np.mean([run.reconfigurations * DAY_S / run.end_s for run in runs])),
+        slot_seconds=float(np.mean([cost.slot_seconds for cost in costs])),
+        slot_seconds_over_oracle=float(
+            np.mean([c.slot_seconds / b.cost.slot_seconds for c, b in zip(costs, bounds, strict=True)])
+        )
+        if bounds
+        else None,
+        slo_seconds_over=float(np.mean([cost.over_s for cost in costs])),
+        slot_seconds_lost=float(np.mean([cost.lost for cost in costs])),
+        peak_slots=float(np.mean([cost.peak_slots for cost in costs])),
+        cost=float(np.mean([cost.total for cost in costs])),
+        cost_over_oracle=float(np.mean(over)) if over else None,
+        cost_over_oracle_low=low,
+        cost_over_oracle_high=high,
+        windows_short=float(np.mean([windows_short(run) for run in runs])),
         downtime_s=median(downtimes) if downtimes else 0.0,
         latency_p50_s=float(late[0]),
         latency_p95_s=float(late[1]),
@@ -149,6 +207,8 @@ def score_batches(run: BatchRun) -> Score:
     _, latency, records = latencies(run)
     limit_s = run.trial.slo.max_latency_s
     held, best = executor_seconds(run.sizes, run.end_s), fewest_slot_seconds(run)
+    over_s = 0.0 if limit_s is None else float(np.sum((latency > limit_s) & (records > 0)))
+    peak = peak_executors(run)
     late = weighted_quantiles(latency, records, SHARES)
     return Score(
         run.policy,
@@ -157,7 +217,10 @@ def score_batches(run: BatchRun) -> Score:
         slot_seconds=held,
         slot_seconds_over_oracle=held / best if best else None,
         slot_seconds_over_maximum=held / (run.trial.job.executors[1] * run.end_s) if run.end_s else 0.0,
-        slo_seconds_over=0.0 if limit_s is None else float(np.sum((latency > limit_s) & (records > 0))),
+        slo_seconds_over=over_s,
+        peak_slots=peak or 0.0,
+        cost=None if peak is None else Cost(held, over_s, 0.0, peak).total,
+        changes_per_day=changes(run.sizes) * DAY_S / run.end_s if run.end_s else 0.0,
         latency_p50_s=late[0],
         latency_p95_s=late[1],
         latency_p99_s=late[2],
@@ -212,6 +275,16 @@ def fewest_slot_seconds(run: BatchRun) -> float | None:
     # The first sufficient size, else the largest.
     enough = [np.argmax(np.append(np.array(capacity) >= rate, True)) for rate in demand]
     return float(np.minimum(least + np.array(enough), most).sum())
+
+
+def peak_executors(run: BatchRun) -> float | None:
+    """Return the executors for the highest second of the load, without headroom; None if a slot's pace is unknown."""
+    job = run.trial.job
+    if job.capacity is None:
+        return None
+    least, most = job.executors
+    highest = float(latencies(run)[2].max(initial=0.0))
+    return float(next((n for n in range(least, most) if job.capacity.capacity_per_s(n) >= highest), most))
 
 
 def reaction_s(run: BatchRun) -> float | None:

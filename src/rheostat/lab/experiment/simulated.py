@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,11 +14,12 @@ from rheostat.engine.simulated import Fleet, FleetClock, Plant
 from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.errors import PolicyError
 from rheostat.journal.memory import MemoryJournal
-from rheostat.lab.experiment.comparison import ORACLE, Comparison, find_yardstick
+from rheostat.lab.experiment.comparison import Comparison
 from rheostat.lab.experiment.descriptions import policy_maker
 from rheostat.lab.experiment.failures import located, policy_errors, raise_failure, unlogged_failures
+from rheostat.lab.experiment.oracle.bound import lower_bound
 from rheostat.lab.experiment.run import Run, Series
-from rheostat.lab.experiment.score import Column, Score, failure_text, score_simulated, slot_seconds
+from rheostat.lab.experiment.score import Column, Score, score_simulated
 from rheostat.lab.experiment.trial import PolicyMaker, Progress, Trial
 from rheostat.ports import Clock, Engine, Journal, Policy
 from rheostat.report import words
@@ -30,7 +31,7 @@ Watch = Callable[[float, Sequence[Step]], None]
 
 @dataclass(frozen=True)
 class Simulated:
-    """Runs trials of one plant in lockstep, and the oracle beside them as the yardstick."""
+    """Runs trials of one plant in lockstep, and bounds the cost of each seed."""
 
     makers: Mapping[str, PolicyMaker] = field(default_factory=dict)
     """Label -> maker of its policy; any other way is a policy with options."""
@@ -45,9 +46,17 @@ class Simulated:
         "policy",
         "seeds",
         "reconfigurations",
+        "changes_per_day",
         "slot_seconds",
         "slot_seconds_over_oracle",
+        "slot_seconds_lost",
         "slo_seconds_over",
+        "peak_slots",
+        "cost",
+        "cost_over_oracle",
+        "cost_over_oracle_low",
+        "cost_over_oracle_high",
+        "windows_short",
         "latency_p99_s",
         "backlog_max",
         "decision_ms",
@@ -55,27 +64,21 @@ class Simulated:
         "failed",
     )
     columns: ClassVar[tuple[Column, ...]] = (
-        Column("reconfigurations", "changes", ",.1f", "reconfigurations", lambda v: f"{v:.4g}"),
-        Column("slot_seconds", "thousand\nslot s", ",.1f", "slot-seconds", words.number, 1e3),
-        Column(
-            "slot_seconds_over_oracle",
-            "/ oracle",
-            ".2f",
-            "ratio to the oracle's",
-            lambda v: f"{v:.3f}",
-        ),
-        Column("slo_seconds_over", "s over\nthe SLO", ",.0f", "seconds over the SLO", lambda v: f"{v:.5g}"),
-        Column("latency_p99_s", "latency\np99 s", ",.2f", "latency, 99\u00a0%", words.seconds),
-        Column("backlog_max", "backlog\nmax (M)", ",.2f", "largest backlog, records", words.number, 1e6),
-        Column("decision_ms", "decision\nms", ".2f", "a decision, ms", lambda v: f"{v:.3g}"),
+        Column("reconfigurations", "chan-\nges", ",.1f", "reconfigurations", lambda v: f"{v:.4g}"),
+        Column("changes_per_day", "per\nday", ",.0f", "reconfigurations per day", lambda v: f"{v:.4g}"),
+        Column("slot_seconds", "1000\nslot s", ",.1f", "slot-seconds", words.number, 1e3),
+        Column("slot_seconds_lost", "lost", ",.1f", "slot-seconds lost to changes", words.number, 1e3),
+        Column("slo_seconds_over", "s over\nSLO", ",.0f", "seconds over the SLO", lambda v: f"{v:.5g}"),
+        Column("cost", "1000\ncost", ",.1f", "cost, slot-seconds", words.number, 1e3),
+        Column("cost_over_oracle", "/\noracle", ".2f", "cost over the oracle's", lambda v: f"{v:.3f}"),
+        Column("windows_short", "short", ",.1f", "windows short of the demand", lambda v: f"{v:.4g}"),
+        Column("latency_p99_s", "p99 s", ",.2f", "latency, 99\u00a0%", words.seconds),
     )
 
     def run(self, trials: Sequence[Trial[Plant]], progress: Progress) -> tuple[Run[Plant], ...]:
         """Run all trials at once; they differ only in way and seed."""
         first = trials[0]
         every, plant = list(trials), first.job
-        if find_yardstick(trial.way for trial in trials) is None:
-            every += [replace(trial, way=ORACLE) for trial in trials if trial.way == first.way]
         fleet = Fleet(
             plant,
             [trial.seeded_load for trial in every],
@@ -112,6 +115,7 @@ class Simulated:
             for controller in controllers.values():
                 controller.stop()
         trace = fleet.trace()
+        bounds = {trial.seed: lower_bound(trial) for trial in every if trial.way == first.way}
         return tuple(
             Run(
                 trial,
@@ -119,6 +123,7 @@ class Simulated:
                 trial.duration_s,
                 steps=tuple(steps[k]),
                 trace={name: series[:, k] for name, series in trace.items()},
+                bound=bounds[trial.seed],
                 policy_error=errors.get(k),
             )
             for k, trial in enumerate(every)
@@ -151,10 +156,7 @@ class Simulated:
 
     def score(self, ways: Sequence[str], runs: Sequence[Run[Plant]]) -> tuple[Score, ...]:
         """Return a row per policy, with means over the seeds."""
-        oracle = find_yardstick(run.policy for run in runs)
-        oracle_runs = [run for run in runs if run.policy == oracle]
-        best = {} if failure_text(oracle_runs) else {run.seed: slot_seconds(run) for run in oracle_runs}
-        return tuple(score_simulated([run for run in runs if run.policy == way], best) for way in ways)
+        return tuple(score_simulated([run for run in runs if run.policy == way]) for way in ways)
 
     def subject(self, trial: Trial[Plant]) -> str:
         """Return the plant's name."""
@@ -171,29 +173,20 @@ class Simulated:
         }
 
     def notes(self, comparison: Comparison[Plant]) -> Sequence[str]:
-        """Return how to read the rows and the yardstick."""
-        oracle, slo = comparison.yardstick, comparison.trial.slo
-        oracle_runs = [run for run in comparison.runs if run.policy == oracle]
-        named = "" if oracle == ORACLE else f" ({oracle})"
-        seeds = len({run.seed for run in comparison.runs})
-        several = "Means over the seeds; the backlog is the largest of any seed. " if seeds > 1 else ""
+        """Return how to read the rows and the oracle."""
+        slo = comparison.trial.slo
+        seeds = {run.seed: run.bound for run in comparison.runs}
+        several = "Means over the seeds; the backlog is the largest of any seed. " if len(seeds) > 1 else ""
         silent = slo.max_latency_s is None and slo.max_lag_s is None
         nothing = " The SLO has no objective for latency or lag, so no second is over it." if silent else ""
-        marked = f"{several}The best of each column is marked; less is better in all of them.{nothing}"
-        if oracle is None:
-            return marked, f"There is no yardstick: {comparison.yardstick_failure}."
-        if oracle in [row.policy for row in comparison.rows]:
-            return (
-                marked,
-                f"The oracle{named} knows the future load and the true capacities: it is the yardstick, drawn in grey, "
-                "and never marked as best. A ratio below 1 means fewer slot-seconds than the oracle's: compare the "
-                "seconds over the SLO.",
-            )
-        cost = words.number(sum(map(slot_seconds, oracle_runs)) / len(oracle_runs))
+        least = words.number(float(np.mean([bound.total for bound in seeds.values() if bound is not None])))
+        played = " Its row plays a schedule of the search, is drawn in grey, and is never marked as best."
         return (
-            marked,
-            f"The oracle{named} is only the yardstick: it knows the future load and the true capacities, used {cost} "
-            "slot-seconds, and is drawn in grey.",
+            f"{several}The best of each column is marked; less is better in all of them.{nothing}",
+            f"Cost = slot-seconds + 10 x {words.number(comparison.rows[0].peak_slots)} slots at the peak x seconds "
+            "over the SLO + slot-seconds lost to changes.",
+            f"The oracle's cost of {least} is a lower bound for the known load, capacities, noise and downtimes: no "
+            f"course of sizes is below 1.{played if comparison.yardstick else ''}",
         )
 
     def series(self, run: Run[Plant]) -> Sequence[Series]:

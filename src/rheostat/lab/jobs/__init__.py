@@ -3,6 +3,7 @@
 | file | what |
 |---|---|
 | `conttune.py`, `streambed.py`, `dragster.py`, `autrascale.py`, `phoebe.py` | the papers' jobs |
+| `hard.py` | jobs that break a policy's assumptions: drift, skew, state, graphs that are no chains |
 | `spark.py`, `realtime.py` | the demo's job in micro-batches; WordCount and YSB in real-time mode |
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 from rheostat.engine.simulated.plant import Plant
 from rheostat.errors import InvalidValue, nearest
-from rheostat.lab.jobs import autrascale, conttune, dragster, phoebe, realtime, spark, streambed
+from rheostat.lab.jobs import autrascale, conttune, dragster, hard, phoebe, realtime, spark, streambed
 
 JOBS: Mapping[str, Callable[[], Plant]] = {
     **conttune.JOBS,
@@ -22,6 +23,7 @@ JOBS: Mapping[str, Callable[[], Plant]] = {
     **autrascale.JOBS,
     **spark.JOBS,
     **realtime.JOBS,
+    **hard.JOBS,
 }
 
 

@@ -2,10 +2,12 @@
 
 | file or folder | what |
 |---|---|
-| `suite.py`, `registry.py` | a suite: sizes, parts, tables, conclusions, figures; suites by name |
-| `table.py`, `conclusion.py`, `result.py` | cells with the paper's numbers; conclusions; a suite's result |
-| `charts.py`, `page.py` | figures; the page |
+| `suite.py`, `registry.py`, `campaign.py` | a suite: sizes, parts, tables, claims; suites by name; several at once |
+| `table.py`, `interval.py` | cells with the paper's numbers; 95 % intervals over seeds |
+| `claim.py`, `verdicts.py`, `recorded/*.json` | claims as data and their verdicts; stored verdicts, a file per size |
+| `difference.py`, `result.py` | cells that differ from the paper's; a suite's result |
+| `charts.py`, `page.py`, `summary.py` | figures; the page of a suite; the page of all |
 | `play.py`, `tuning.py` | controllers over one fleet; tunings |
-| `capacity.py`, `parallel.py` | the capacity of an allocation; parts on all cores |
+| `capacity.py`, `parallel.py`, `on_spark.py` | an allocation's capacity; parts on all cores; parts as a Spark job |
 | `conttune/`, `dragster/`, `autrascale/`, `phoebe/`, `streambed/` | one suite each |
 """

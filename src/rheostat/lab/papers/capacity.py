@@ -8,7 +8,7 @@ from rheostat.control.limits import limits
 from rheostat.engine.simulated import Plant
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import SLO
-from rheostat.lab.experiment.oracle import smallest
+from rheostat.lab.experiment.oracle.sizes import smallest
 
 
 def rates_per_s(plant: Plant, level: float) -> dict[str, float]:

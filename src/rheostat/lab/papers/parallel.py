@@ -1,20 +1,24 @@
-"""Parts of a suite in parallel, one process per core."""
+"""Parts of suites in parallel, one process per core."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from multiprocessing import get_context, parent_process
 from threading import Thread
 from typing import Any
 
-from rheostat.errors import RheostatError
+from rheostat.errors import PolicyError, RheostatError
 
 Progress = Callable[[str, float], None]
 """Takes the name of a finished part, and the share of all work that is done."""
 Task = tuple[str, Callable[..., Any], tuple[object, ...]]
 """Name, module-level function and its arguments."""
+Outcome = tuple[str, Any]
+"""A part's name, and its result or the error that it raised."""
+Runner = Callable[[Sequence[Task]], Iterator[Outcome]]
+"""Runs parts and yields each as it ends."""
 
 
 class PartFailed(RheostatError):  # noqa: N818
@@ -22,37 +26,49 @@ class PartFailed(RheostatError):  # noqa: N818
 
 
 def run_tasks(tasks: Sequence[Task], progress: Progress, workers: int | None = None) -> dict[str, Any]:
-    """Return the results of all tasks by name."""
+    """Return the results of all tasks by name; the first failure ends them all."""
     results: dict[str, Any] = {}
-    workers = workers or os.cpu_count() or 1
-    if workers == 1:
-        for task in tasks:
-            results[task[0]] = _run(*task)
-            progress(task[0], len(results) / len(tasks))
-        return results
-    # A new interpreter per worker with one BLAS thread: the matrices are small, and forking threads is unsafe.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
-        waiting: dict[Future[Any], str] = {pool.submit(_run, *task): task[0] for task in tasks}
-        try:
-            for future in as_completed(waiting):
-                results[waiting[future]] = future.result()
-                progress(waiting[future], len(results) / len(tasks))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    for name, outcome in run_in_processes(tasks, workers):
+        if isinstance(outcome, Exception):
+            raise outcome
+        results[name] = outcome
+        progress(name, len(results) / len(tasks))
     return results
 
 
-def _run(name: str, work: Callable[..., Any], arguments: tuple[object, ...]) -> Any:
-    """Run a part; raise its exception with the part's name and the first line."""
+def run_in_processes(tasks: Sequence[Task], workers: int | None = None) -> Iterator[Outcome]:
+    """Yield every task as it ends; with one worker they run in this process."""
+    workers = workers or os.cpu_count() or 1
+    if workers == 1:
+        for task in tasks:
+            yield run_part(task)
+        return
+    # A new interpreter per worker with one BLAS thread: the matrices are small, and forking threads is unsafe.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
+        waiting: list[Future[Outcome]] = [pool.submit(run_part, task) for task in tasks]
+        try:
+            for future in as_completed(waiting):
+                yield future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def run_part(task: Task) -> Outcome:
+    """Run a part; its error has the part's name and the first line, except for a mistake of the user."""
+    name, work, arguments = task
     try:
-        return work(*arguments)
-    except RheostatError:
-        raise
-    except Exception as error:
+        return name, work(*arguments)
+    except PolicyError as error:
+        return name, PolicyError(f"{name}: {error}")
+    except RheostatError as error:
+        return name, error
+    except Exception as error:  # noqa: BLE001 - it fails the suite, by name
         first = next(iter(str(error).splitlines()), "")
-        raise PartFailed(f"{name} failed: {type(error).__name__}: {first}") from error
+        failure = PartFailed(f"{name} failed: {type(error).__name__}: {first}")
+        failure.__cause__ = error
+        return name, failure
 
 
 def _end_with_parent() -> None:

@@ -13,12 +13,17 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
+from rheostat.engine.batches.progress import Batch, parse_progress
 from rheostat.errors import EngineError
 from rheostat.lab.experiment.failures import raise_failure
 from rheostat.lab.experiment.processes import driver_jvm, executors_below
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
     from rheostat.api.scaler import Scaler
+    from rheostat.engine.spark.telemetry.feed import Feed
 
 PAIRS, QUICK_PAIRS = 12, 3
 """Pairs of stretches of a bench."""
@@ -100,14 +105,24 @@ def alternate(pairs: int, what: Callable[[], AbstractContextManager[object]], sp
 
 
 @contextmanager
-def unpaused(scaler: Scaler) -> Iterator[None]:
-    """Let a scaler work for a stretch; it is paused before the first one, too."""
+def unpaused(scaler: Scaler, spark: SparkSession) -> Iterator[None]:
+    """Let a scaler listen and work for a stretch; between two of them it does neither."""
+    feed: Feed = scaler._engine.telemetry.feed  # type: ignore[attr-defined]
+    spark.streams.removeListener(feed)  # it listens before the first stretch
+    spark.streams.addListener(feed)
     scaler.resume()
     try:
         yield
     finally:
         scaler.pause()
+        spark.streams.removeListener(feed)
     raise_failure(scaler.steps)
+
+
+def last_batch(query: StreamingQuery) -> Batch | None:
+    """Return the last finished batch, by two calls: `lastProgress` of PySpark takes about 900."""
+    progress = query._jsq.lastProgress()
+    return None if progress is None else parse_progress(str(progress.json()))
 
 
 def ratios_of(costs: Sequence[tuple[float, float]]) -> Ratios:

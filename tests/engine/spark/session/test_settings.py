@@ -80,14 +80,22 @@ def test_masters_that_cannot_scale(master: str) -> None:
     assert repr(master) in problem
 
 
-@pytest.mark.parametrize("master", ["yarn", "k8s://https://here:443"])
-def test_failures_of_executors_end_an_application_of_a_cluster_manager(master: str) -> None:
-    """After max(2 x instances, 3) crashes: three for a session that starts with one executor."""
+@pytest.mark.parametrize(
+    ("master", "value", "least"), [("yarn", "100", 20), ("k8s://https://here:443", "100000", 10_000)]
+)
+def test_failures_of_executors_end_an_application_of_a_cluster_manager(master: str, value: str, least: int) -> None:
+    """After max(2 x instances, 3) crashes: three for a session that starts with one executor.
+
+    On Kubernetes a pod that a quota refuses is a failure, too, every second.
+    """
     made = settings(master=master)
-    assert made["spark.executor.maxNumFailures"] == "100"
+    assert made["spark.executor.maxNumFailures"] == value
+    assert application_needs(master, made) == ()
+    [need] = application_needs(master, {**made, "spark.executor.maxNumFailures": str(least - 1)})
+    assert need.startswith(f"spark.executor.maxNumFailures is '{least - 1}', it must be {least} or more")
     del made["spark.executor.maxNumFailures"]
     [need] = application_needs(master, made)
-    assert need.startswith("spark.executor.maxNumFailures is not set, it must be 20 or more")
+    assert need.startswith(f"spark.executor.maxNumFailures is not set, it must be {least} or more")
     assert application_needs("spark://here:7077", made) == ()
 
 

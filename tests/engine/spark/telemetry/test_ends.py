@@ -263,7 +263,9 @@ def test_every_source_of_a_query_has_its_end_in_the_order_of_progress(
         pattern, rate, assigned, files, virtual = read
         assert pattern.offset == {topic: {"0": 3, "1": 0}}
         assert assigned.offset == {topic: {"0": 3}}
-        assert (files.files, files.files_waiting) == (6, 4)
+        assert files.waiting is not None
+        assert (files.files, files.waiting.files, files.waiting.versions) == (6, 4, None)
+        assert files.waiting.bytes == files.offset["waiting"]
         assert files.offset["waiting"] == 2 * files.offset["taken"] > 0
         assert virtual.offset["offset"] == 4
         assert 0 <= rate.offset < DEADLINE_S

@@ -51,7 +51,7 @@ class Sight:
 
     def read(self, query: StreamingQuery) -> RunningBatch | None:
         self.stages.read_finished()
-        return self.batches.read(query, time.time())
+        return self.batches.read(query, time.time())[0]
 
     def until(self, query: StreamingQuery, enough: Callable[[RunningBatch], bool]) -> RunningBatch:
         deadline_s = time.monotonic() + DEADLINE_S
@@ -127,7 +127,7 @@ def test_a_running_batch_shows_its_tasks_its_rows_and_its_offsets(spark: SparkSe
             assert not seen.stages_missing
             release("reduce")
             batch = ended(query, 0)
-            assert sight.batches.committed(query) == (batch.sources[0].end_offset,)
+            assert sight.batches.read(query, time.time())[1] == (batch.sources[0].end_offset,)
             sight.until_none(query)  # the next trigger is an hour away
         finally:
             query.stop()
@@ -176,5 +176,4 @@ def test_a_spark_with_other_internals_gives_nothing(spark: SparkSession) -> None
     assert spark.sparkContext._jvm is not None
     foreign: Any = spark.sparkContext._jvm.java.lang.Object()
     query: Any = type("Query", (SimpleNamespace,), {"__hash__": object.__hash__})(runId="run", _jsq=foreign)
-    assert Sight(spark).read(query) is None
-    assert Sight(spark).batches.committed(query) == ()
+    assert Sight(spark).batches.read(query, 0.0) == (None, ())

@@ -27,7 +27,7 @@ class BackPressure:
         self._gate, self._spare = np.zeros(shape), np.zeros(shape[1])
         self._order = [index[name] for name in graph.order]
         self._source = {index[name]: s for s, name in enumerate(graph.sources)}
-        self._downs = [
+        self._downs = self._graph_downs = [
             [(index[e.downstream], e.selectivity) for e in graph.outputs[name] if e.selectivity > 0]
             for name in graph.operators
         ]
@@ -35,6 +35,13 @@ class BackPressure:
         by_name = {o.name: o for o in plant.operators}
         self._window = [
             int(by_name[name].emits_every_s or 0) if self._downs[index[name]] else 0 for name in graph.operators
+        ]
+
+    def set_outputs(self, factors: Floats) -> None:
+        """Multiply the selectivities of every operator's outputs by these factors from now on."""
+        self._downs = [
+            [(j, selectivity * float(factors[i])) for j, selectivity in downs]
+            for i, downs in enumerate(self._graph_downs)
         ]
 
     def tick(self, second: int, waiting: Floats, capacity: Floats, room: Floats) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,9 +34,11 @@ class Uptime:
 class SimulatedFlow(SimulatedEngine):
     """A replica that changes by a restart. Its metrics have the plant's display lag."""
 
-    def __init__(self, fleet: Fleet, replica: int, uptime: Uptime) -> None:
+    def __init__(
+        self, fleet: Fleet, replica: int, uptime: Uptime, selectivities: Callable[[], Sequence[float]]
+    ) -> None:
         super().__init__(fleet, replica)
-        self.uptime = uptime
+        self.uptime, self._selectivities = uptime, selectivities
 
     def _steps(self, intent: Intent) -> tuple[str, ...]:
         return ("stop", "start")
@@ -73,8 +76,8 @@ class SimulatedFlow(SimulatedEngine):
             sources=self._sources(),
             operators=operators,
             edges=tuple(
-                EdgeReading(e.upstream, e.downstream, float(emitted[e.upstream] * e.selectivity))
-                for e in fleet.plant.graph.edges
+                EdgeReading(e.upstream, e.downstream, float(emitted[e.upstream] * selectivity))
+                for e, selectivity in zip(fleet.plant.graph.edges, self._selectivities(), strict=True)
             ),
             overloaded=self._overloaded(start, end, operators),
             latency=self._latency(start, end),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from rheostat.engine.simulated.discipline import Flow
-from rheostat.engine.simulated.fleet import FAILURE, RESTART, Fleet, Floats, make_replicas
+from rheostat.engine.simulated.draws import FAILURE, RESTART
+from rheostat.engine.simulated.fleet import Fleet, Floats, make_replicas
 from rheostat.engine.simulated.flow.back_pressure import BackPressure
 from rheostat.engine.simulated.flow.engine import SimulatedFlow, Uptime
 from rheostat.job.allocation import Allocation
@@ -21,12 +22,13 @@ class FlowReplicas:
         self.flow = BackPressure(plant, fleet.queue)
         self.detection_s = plant.failure.detected_after_s
         self.uptimes = [Uptime() for _ in range(r)]
+        self.changing = np.zeros(r)
         self._down_until: dict[int, float] = {}
         """Replica that is down -> when it resumes."""
         self._source_rows = np.array([graph.operators.index(name) for name in graph.sources])
         self._edge_up = np.array([graph.operators.index(e.upstream) for e in graph.edges], dtype=int)
         self._edge_down = np.array([graph.operators.index(e.downstream) for e in graph.edges], dtype=int)
-        self._edge_sel = np.array([[e.selectivity] for e in graph.edges])
+        self._edge_sel = self._graph_sel = np.array([[e.selectivity] for e in graph.edges])
         self._limit = np.array([[o.limit_per_s or np.inf] for o in fleet.by_index])
         self._latency_b = np.array([[o.queueing_records] for o in fleet.by_index])
         self._tasks, self._base, self._evenness, self._factor = (np.ones((n, r)) for _ in range(4))
@@ -37,7 +39,7 @@ class FlowReplicas:
 
     def engine(self, replica: int) -> SimulatedFlow:
         """Return one replica behind the Engine port."""
-        return SimulatedFlow(self.fleet, replica, self.uptimes[replica])
+        return SimulatedFlow(self.fleet, replica, self.uptimes[replica], lambda: self.selectivities)
 
     @property
     def lag_s(self) -> Floats:
@@ -71,8 +73,11 @@ class FlowReplicas:
     def _measure_latency(self, processed: Floats, left: Floats) -> None:
         law, fleet = self.fleet.plant.latency, self.fleet
         busy = np.minimum(processed * self._per_effective, 0.999)
-        queueing = self._queueing * busy
-        queueing /= 1.0 - busy
+        if law.exponent == 1.0:
+            queueing = self._queueing * busy
+            queueing /= 1.0 - busy
+        else:
+            queueing = self._queueing * (busy / (1.0 - busy)) ** law.exponent
         latency = np.minimum(queueing, law.cap_s, out=queueing)
         latency += fleet.queue * self._per_effective
         total = latency.sum(axis=0)
@@ -92,6 +97,17 @@ class FlowReplicas:
         """Multiply all nominal capacities by these factors from now on."""
         self._factor = factors
         self._refresh()
+
+    def set_outputs(self, factors: Floats) -> None:
+        """Multiply the selectivities of every operator's outputs by these factors from now on."""
+        self.flow.set_outputs(factors)
+        if len(self._edge_up):
+            self._edge_sel = self._graph_sel * factors[self._edge_up][:, None]
+
+    @property
+    def selectivities(self) -> list[float]:
+        """The selectivities of the graph's edges at present."""
+        return [float(value) for value in self._edge_sel.ravel()]
 
     def _place(self, replica: int) -> None:
         """Set the nominal capacities of one replica after its running allocation."""
@@ -125,6 +141,7 @@ class FlowReplicas:
         fleet = self.fleet
         if target == fleet.running[replica] and fleet.up[replica]:
             return
+        self.changing[replica] = 1.0
         rng = fleet.rng(replica, RESTART, fleet.now)
         self._stop(replica, fleet.plant.restart.draw_s(rng, float(fleet.state[:, replica].sum())))
 
@@ -154,7 +171,7 @@ class FlowReplicas:
         fleet = self.fleet
         for replica in [replica for replica, moment in self._down_until.items() if moment <= fleet.now]:
             del self._down_until[replica]
-            fleet.up[replica] = 1.0
+            fleet.up[replica], self.changing[replica] = 1.0, 0.0
             uptime = self.uptimes[replica]
             uptime.resumed_s, uptime.downtime_s = float(fleet.now), fleet.now - uptime.stopped_s
             fleet.running[replica] = fleet.wanted[replica]

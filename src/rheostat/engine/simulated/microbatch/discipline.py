@@ -18,7 +18,7 @@ class MicroBatch(Discipline):
 
     title = "micro-batches"
     unused = ("memory", "latency", "restart", "failure", "buffer_s")
-    unused_in_operators = ("skew", "emits_every_s", "queueing_records", "pinned_tasks")
+    unused_in_operators = ("output_drift", "skew", "emits_every_s", "queueing_records", "pinned_tasks")
 
     trigger_s: float = 0.0
     """Trigger interval in seconds; after a longer batch the next one starts at once. 0: always at once."""

@@ -24,6 +24,7 @@ class MicroBatchReplicas:
         self._nominal = cache(self._nominal_capacity)
         self.jobs = [MicroBatchJob(discipline, running.slots, self._capacity(1.0)) for running in fleet.running]
         self.lag_s, self.slots = np.zeros(fleet.size), np.zeros(fleet.size)
+        self.changing = np.zeros(fleet.size)
 
     def engine(self, replica: int) -> SimulatedMicroBatch:
         """Return one replica behind the Engine port."""
@@ -33,6 +34,9 @@ class MicroBatchReplicas:
         """Multiply every replica's nominal capacity by its factor from now on."""
         for job, factor in zip(self.jobs, factors[0].tolist(), strict=True):
             job.set_capacity(self._capacity(factor))
+
+    def set_outputs(self, factors: Floats) -> None:
+        """Change nothing: the only operator has no downstream."""
 
     def reconfigure(self, replica: int, target: Allocation) -> None:
         """Request other executors while the job runs."""

@@ -20,7 +20,7 @@ class RealTime(Discipline):
 
     title = "real time"
     unused = ("memory", "latency", "restart", "failure", "buffer_s", "checkpoint_interval_s")
-    unused_in_operators = ("emits_every_s", "queueing_records")
+    unused_in_operators = ("output_drift", "emits_every_s", "queueing_records")
 
     batch_s: float = 5.0
     """Seconds for which the source reads; then the batch ends as soon as its slowest stage has drained."""

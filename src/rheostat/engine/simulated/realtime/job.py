@@ -97,8 +97,8 @@ class RealTimeJob:
         """Whether the query runs; whether it has finished no batch since a failure."""
         self.started_s = self.stopped_s = 0.0
         self.downtime_s: float | None = None
-        self.slot_s = self.up_s = 0.0
-        """Seconds of all slots, and seconds in which the query ran, since the start."""
+        self.slot_s = self.up_s = self.changing_s = 0.0
+        """Seconds of all slots, in which the query ran, and in which it was down for a change, since the start."""
         self.late_s = self.late_inside_s = 0.0
         """Longest wait of a record since its arrival, and inside a batch, since `reset_lateness`."""
         self._selectivity, self._stateful, self._rng = tuple(selectivity), frozenset(stateful), rng
@@ -108,6 +108,8 @@ class RealTimeJob:
         self._target, self._next_start_s, self._interrupt_s = start, 0.0, math.inf
         self._last_read_s = 0.0
         """Last read of the source."""
+        self._changing = False
+        """Whether the query is down for a change."""
 
     @property
     def backlog(self) -> float:
@@ -208,6 +210,7 @@ class RealTimeJob:
         seconds = moment - self.now_s
         self.slot_s += seconds * self.running.slots
         self.up_s += seconds if self.up else 0.0
+        self.changing_s += seconds if self._changing else 0.0
         if self.batch is not None:
             self._flow(self.batch, moment, seconds)
         self.now_s = moment
@@ -253,7 +256,7 @@ class RealTimeJob:
     def _begin(self) -> None:
         """Start a batch, and before it the query if it is down."""
         if not self.up:
-            self.up, self.running, self.started_s = True, self._target, self.now_s
+            self.up, self._changing, self.running, self.started_s = True, False, self._target, self.now_s
             self.downtime_s = self.now_s - self.stopped_s
             self._capacity = self._capacities(self.running)
             self._interrupt_s = self.now_s + self.discipline.boundary_s
@@ -279,7 +282,7 @@ class RealTimeJob:
 
     def _change(self) -> None:
         """Stop the query, to start it again with the requested allocation."""
-        before, self._target = self.running, self.wanted
+        before, self._target, self._changing = self.running, self.wanted, True
         changed = {name for name, tasks in self.wanted.tasks.items() if tasks != before.tasks[name]}
         stateful = not changed.isdisjoint(self._stateful)
         self._next_start_s = self.now_s + self.discipline.change_s(stateful, self._draw)

@@ -6,7 +6,8 @@ from functools import cache
 
 import numpy as np
 
-from rheostat.engine.simulated.fleet import BATCHES, Fleet, Floats, make_replicas
+from rheostat.engine.simulated.draws import BATCHES
+from rheostat.engine.simulated.fleet import Fleet, Floats, make_replicas
 from rheostat.engine.simulated.realtime.discipline import RealTime
 from rheostat.engine.simulated.realtime.engine import SimulatedRealTime
 from rheostat.engine.simulated.realtime.job import Capacities, Capacity, RealTimeJob
@@ -35,6 +36,7 @@ class RealTimeReplicas:
             rng = fleet.rng(replica, BATCHES, 0)
             self.jobs.append(RealTimeJob(discipline, selectivity, stateful, start, capacities, rng))
         self.lag_s, self.slots = np.zeros(fleet.size), np.zeros(fleet.size)
+        self.changing = np.zeros(fleet.size)
 
     def engine(self, replica: int) -> SimulatedRealTime:
         """Return one replica behind the Engine port."""
@@ -44,6 +46,9 @@ class RealTimeReplicas:
         """Multiply the nominal capacities of all operators by these factors from now on."""
         for replica, job in enumerate(self.jobs):
             job.set_capacities(self._capacities(factors[self._order, replica]))
+
+    def set_outputs(self, factors: Floats) -> None:
+        """Do nothing: a real-time plant with `output_drift` is refused."""
 
     def reconfigure(self, replica: int, target: Allocation) -> None:
         """Restart a query after its batch with the target."""
@@ -57,7 +62,7 @@ class RealTimeReplicas:
         """Simulate one second of every replica."""
         fleet, taken, processed = self.fleet, self.fleet.taken.copy(), self.fleet.processed.copy()
         for k, (job, records) in enumerate(zip(self.jobs, arrivals[0].tolist(), strict=True)):
-            slot_s, up_s = job.slot_s, job.up_s
+            slot_s, up_s, changing_s = job.slot_s, job.up_s, job.changing_s
             useful_s = [work.useful_s for work in job.work]
             job.reset_lateness()
             job.arrive(records)
@@ -69,6 +74,7 @@ class RealTimeReplicas:
                 fleet.useful[row, k] += (work.useful_s - useful_s[place]) / tasks[place]
                 fleet.queue[row, k] = job.queue[place]
             self.lag_s[k], self.slots[k] = job.lag_s, job.slot_s - slot_s
+            self.changing[k] = job.changing_s - changing_s
             fleet.taken[0, k], fleet.up[k], fleet.running[k] = job.done, job.up_s - up_s, job.running
             own_s = job.discipline.latency_s
             fleet.latency[0, k], fleet.event_latency[0, k] = own_s + job.late_inside_s, own_s + job.late_s

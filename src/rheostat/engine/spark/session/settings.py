@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rheostat.engine.spark.executors.scheduler import DECOMMISSION, is_true
 from rheostat.errors import InvalidValue
@@ -19,6 +19,8 @@ MAX_STAGE_ATTEMPTS = 100
 """Consecutive attempts of one stage that a session allows: far above what removals inside one batch cause."""
 MIN_STAGE_ATTEMPTS = 20
 """Fewest consecutive attempts that are accepted: every removal inside a long batch can cost one."""
+MIN_POD_FAILURES = 10_000
+"""Fewest failures that are accepted on Kubernetes, within an hour: a refused pod is one every second."""
 MIN_MEMORY_MB = 480
 """Smallest heap of an executor. Spark refuses less than 450 MB, and the JVM reports a few percent below its limit."""
 MEMORY_MB = 512
@@ -155,10 +157,19 @@ FAILURES = Setting(
     at_least(MIN_STAGE_ATTEMPTS),
     None,
     "100",
-    "on YARN and Kubernetes Spark ends the application after max(2 x instances, 3) executor failures, and it does not "
-    "learn that the application has grown",
+    "on YARN Spark ends the application after max(2 x instances, 3) executor failures, and it does not learn that the "
+    "application has grown",
 )
-"""Needed on YARN and Kubernetes."""
+"""Needed on YARN."""
+POD_FAILURES = replace(
+    FAILURES,
+    needs=f"{MIN_POD_FAILURES} or more",
+    fits=at_least(MIN_POD_FAILURES),
+    value="100000",
+    why="on Kubernetes Spark ends the application after max(2 x instances, 3) executor failures; from 4.2 on a pod "
+    "that a quota refuses is one, and Spark asks for it again every second",
+)
+"""Needed on Kubernetes."""
 DEADLINE = Setting(
     "spark.executor.decommission.forceKillTimeout",
     "set",
@@ -183,8 +194,8 @@ MOVING: Mapping[str, tuple[str, str]] = {
 
 def _needed(master: str, conf: Mapping[str, str]) -> tuple[Setting, ...]:
     """Return the settings that resizing needs under this master, with this configuration."""
-    failures = (FAILURES,) if master.startswith(("yarn", "k8s://")) else ()
-    return (*NEEDED, *failures, *((DEADLINE,) if decommissions(conf) else ()))
+    failures = FAILURES if master.startswith("yarn") else POD_FAILURES if master.startswith("k8s://") else None
+    return (*NEEDED, *((failures,) if failures else ()), *((DEADLINE,) if decommissions(conf) else ()))
 
 
 def decommissions(conf: Mapping[str, str]) -> bool:

@@ -174,7 +174,7 @@ class SourceEnds:
             if answer is not None:
                 source.problem = ""
                 source.end = SourceEnd(
-                    self._clock.now(), answer.offset, answer.files, answer.files_waiting, counter=answer.counter
+                    self._clock.now(), answer.offset, answer.files, answer.waiting, counter=answer.counter
                 )
         source.unanswered_s = None
 

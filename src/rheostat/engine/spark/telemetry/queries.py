@@ -40,9 +40,10 @@ class QueryTelemetry:
         self._stages = Stages(spark.sparkContext)
         self._running = RunningBatches(spark, self._stages)
         self._live: dict[str, LiveQuery] = {}
-        self._feed = Feed()
-        spark.streams.addListener(self._feed)
+        self.feed = Feed()
+        spark.streams.addListener(self.feed)
         self._runs: dict[str, StreamingQuery] = {}
+        self._active: dict[str, StreamingQuery] = {}
         self._batches: dict[str, deque[Batch]] = {}
         self._work: deque[Stage] = deque(maxlen=STAGE_HISTORY)
         self._admissions: dict[str, Admission] = {}
@@ -59,19 +60,19 @@ class QueryTelemetry:
     @property
     def ended(self) -> dict[str, str]:
         """Run id of every terminated query -> its exception, "" if it was stopped."""
-        return {run: error for run, error in self._feed.ended.items() if run in self._batches}
+        return {run: error for run, error in self.feed.ended.items() if run in self._batches}
 
     @property
     def failure(self) -> str:
         """The exception of a failed query of this session; "" if none has failed."""
-        return next((error for error in self._feed.ended.values() if error), "")
+        return next((error for error in self.feed.ended.values() if error), "")
 
     def close(self) -> None:
         """Stop listening, and asking the sources."""
         for live in self._live.values():
             live.close()
         self._live = {}
-        self._spark.streams.removeListener(self._feed)
+        self._spark.streams.removeListener(self.feed)
 
     def follow(self, queries: Sequence[StreamingQuery]) -> bool:
         """Follow these queries from now on; return whether they changed, which drops the batches of the old ones."""
@@ -87,11 +88,19 @@ class QueryTelemetry:
         return True
 
     def collect(self) -> None:
-        """Collect the batches and stages that have finished since the last call."""
-        for text in self._feed.drain():
+        """Ask the sources, and collect the batches and stages that have finished since the last call.
+
+        The stages are read as soon as the sources have answered: what has arrived and what is done are of one moment.
+        """
+        self._active = {run: query for run, query in self._runs.items() if query.isActive}
+        for run, query in self._active.items():
+            self._watch(run, query).ask()
+        for text in self.feed.drain():
             batch = parse_progress(text)
             if batch is not None and batch.run_id in self._batches:
                 self._batches[batch.run_id].append(self._complete(batch))
+        for run in self._active:
+            self._live[run].listen()
         stages, broken = [*self._work, *self._stages.read_finished()], self._stages.broken
         self._work.clear()
         self._work.extend(s for s in stages if s.run_id in self._batches and (s.run_id, s.batch) not in broken)
@@ -106,14 +115,13 @@ class QueryTelemetry:
     ) -> tuple[list[QueryWindow], str | None]:
         """Return every active query's part of the window, and the reason if no decision may rest on it.
 
-        A window without a length covers a few batches of the slowest query.
+        `collect` must have been called in the same step. A window without a length covers a few batches of the slowest
+        query.
         """
-        active = {run: query for run, query in self._runs.items() if query.isActive}
+        active = self._active
         if window_s is None:
             window_s = max((usual_window_s(list(self._batches[run])) for run in active), default=WINDOW_S)
         parts, problem = [], None
-        for run, query in active.items():
-            self._watch(run, query).ask()
         for run, query in active.items():
             status = query.status
             trigger_active = bool(status["isTriggerActive"])

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from rheostat.engine.batches.offsets import LatestOffset, OffsetCounter
+from rheostat.engine.batches.present import Waiting
 from rheostat.engine.spark.telemetry.folder import FolderEnds
 from rheostat.engine.spark.telemetry.tables import DeltaEnds, IcebergEnds, planned_json
 from rheostat.engine.spark.telemetry.topic import TopicEnds
@@ -39,7 +40,7 @@ class Answer:
 
     offset: Any = None
     files: int | None = None
-    files_waiting: int | None = None
+    waiting: Waiting | None = None
     counter: OffsetCounter | None = None
     """What counts the offsets of this source, where it learns from what is read."""
 
@@ -150,7 +151,7 @@ class Folder:
         if count is None:
             return None
         offset = {"logOffset": count.log_offset, "taken": count.bytes_taken, "waiting": count.bytes_waiting}
-        return Answer(offset, count.taken + count.waiting, count.waiting)
+        return Answer(offset, count.taken + count.waiting, Waiting(count.waiting, count.bytes_waiting))
 
     def close(self) -> None:
         """Do nothing: there is no connection."""
@@ -173,7 +174,7 @@ class Table:
         if (found := self.ends.ask()) is None:
             return None
         offset, waiting = found
-        return Answer(offset, files_waiting=waiting, counter=self.ends.counter)
+        return Answer(offset, waiting=waiting, counter=self.ends.counter)
 
     def close(self) -> None:
         """Do nothing: there is no connection."""

@@ -48,6 +48,16 @@ class QueryHandle:
     run_id: str
     execution: Any
     batch: OpenBatch | None = None
+    sources: Any = None
+    """Its distinct sources in the JVM, once its first batch is planned: they stay the same while it runs."""
+    source_count: int = 0
+
+    def offsets(self, progress: Any) -> tuple[Any, ...]:
+        """Return the offsets of all sources, in the order of progress events; None for a source without one."""
+        if not self.source_count:
+            self.sources = self.execution.sources().distinct()
+            self.source_count = int(self.sources.size())
+        return split_offsets(str(progress.toOffsetSeq(self.sources, None).toString()), self.source_count)
 
 
 class RunningBatches:
@@ -58,8 +68,15 @@ class RunningBatches:
         self._scan_rows = ScanRows(spark)
         self._handles: WeakKeyDictionary[StreamingQuery, QueryHandle] = WeakKeyDictionary()
 
-    def read(self, query: StreamingQuery, now_s: float) -> RunningBatch | None:
-        """Return the batch that the query runs now; None between batches, or where Spark does not show it."""
+    def read(self, query: StreamingQuery, now_s: float) -> tuple[RunningBatch | None, tuple[Any, ...]]:
+        """Return the batch that the query runs now, and what it has committed.
+
+        The batch is None between batches, or where Spark does not show it. What is committed is read after it: if it
+        has ended meanwhile, that shows.
+        """
+        return self._running(query, now_s), self._committed(query)
+
+    def _running(self, query: StreamingQuery, now_s: float) -> RunningBatch | None:
         from py4j.protocol import Py4JError
 
         try:
@@ -78,7 +95,7 @@ class RunningBatches:
             return None
         number = int(context.batchId())
         if handle.batch is None or handle.batch.number != number:
-            handle.batch = _open(handle.execution, context, number)
+            handle.batch = _open(handle, context, number)
         batch = handle.batch
         self._read_rows(handle.execution, batch, now_s)
         rows_done, rows_read = count_rows(batch.scans or (), batch.rows)
@@ -96,7 +113,7 @@ class RunningBatches:
             stages_missing=(handle.run_id, number) in self._stages.broken,
         )
 
-    def committed(self, query: StreamingQuery) -> tuple[Any, ...]:
+    def _committed(self, query: StreamingQuery) -> tuple[Any, ...]:
         """Return the end offset of every source in finished batches; () where Spark does not show it.
 
         A batch is committed before its progress event arrives, and long before the next trigger if there is no input.
@@ -104,8 +121,8 @@ class RunningBatches:
         from py4j.protocol import Py4JError
 
         try:
-            execution = self._handle(query).execution
-            return _offsets(execution, execution.committedOffsets())
+            handle = self._handle(query)
+            return handle.offsets(handle.execution.committedOffsets())
         except (Py4JError, ValueError) as error:
             log.debug("the committed offsets are not known: %s", describe(error))
             return ()
@@ -134,13 +151,7 @@ class RunningBatches:
             batch.scans = ()
 
 
-def _open(execution: Any, context: Any, number: int) -> OpenBatch:
+def _open(handle: QueryHandle, context: Any, number: int) -> OpenBatch:
     start_ms = int(context.currentTriggerStartTimestamp())
-    begun, planned = (_offsets(execution, offsets) for offsets in (context.startOffsets(), context.endOffsets()))
+    begun, planned = (handle.offsets(offsets) for offsets in (context.startOffsets(), context.endOffsets()))
     return OpenBatch(context, number, start_ms / 1e3 if start_ms >= 0 else None, begun, planned)
-
-
-def _offsets(execution: Any, progress: Any) -> tuple[Any, ...]:
-    """Return the offsets of all sources, in the order of progress events; None for a source without one."""
-    sources = execution.sources().distinct()
-    return split_offsets(str(progress.toOffsetSeq(sources, None).toString()), int(sources.size()))

@@ -60,8 +60,8 @@ class StagedTelemetry:
         self.chain = Chain(tuple(names), {}, batch_s)
         """The stages with their present tasks."""
         self._ends = SourceEnds(lambda: [(topic.topic, Topics(topic))], clock)
-        self._feed = Feed()
-        spark.streams.addListener(self._feed)
+        self.feed = Feed()
+        spark.streams.addListener(self.feed)
         self._stages = Stages(spark.sparkContext)
         self._store: Any = spark.sparkContext._jsc.sc().statusStore()
         self._heartbeat_s = heartbeat_s(spark)
@@ -79,7 +79,7 @@ class StagedTelemetry:
 
     def close(self) -> None:
         """Stop listening, and asking the broker."""
-        self._spark.streams.removeListener(self._feed)
+        self._spark.streams.removeListener(self.feed)
         self._ends.close()
 
     def begin(self) -> None:
@@ -95,7 +95,7 @@ class StagedTelemetry:
         """
         run = "" if query is None else str(query.runId)
         self._query, self._ready_s = query, ready_s
-        reported = [batch for text in self._feed.drain() if (batch := parse_progress(text)) is not None]
+        reported = [batch for text in self.feed.drain() if (batch := parse_progress(text)) is not None]
         stages = self._stages.read_finished()
         if run != self._run:
             # The last batch before a restart may have been reported since the last window.

@@ -11,7 +11,7 @@ from typing import Any
 
 from rheostat.engine.batches.bottleneck import BEHIND_S, UNEVEN
 from rheostat.engine.batches.present import RunningStage
-from rheostat.engine.batches.stage import Stage, StageBook, parse_running
+from rheostat.engine.batches.stage import MOST_RUNNING, Stage, StageBook, parse_running
 from rheostat.engine.spark.telemetry.rows import Rows
 
 FIELDS = frozenset(
@@ -49,8 +49,6 @@ TASK_FIELDS = {
     "ShuffleReadMetrics": frozenset(["recordsRead", "fetchWaitTime"]),
 }
 """Fields of a task's row that Rheostat reads."""
-MOST_TASKS = 256
-"""Running tasks to read per stage; more are extrapolated from these."""
 API = "org.apache.spark.status.api.v1"
 
 
@@ -110,8 +108,8 @@ class Stages:
     def _tasks(self, row: dict[str, Any]) -> list[dict[str, Any]]:
         """Return running tasks of a stage."""
         stage, attempt = row["stageId"], row["attemptId"]
-        listed = self._store.taskList(stage, attempt, 0, MOST_TASKS, self._running_first, self._running)
-        return self._task_rows.read(listed, MOST_TASKS)
+        listed = self._store.taskList(stage, attempt, 0, MOST_RUNNING, self._running_first, self._running)
+        return self._task_rows.read(listed, MOST_RUNNING)
 
     def _longest_task_s(self, stage: Stage) -> float | None:
         """Return the run time of a finished stage's longest task; None if the store has evicted it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from rheostat.engine.batches.present import Waiting
 from rheostat.engine.batches.tables import DeltaCounter, IcebergCounter, parse_commit, parse_summary
 from rheostat.engine.spark.telemetry.reflect import read_field
 from rheostat.errors import EngineError
@@ -42,8 +43,8 @@ class DeltaEnds:
         """The table, for messages."""
         return f"the log of {self.path}"
 
-    def ask(self) -> tuple[Any, int] | None:
-        """Return the newest offset and the files that wait; None before a first batch."""
+    def ask(self) -> tuple[Any, Waiting] | None:
+        """Return the newest offset and what waits; None before a first batch."""
         planned = planned_json(self._execution, self._source)
         if planned is None:
             return None
@@ -55,7 +56,7 @@ class DeltaEnds:
                 break
             counter.enter(following, parse_commit(text))
             following += 1
-        waiting, _ = counter.behind(version, int(planned.get("index", -1)) + 1)
+        waiting = counter.behind(version, int(planned.get("index", -1)) + 1)
         newest = {"reservoirVersion": following, "index": -1, "isStartingVersion": False}
         return (newest, waiting) if len(counter) else None
 
@@ -86,8 +87,8 @@ class IcebergEnds:
         """The table, for messages."""
         return f"the snapshots of {self._table.name()}"
 
-    def ask(self) -> tuple[Any, int] | None:
-        """Return the newest offset and the files that wait; None before a first batch."""
+    def ask(self) -> tuple[Any, Waiting] | None:
+        """Return the newest offset and what waits; None before a first batch."""
         planned = planned_json(self._execution, self._source)
         if planned is None:
             return None
@@ -108,7 +109,7 @@ class IcebergEnds:
         for one in reversed(fresh):
             summary = {str(key): str(value) for key, value in one.summary().items()}
             self.counter.enter(int(one.snapshotId()), parse_summary({**summary, "operation": str(one.operation())}))
-        waiting, _ = self.counter.behind(own, int(planned.get("position", 0)))
+        waiting = self.counter.behind(own, int(planned.get("position", 0)))
         added = parse_summary({str(key): str(value) for key, value in newest.summary().items()})
         last = {"snapshot_id": int(newest.snapshotId()), "position": added.files, "scan_all_files": False}
         return last, waiting

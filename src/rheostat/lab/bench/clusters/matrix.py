@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,10 +17,13 @@ from rheostat.lab.clusters.sparks import NEWEST, OLDEST, VERSIONS, pyspark_folde
 from rheostat.lab.clusters.standalone import standalone
 from rheostat.lab.clusters.table_source import COMMITS, FORMATS, ROWS, jars_of, watch_table
 from rheostat.lab.clusters.table_source import SPARK as TABLE_SPARK
-from rheostat.lab.clusters.visit import Visit, visit
+from rheostat.lab.clusters.visit import Visit, visit, visit_stock
 from rheostat.lab.clusters.yarn import yarn
 from rheostat.lab.experiment.processes import in_own_process
 from rheostat.lab.experiment.trial import Progress
+
+Visiting = Callable[[Path, Cluster, Path | None, Progress], Visit]
+"""Takes a job through everything on a cluster, with a PySpark."""
 
 
 def embedded(quick: bool, progress: Progress) -> list[Measure]:
@@ -40,10 +43,21 @@ def on_yarn(quick: bool, progress: Progress) -> list[Measure]:
 
 def on_kubernetes(quick: bool, progress: Progress) -> list[Measure]:
     """Visit Kubernetes."""
-    if not has_go():
-        progress("kubernetes: left out, its control plane is built by Go, which is not on the PATH")
-        return []
-    return _visit_all("kubernetes", (NEWEST,) if quick else (OLDEST, NEWEST), progress)
+    return _visit_all("kubernetes", (NEWEST,) if quick else (OLDEST, NEWEST), progress) if _has_go(progress) else []
+
+
+def stock(quick: bool, progress: Progress) -> list[Measure]:
+    """Visit with the stock job: every Spark on the embedded cluster, the oldest and the newest on YARN and Kubernetes.
+
+    It needs a Kafka broker, pandas and pyarrow.
+    """
+    where = [(EMBEDDED_NAME, version) for version in VERSIONS]
+    where += [(manager, version) for manager in ("yarn", "kubernetes") for version in (OLDEST, NEWEST)]
+    if quick:
+        where = where[:1]
+    elif not _has_go(progress):
+        where = [(manager, version) for manager, version in where if manager != "kubernetes"]
+    return [_visit_one(*one, progress, visit_stock, "stock") for one in where]
 
 
 def tables(quick: bool, progress: Progress) -> list[Measure]:
@@ -58,10 +72,12 @@ def _watch(name: str, progress: Progress) -> Measure:
         with TemporaryDirectory(prefix="rheostat-table-", ignore_cleanup_errors=True) as folder:
             pyspark, jars = pyspark_folder(TABLE_SPARK, progress), jars_of(name, progress)
             seen = in_own_process(watch_table, name, Path(folder), pyspark, jars)
-        right = [COMMITS * ROWS] * len(seen.waiting) + [0] * len(seen.after)
-        shown = [*seen.waiting, *seen.after]
-        wrong = float(sum(one != truth for one, truth in zip(shown, right, strict=True)) if seen.waiting else math.inf)
-        note = f"of {len(shown)} windows; {COMMITS * ROWS} rows waited, shown {seen.waiting}, then {seen.after}"
+        windows = [(one, COMMITS) for one in seen.waiting] + [(one, 0) for one in seen.after]
+        wrong = float(sum(not one.has(commits) for one, commits in windows)) if seen.waiting else math.inf
+        shown = "; ".join(
+            dict.fromkeys(f"{one.backlog} rows, {one.versions} versions, {one.bytes} bytes" for one, _ in windows)
+        )
+        note = f"of {len(windows)} windows; {COMMITS * ROWS} rows in {COMMITS} versions waited, shown: {shown}"
     except (RheostatError, OSError, RuntimeError) as error:
         note = f"failed: {error}"
     return Measure("matrix", f"wrong_backlogs_{name}", wrong, "windows", "<= 0", "lower", note)
@@ -71,18 +87,26 @@ def _visit_all(manager: str, versions: Sequence[str], progress: Progress) -> lis
     return [_visit_one(manager, version, progress) for version in versions]
 
 
-def _visit_one(manager: str, version: str, progress: Progress) -> Measure:
-    where = f"Spark {version} on {manager}"
+def _visit_one(manager: str, version: str, progress: Progress, visiting: Visiting = visit, job: str = "") -> Measure:
+    where = f"Spark {version} on {manager}" + (f", {job} job" if job else "")
     try:
         with TemporaryDirectory(prefix="rheostat-matrix-", ignore_cleanup_errors=True) as folder:
             pyspark = pyspark_folder(version, progress)
             with started(manager, Path(folder), pyspark, progress) as cluster:
-                seen = visit(Path(folder) / "job", cluster, pyspark, lambda what: progress(f"{where}: {what}"))
+                seen = visiting(Path(folder) / "job", cluster, pyspark, lambda what: progress(f"{where}: {what}"))
         wrong, note = float(seen.rows_lost + seen.rows_repeated), describe(seen)
     except (RheostatError, OSError) as error:
         progress(f"{where}: {error}")
         wrong, note = math.inf, f"failed: {first_line(error)}"
-    return Measure("matrix", f"rows_wrong_{manager}_{version}", wrong, "rows", "<= 0", "lower", note)
+    return Measure(
+        "matrix", "_".join(filter(None, ("rows_wrong", job, manager, version))), wrong, "rows", "<= 0", "lower", note
+    )
+
+
+def _has_go(progress: Progress) -> bool:
+    if not (here := has_go()):
+        progress("kubernetes: left out, its control plane is built by Go, which is not on the PATH")
+    return here
 
 
 @contextmanager

@@ -24,9 +24,13 @@ KINDS: Mapping[str, str] = {
     "ConfigMap": "configmaps",
     "ResourceQuota": "resourcequotas",
     "PersistentVolumeClaim": "persistentvolumeclaims",
+    "CustomResourceDefinition": "customresourcedefinitions",
+    "SparkApplication": "sparkapplications",
 }
 """Kind of an object -> its name in a path."""
-CLUSTER_WIDE = frozenset({"Namespace", "Node"})
+CLUSTER_WIDE = frozenset({"Namespace", "Node", "CustomResourceDefinition"})
+CHECKED = "?dryRun=All&fieldValidation=Strict"
+"""Has an object checked and not stored; a field that its kind does not have is an error, and not dropped."""
 
 
 class ApiError(Exception):
@@ -73,7 +77,7 @@ class Api:
         root = f"/api/{version}" if "/" not in version else f"/apis/{version}"
         inside = "" if kind in CLUSTER_WIDE else f"/namespaces/{manifest['metadata'].get('namespace', namespace)}"
         try:
-            return self.post(f"{root}{inside}/{KINDS[kind]}{'?dryRun=All' if dry_run else ''}", manifest)
+            return self.post(f"{root}{inside}/{KINDS[kind]}{CHECKED if dry_run else ''}", manifest)
         except ApiError as error:
             if error.code != 409:
                 raise

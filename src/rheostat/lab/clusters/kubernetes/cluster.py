@@ -1,4 +1,4 @@
-"""Starts Kubernetes on this machine: etcd, API server, scheduler, and nodes whose pods are processes.
+"""Starts Kubernetes on this machine: etcd, API server, scheduler, quota controller, nodes whose pods are processes.
 
     python -m rheostat.lab.clusters.kubernetes.cluster [FOLDER]      # prints how to use it, and runs until Ctrl-C
 
@@ -13,6 +13,7 @@ import os
 import secrets
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ import yaml
 
 from rheostat.engine.spark.session.embedded import LOCALHOST
 from rheostat.engine.spark.session.ivy import Notify, cache_folder, ignore
+from rheostat.engine.spark.session.session import WORKER_PYTHON
 from rheostat.errors import EngineError
 from rheostat.lab.clusters.cluster import (
     Cluster,
@@ -97,7 +99,7 @@ def build(notify: Notify = ignore) -> Path:
         return binary
     if shutil.which("go") is None:
         raise EngineError("Kubernetes is built by Go, which is not on the PATH: install Go 1.24 or newer")
-    notify(f"building etcd, API server and scheduler into {binary}, once: about ten minutes of CPU time")
+    notify(f"building etcd, API server, scheduler and controllers into {binary}, once: about ten minutes of CPU time")
     binary.parent.mkdir(parents=True, exist_ok=True)
     draft = binary.with_name(f"{binary.name}.{os.getpid()}")
     done = subprocess.run(
@@ -142,11 +144,10 @@ def kubernetes(folder: Path, executors_home: Path, nodes: int = NODES, notify: N
         config = folder / "kubeconfig.json"
         config.write_text(json.dumps(_kubeconfig(admin)))
         config.chmod(0o600)
-        processes.append(
-            start_logged(
-                [binary, "scheduler", f"--kubeconfig={config}", "--leader-elect=false", "--secure-port=0"], log
-            )
-        )
+        alone = (f"--kubeconfig={config}", "--leader-elect=false", "--secure-port=0")
+        processes.append(start_logged([binary, "scheduler", *alone], log))
+        # Of the controllers only the one that counts what a quota has given away.
+        processes.append(start_logged([binary, "controllers", "--controllers=resourcequota-controller", *alone], log))
         for manifest in manifests():
             admin.apply(manifest)
         kubelets = tuple(
@@ -161,6 +162,7 @@ def kubernetes(folder: Path, executors_home: Path, nodes: int = NODES, notify: N
         conf = {
             "spark.driver.host": LOCALHOST,
             "spark.driver.bindAddress": LOCALHOST,
+            WORKER_PYTHON: sys.executable,
             "spark.kubernetes.namespace": NAMESPACE,
             "spark.kubernetes.container.image": "none",
             "spark.kubernetes.authenticate.caCertFile": str(certificate),

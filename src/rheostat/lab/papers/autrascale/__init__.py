@@ -2,7 +2,7 @@
 
 | file | what |
 |---|---|
-| `paper.py`, `runs.py`, `tables.py`, `conclusions.py`, `figures.py` | as in every suite |
+| `paper.py`, `runs.py`, `tables.py`, `claims.py`, `figures.py` | as in every suite |
 | `scaling_runs.py` | throughput and latency runs |
 | `backlog_runs.py` | runs with a backlog |
 | `overhead.py` | CPU time of a decision |
@@ -11,13 +11,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from rheostat.lab.papers.autrascale.conclusions import CONCLUSIONS, cause
+from rheostat.lab.papers.autrascale.claims import CLAIMS, FITS, comparable
 from rheostat.lab.papers.autrascale.figures import figures
 from rheostat.lab.papers.autrascale.runs import Found, Size, alone, gather, parts
 from rheostat.lab.papers.autrascale.tables import figure_7, figure_10, figure_11, table_4, table_6
-from rheostat.lab.papers.conclusion import far_cells
 from rheostat.lab.papers.suite import Suite
 
 
@@ -39,14 +36,15 @@ def notes(found: Found) -> tuple[str, ...]:
 SUITE = Suite(
     name="autrascale",
     title="AuTraScale+: throughput, processing-time latency, event-time latency",
-    quick=Size(2, 1, 12),
-    full=Size(6, 3, 60),
+    quick=Size(6, 3, 12),
+    full=Size(24, 20, 60),
     parts=parts,
     alone=alone,
     gather=gather,
     tables=(figure_7, table_4, figure_10, figure_11, table_6),
-    conclusions=CONCLUSIONS,
-    findings=partial(far_cells, cause=cause),
+    claims=CLAIMS,
+    fits=FITS,
+    comparable=comparable,
     figures=figures,
     notes=notes,
 )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rheostat.engine.simulated import Fleet, Plant
-from rheostat.engine.simulated.fleet import BLOCK_S, Floats
+from rheostat.engine.simulated.draws import BLOCK_S, Floats
 from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
 from rheostat.job.slo import SLO

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
 from rheostat.lab.jobs import job
+from rheostat.lab.papers import interval
 from rheostat.lab.papers.autrascale import paper
 from rheostat.lab.papers.autrascale.backlog_runs import Caught
 from rheostat.lab.papers.autrascale.runs import ELO_LEVEL, STARTS, Found, case_name, elo_starts, grid, transfers
@@ -46,7 +48,7 @@ def figure_7(found: Found) -> Iterator[Cell]:
         if table.unit == "tasks":
             for name, workload in paper.WORKLOADS.items():
                 least = fewest(job(workload.job), workload.level * 1e3, paper.MOST)
-                yield table.cell(FEWEST, name, float(least.slots))
+                yield table.exact(FEWEST, name, float(least.slots))
 
 
 # -- table IV and figure 10 -------------------------------------------------------------------------------------------
@@ -67,7 +69,6 @@ def table_4(found: Found) -> Iterator[Cell]:
         Table("IV, latency", "ms"): (lambda _, s: 1e3 * s.latency_s, lambda r: r.latency_ms),
         Table("IV, throughput", "k/s"): (lambda _, s: s.throughput_per_s / 1e3, lambda r: r.throughput_k),
         Table("IV, score", "score"): (_score, lambda r: r.score),
-        Table("IV, meets QoS", "%"): (lambda t, s: 100.0 * _meets(t, s), lambda r: 100.0 * r.met),
     }
     tests = {name: (test, optimum(test.job, test.level * 1e3, test.target_s)) for name, test in paper.TESTS.items()}
     for table, (value, theirs) in parts.items():
@@ -80,9 +81,15 @@ def table_4(found: Found) -> Iterator[Cell]:
             for name, (settings, best) in tests.items():
                 if best is not None:
                     law = latency_s(job(settings.job), np.array([best]), settings.level * 1e3)
-                    yield table.cell(
+                    yield table.exact(
                         paper.EXHAUSTIVE, name, 1e3 * float(law[0]) if table.unit == "ms" else float(sum(best))
                     )
+    table = Table("IV, meets QoS", "% of runs")
+    for row in ROWS_4:
+        for test in paper.TESTS:
+            published = paper.TABLE_IV.get((row, test))
+            met = None if published is None else published.met
+            yield table.share(row, test, [_meets(test, s) for s in found.latency[test][row]], met)
     table = Table("IV, bootstrap runs", "trials")
     for row in (paper.PLO, paper.OURS):
         for test in paper.TESTS:
@@ -125,17 +132,25 @@ def figure_10(found: Found) -> Iterator[Cell]:
             for name, (workload, target_s) in transfers().items():
                 best = optimum(workload.job, workload.new * 1e3, target_s)
                 if best is not None:
-                    yield table.cell(paper.EXHAUSTIVE, name, float(sum(best)))
-    table = Table("Figure 10, target met", "%")
+                    yield table.exact(paper.EXHAUSTIVE, name, float(sum(best)))
+    table = Table("Figure 10, target met", "% of runs")
     for row in ROWS_10:
         for name, (_, target_s) in transfers().items():
-            yield table.mean(row, name, [100.0 * (s.latency_s <= target_s) for s in found.transfer[name][row]])
+            yield table.share(row, name, [s.latency_s <= target_s for s in found.transfer[name][row]])
     table = Table("Figure 10, lightweight saves", "%")
     for what, printed in paper.TRANSFER_SAVED.items():
         for name in transfers():
-            old, new = (float(np.mean([parts[what](s) for s in found.transfer[name][row]])) for row in ROWS_10[:2])
-            if old > 0:
-                yield table.cell(what, name, 100.0 * (1.0 - new / old), printed.get(name))
+            old, new = ([parts[what](s) for s in found.transfer[name][row]] for row in ROWS_10[:2])
+            if sum(old) > 0:
+                yield _saving(table.cell(what, name, 100.0 * (1.0 - sum(new) / sum(old)), printed.get(name)), new, old)
+
+
+def _saving(cell: Cell, new: Sequence[float], old: Sequence[float]) -> Cell:
+    """Return a saving with the interval of the ratio of two means."""
+    of = interval.paired_ratio(new, old)
+    if not math.isfinite(of.low):
+        return cell
+    return replace(cell, low=100.0 * (1.0 - of.high), high=100.0 * (1.0 - of.low))
 
 
 # -- figure 11 --------------------------------------------------------------------------------------------------------
@@ -170,45 +185,46 @@ def figure_11(found: Found) -> Iterator[Cell]:
         yield from _grid(Table(f"Figure 11(a){suffix(start)}", "min"), found.backlog[start], lambda c: c.seconds / 60.0)
         yield from _grid(table, found.backlog[start], lambda c: float(c.tasks))
         for column, tasks in within.items():
-            yield table.cell(MINIMUM, column, tasks)
-        yield table.cell(MINIMUM, "mean", float(np.mean(list(within.values()))))
+            yield table.exact(MINIMUM, column, tasks)
+        yield table.exact(MINIMUM, "mean", float(np.mean(list(within.values()))))
     table = Table("Figure 11, in time", "% of cells that can be met")
     for row in ROWS_11:
         for start in STARTS:
-            yield table.mean(row, f"{start} start", [100.0 * c.met for c in _caught(found, start, row, True)] or [0.0])
+            yield table.mean(row, f"{start} start", _per_seed(found, start, row, True, lambda c: 100.0 * c.met))
     table = Table("Figure 11, out of reach", "% of cells that cannot be met")
     for row in ROWS_11:
         for start in STARTS:
-            beyond = _caught(found, start, row, False)
-            missed = [100.0 * (c.says_unreachable or not c.met) for c in beyond]
-            yield table.mean(row, f"missed, {start} start", missed or [0.0])
-            yield table.mean(row, f"said so, {start} start", [100.0 * c.says_unreachable for c in beyond] or [0.0])
+            missed = _per_seed(found, start, row, False, lambda c: 100.0 * (c.says_unreachable or not c.met))
+            said = _per_seed(found, start, row, False, lambda c: 100.0 * c.says_unreachable)
+            yield table.mean(row, f"missed, {start} start", missed)
+            yield table.mean(row, f"said so, {start} start", said)
     table = Table("Figure 11, AuTraScale+ saves", "%")
     for row, printed in paper.SAVED.items():
         for start in STARTS:
-            ours, theirs = (
-                float(np.mean([c.tasks for c in _caught(found, start, name, True)])) for name in (paper.ELO, row)
-            )
-            yield table.cell(row, f"{start} start", 100.0 * (1.0 - ours / theirs), printed)
+            ours, theirs = (_per_seed(found, start, name, True, lambda c: c.tasks) for name in (paper.ELO, row))
+            saved = [100.0 * (1.0 - few / many) for few, many in zip(ours, theirs, strict=True)]
+            yield table.mean(row, f"{start} start", saved, printed)
 
 
-def _caught(found: Found, start: str, row: str, reachable: bool) -> list[Caught]:
-    """Return the runs of a method in the cells that can be met, or in the others."""
+def _per_seed(found: Found, start: str, row: str, reachable: bool, value: Callable[[Caught], float]) -> list[float]:
+    """Return the mean over the cells that can be met, or over the others, for every seed; 0 without such cells."""
     cells = zip(found.backlog[start][row], minimal(), strict=True)
-    return [each for runs, tasks in cells if math.isfinite(tasks) == reachable for each in runs]
+    selected = [[value(each) for each in runs] for runs, tasks in cells if math.isfinite(tasks) == reachable]
+    return [float(np.mean(by_seed)) for by_seed in zip(*selected, strict=True)] or [0.0]
 
 
 def _grid(table: Table, runs: Mapping[str, list[list[Caught]]], value: Callable[[Caught], float]) -> Iterator[Cell]:
     names = [case_name(case) for case in grid()]
     for row in ROWS_11:
-        every: list[float] = []
+        every: dict[int, list[float]] = {}
         for column, tasks, each in zip(names, minimal(), runs[row], strict=True):
-            finite = [v for v in map(value, each) if math.isfinite(v)]
+            finite = {seed: v for seed, v in enumerate(map(value, each)) if math.isfinite(v)}
             if finite:
-                yield table.mean(row, column, finite)
-            every += finite if math.isfinite(tasks) else []
+                yield table.mean(row, column, list(finite.values()))
+            for seed, number in finite.items() if math.isfinite(tasks) else ():
+                every.setdefault(seed, []).append(number)
         if every:
-            yield table.mean(row, "mean", every)
+            yield table.mean(row, "mean", [float(np.mean(numbers)) for _, numbers in sorted(every.items())])
 
 
 def table_6(found: Found) -> Iterator[Cell]:

@@ -2,7 +2,7 @@
 
 | file | what |
 |---|---|
-| `paper.py`, `runs.py`, `tables.py`, `conclusions.py`, `figures.py` | as in every suite |
+| `paper.py`, `runs.py`, `tables.py`, `claims.py`, `figures.py` | as in every suite |
 | `methods.py` | methods with their papers' parameters |
 | `rate_models.py` | Dragster with a model per rate |
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rheostat.lab.papers.conttune.conclusions import CONCLUSIONS, findings
+from rheostat.lab.papers.conttune.claims import CLAIMS, FITS, comparable
 from rheostat.lab.papers.conttune.figures import figures
 from rheostat.lab.papers.conttune.runs import Found, Size, gather, parts
 from rheostat.lab.papers.conttune.tables import figure_5, figure_7, table_7, table_8, tables_4_to_6
@@ -39,13 +39,14 @@ def notes(found: Found) -> Iterator[str]:
 SUITE = Suite(
     name="conttune",
     title="ContTune: continuous tuning by conservative Bayesian optimisation",
-    quick=Size(2, 24, 1),
-    full=Size(12, 192, 3),
+    quick=Size(3, 24, 3),
+    full=Size(20, 96, 20),
     parts=parts,
     gather=gather,
     tables=(tables_4_to_6, table_7, table_8, figure_5, figure_7),
-    conclusions=CONCLUSIONS,
-    findings=findings,
+    claims=CLAIMS,
+    fits=FITS,
+    comparable=comparable,
     figures=figures,
     notes=notes,
 )

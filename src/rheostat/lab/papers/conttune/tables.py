@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise, product
 
@@ -124,9 +125,15 @@ def query_rows(
             query: [metric(query, levels, count) for levels in runs[named(row, stop, big)]]
             for query, runs in found.queries.items()
         }
-        if over:
-            values = {query: [over(each)] for query, each in values.items()}
-        yield from row_cells(titled_table, row, values)
+        cells = row_cells(titled_table, row, values)
+        yield from cells if over is None else _extremes(cells, over)
+
+
+def _extremes(cells: Iterable[Cell], over: Callable[[Sequence[float]], float]) -> Iterator[Cell]:
+    """Yield cells that show the extreme of all permutations; the last one shows the mean of the others."""
+    shown = [replace(cell, ours=over(cell.values), low=None, high=None) for cell in cells]
+    yield from shown[:-1]
+    yield replace(shown[-1], ours=float(np.mean([cell.ours for cell in shown[:-1]])))
 
 
 def titled(name: str, stop: str = "", big: bool = False) -> str:
@@ -135,7 +142,9 @@ def titled(name: str, stop: str = "", big: bool = False) -> str:
     return number + stop + (COUNTED if big else "") + comma + what
 
 
-def row_cells(table: Table, row: str, values: Mapping[str, Sequence[float]]) -> Iterator[Cell]:
+def row_cells(
+    table: Table, row: str, values: Mapping[str, Sequence[float]], closed_form: bool = False
+) -> Iterator[Cell]:
     """Yield one row: a cell per query from the values of its permutations, and the mean of all queries."""
     # With other conventions a table has another name, for which the paper prints nothing.
     printed, fitted = paper.PRINTED.get(table.name, {}).get(row), row in paper.FITTED.get(table.name, ())
@@ -143,9 +152,12 @@ def row_cells(table: Table, row: str, values: Mapping[str, Sequence[float]]) -> 
     mean = float(np.mean(printed)) if printed else None
     if table.name == "4a":
         mean = paper.MEANS.get(row, mean)
-    for (query, each), theirs in zip(values.items(), published, strict=True):
-        yield table.mean(row, query, each, theirs, fitted)
-    yield table.mean(row, "mean", list(np.mean(list(values.values()), axis=0)), mean, fitted)
+    means = list(np.mean(list(values.values()), axis=0))
+    for (query, each), theirs in zip((*values.items(), ("mean", means)), (*published, mean), strict=True):
+        if closed_form:
+            yield table.exact(row, query, float(each[0]), theirs, fitted)
+        else:
+            yield table.mean(row, query, each, theirs, fitted)
 
 
 def search_space(query: str) -> tuple[int, int]:
@@ -162,7 +174,8 @@ def tables_4_to_6(found: Found) -> Iterator[Cell]:
         rows = [row for row in ROWS if ran(row, stop, big)]
         yield from query_rows(found, changes, per_tuning, rows=rows, stop=stop, big=big)
         table = Table(titled("4a", stop, big), changes.unit)
-        yield from row_cells(table, paper.RANDOM, {query: [random_search(*space)] for query, space in size.items()})
+        tries = {query: [random_search(*space)] for query, space in size.items()}
+        yield from row_cells(table, paper.RANDOM, tries, closed_form=True)
         changes_of_oracle = {
             q: [needed_changes(q, levels, big) for levels in r[paper.DS2]] for q, r in found.queries.items()
         }
@@ -174,7 +187,7 @@ def tables_4_to_6(found: Found) -> Iterator[Cell]:
     for big in (False, True):
         yield from query_rows(found, Table("4b", "cores"), most_cores, big=big, over=max)
         bounds = {query: [float(bound)] for query, (_, bound) in size.items()}
-        yield from row_cells(Table(titled("4b", big=big), "cores"), paper.RANDOM, bounds)
+        yield from row_cells(Table(titled("4b", big=big), "cores"), paper.RANDOM, bounds, closed_form=True)
         yield from query_rows(found, Table("4c", "s"), running_s, big=big)
         yield from query_rows(found, Table("4d", "s"), tuning_s, big=big)
         yield from query_rows(found, Table("4e", "%"), backlogged, big=big)

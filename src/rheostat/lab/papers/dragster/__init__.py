@@ -2,7 +2,7 @@
 
 | file | what |
 |---|---|
-| `paper.py`, `runs.py`, `tables.py`, `conclusions.py`, `figures.py` | as in every suite |
+| `paper.py`, `runs.py`, `tables.py`, `claims.py`, `figures.py` | as in every suite |
 | `methods.py` | methods with their papers' parameters |
 | `play.py` | slots on the simulator |
 | `measures.py` | regret, fit, costs |
@@ -10,11 +10,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from rheostat.lab.papers.conclusion import far_cells
 from rheostat.lab.papers.dragster import paper
-from rheostat.lab.papers.dragster.conclusions import CONCLUSIONS, cause
+from rheostat.lab.papers.dragster.claims import CLAIMS, FITS
 from rheostat.lab.papers.dragster.figures import figures
 from rheostat.lab.papers.dragster.runs import Found, Size, gather, parts
 from rheostat.lab.papers.dragster.tables import figure_4, figure_5, regrets, table_2, table_3
@@ -42,13 +39,13 @@ def notes(found: Found) -> tuple[str, ...]:
 SUITE = Suite(
     name="dragster",
     title="Dragster: online resource optimisation with a regret guarantee",
-    quick=Size(4, 1, 1),
-    full=Size(24, 6, 6),
+    quick=Size(6, 3, 6),
+    full=Size(24, 20, 20),
     parts=parts,
     gather=gather,
     tables=(figure_4, figure_5, table_2, table_3, regrets),
-    conclusions=CONCLUSIONS,
-    findings=partial(far_cells, cause=cause),
+    claims=CLAIMS,
+    fits=FITS,
     figures=figures,
     notes=notes,
 )

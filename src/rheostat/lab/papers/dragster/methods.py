@@ -8,8 +8,8 @@ from functools import partial
 from typing import ClassVar
 
 from rheostat.engine.simulated import Plant
-from rheostat.job.decision import Decision
-from rheostat.lab.experiment.oracle import Oracle
+from rheostat.job.decision import Decision, Reason, changes, direction
+from rheostat.lab.experiment.oracle.sizes import smallest
 from rheostat.lab.papers.capacity import rates_per_s
 from rheostat.lab.papers.dragster import paper
 from rheostat.lab.papers.play import Method
@@ -18,7 +18,7 @@ from rheostat.policy.conttune.policy import ContTune
 from rheostat.policy.demand import demand
 from rheostat.policy.dhalion import Dhalion
 from rheostat.policy.dragster.policy import Dragster
-from rheostat.ports import Situation
+from rheostat.ports import Policy, Situation
 
 CLEARLY = 0.02
 """Share below the demand within which a capacity may be noise."""
@@ -49,13 +49,30 @@ def dhalion(idle_below: float, first: bool = False) -> Dhalion:
     return (FirstDhalion if first else Dhalion)(max_scale_up=1.0, scale_down=1.0, idle_below=idle_below)
 
 
+@dataclass(frozen=True)
+class LateOracle(Policy[None]):
+    """Runs the fewest tasks for the load of the previous slot, by the true curves."""
+
+    name: ClassVar[str] = "late-oracle"
+    plant: Plant
+    levels: tuple[float, ...]
+    """Level of every slot."""
+
+    def decide(self, situation: Situation[None]) -> Decision:
+        """Change to the fewest tasks for the previous slot, with the SLO's headroom."""
+        running, at_s = situation.running, situation.window.at_s
+        rates = rates_per_s(self.plant, self.levels[min(int((at_s - 1.0) // LOOK_S), len(self.levels) - 1)])
+        spare = 1.0 + situation.headroom()
+        needed = situation.spec.graph.demand_per_s({name: rate * spare for name, rate in rates.items()})
+        target = smallest(self.plant.capacity_per_s, needed, running, situation.limits)
+        if target == running:
+            return Decision.hold(Reason.STEADY, f"{running} suffices")
+        return Decision(target, direction(running, target), f"{changes(running, target)}: enough for the previous slot")
+
+
 def late(plant: Plant, levels: Sequence[float]) -> Method:
     """Return an oracle that knows every curve, and the load of the previous slot."""
-
-    def previous(start_s: float, _: float) -> dict[str, float]:
-        return rates_per_s(plant, levels[min(int((start_s - 1.0) // LOOK_S), len(levels) - 1)])
-
-    return Method(paper.LATE, partial(Oracle, plant.capacity_per_s, previous, worth=0.0))
+    return Method(paper.LATE, partial(LateOracle, plant, tuple(levels)))
 
 
 def methods(idle_below: float) -> list[Method]:

@@ -100,7 +100,7 @@ FITTED: Mapping[str, Mapping[str, tuple[int, ...]]] = {
     "3, convergence": {DHALION: (0, 1), SADDLE: (0,), GRADIENT: (0,)},
     "3, cost": {DHALION: (0,)},
     "Figure 4, slots": {DHALION: (0,), SADDLE: (0,), GRADIENT: (0,)},
-    "Figure 4 budget, throughput": {SADDLE: (1,), GRADIENT: (1,)},
+    "Figure 4 budget, throughput": {SADDLE: (0, 1), GRADIENT: (0, 1)},
     "Figure 5": {DHALION: (0, 1, 2), SADDLE: (2,), GRADIENT: (2,)},
 }
 """Columns, by position, that a parameter is fitted to: the curves and thresholds to Dhalion's minutes, the loads to the

@@ -39,6 +39,11 @@ class Size:
     long_seeds: int
     split_seeds: int
 
+    @property
+    def switching_seeds(self) -> int:
+        """Seeds of the long runs under a switching load, about which nothing is claimed."""
+        return max(self.long_seeds // 3, 1)
+
 
 @dataclass(frozen=True)
 class Found:
@@ -100,7 +105,8 @@ def _run_split(selected: Sequence[Method], slots: int, seeds: int) -> Runs:
 def parts(size: Size) -> list[Task]:
     """Return the parts, the long ones first."""
     return [
-        *((kind, run_long, (kind, size.long_seeds)) for kind in LONG),
+        *((kind, run_long, (kind, size.long_seeds)) for kind in (CONSTANT, SIX)),
+        (SWITCHING, run_long, (SWITCHING, size.switching_seeds)),
         *((name, run_workload, (name, size.seeds)) for name in WORKLOADS),
         ("budget", run_budget, (size.seeds,)),
         *((f"{slots} slots", run_split, (slots, size.split_seeds)) for slots in BUDGETS),

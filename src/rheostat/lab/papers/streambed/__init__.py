@@ -2,7 +2,7 @@
 
 | file | what |
 |---|---|
-| `paper.py`, `runs.py`, `tables.py`, `conclusions.py`, `figures.py` | as in every suite |
+| `paper.py`, `runs.py`, `tables.py`, `claims.py`, `figures.py` | as in every suite |
 | `recordings.py` | the paper's measurements as estimates |
 | `truth.py` | true capacities of the simulated queries |
 | `side_constraints.py` | BIDS2 as a mixed-integer program |
@@ -10,10 +10,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from rheostat.lab.papers.conclusion import far_cells
-from rheostat.lab.papers.streambed.conclusions import CONCLUSIONS, cause, describe
+from rheostat.lab.papers.streambed.claims import CLAIMS, FITS, describe
 from rheostat.lab.papers.streambed.figures import figures
 from rheostat.lab.papers.streambed.runs import Found, Size, gather, parts
 from rheostat.lab.papers.streambed.tables import extrapolation, figure_9, figure_10, figure_11, table_3, table_4
@@ -25,8 +22,8 @@ def notes(found: Found) -> tuple[str, ...]:
     size = found.size
     has_recordings = any(measured.estimates for measured in found.recorded.values())
     return (
-        f"{size.seeds} explorations per query and way, {size.budgets} of Figure 9's sixteen budgets; the paper shows "
-        "one exploration.",
+        f"{size.seeds} explorations per query and way, {size.budgets} of Figure 9's sixteen budgets, {size.repeats} "
+        "replays of each; the paper shows one exploration.",
         "The simulated queries' curves are fitted to the small recorded runs, not to any cell here. "
         "Slots include the sink; sources do not count. Memory is per slot.",
         "StreamBed: four corners, expected improvement, the family that extrapolates best, 110 % of the request. auto: "
@@ -41,13 +38,14 @@ def notes(found: Found) -> tuple[str, ...]:
 SUITE = Suite(
     name="streambed",
     title="StreamBed: capacity planning from a small testbed",
-    quick=Size(1, 3),
-    full=Size(6, 16),
+    quick=Size(3, 3, 2),
+    full=Size(20, 16, 2),
     parts=parts,
     gather=gather,
     tables=(table_3, table_4, extrapolation, figure_9, figure_10, figure_11),
-    conclusions=CONCLUSIONS,
-    findings=partial(far_cells, cause=cause, describe=describe),
+    claims=CLAIMS,
+    fits=FITS,
+    describe=describe,
     figures=figures,
     notes=notes,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +44,8 @@ class Size:
     seeds: int
     budgets: int
     """Number of Figure 9's sixteen budgets per query."""
+    repeats: int
+    """Replays of every budget."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Explored:
     """GB per slot -> slots for the request; infinite if none suffice."""
     plan: Plan | None = None
     verified: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Plan -> share of the request -> processed over requested; of the first seed only."""
+    """Plan -> share of the request -> processed over requested."""
 
     @property
     def minutes(self) -> float:
@@ -67,13 +69,13 @@ class Explored:
 
 @dataclass(frozen=True)
 class Replayed:
-    """One budget of Figure 9: the processed share of 100 and of 150 % of its estimate."""
+    """One budget of Figure 9: the processed share of 100 and of 150 % of its estimate; None if it has none."""
 
     slots: int
     gb: float
     minutes: float
-    share: float
-    share_150: float
+    share: float | None
+    share_150: float | None
     useful: Mapping[str, tuple[int, float]]
     """Operator -> tasks and useful share at 100 % (Figure 10)."""
 
@@ -86,8 +88,8 @@ class Found:
     explored: Mapping[str, Mapping[str, list[Explored]]]
     """Query -> way -> exploration per seed."""
     replayed: Mapping[str, Mapping[str, list[Replayed]]]
-    verified: Mapping[str, Mapping[str, Mapping[str, float]]]
-    """Query -> plan -> share of the request -> processed over requested."""
+    verified: Mapping[str, Mapping[str, Mapping[str, list[float]]]]
+    """Query -> plan -> share of the request -> processed over requested, by seed."""
     needed: Mapping[str, Mapping[float, float]]
     """Query -> GB -> slots needed on the simulator, with the paper's 110 %."""
     recorded: Mapping[str, Recorded]
@@ -98,7 +100,7 @@ def parts(size: Size) -> list[Task]:
     tasks: list[Task] = []
     for query in QUERIES:
         tasks += [(f"{query} {way} {k}", exploration, (query, way, k)) for way in WAYS for k in range(size.seeds)]
-        tasks += [(f"{query} replay {way}", replays, (query, way, size.budgets)) for way in ESTIMATORS]
+        tasks += [(f"{query} replay {way}", replays, (query, way, size.budgets, size.repeats)) for way in ESTIMATORS]
     return tasks
 
 
@@ -106,12 +108,17 @@ def gather(size: Size, done: Mapping[str, Any]) -> Found:
     """Return the runs by query, with the slots needed and the recorded measurements."""
     explored = {q: {way: [done[f"{q} {way} {k}"] for k in range(size.seeds)] for way in WAYS} for q in QUERIES}
     replayed = {q: {way: done[f"{q} replay {way}"] for way in ESTIMATORS} for q in QUERIES}
-    verified = {q: explored[q][paper.OURS][0].verified for q in QUERIES}
+    verified = {q: by_share([run.verified for run in explored[q][paper.OURS]]) for q in QUERIES}
     needed = {
         q: {gb: Truth(job(p.job)).slots_for(1.1 * p.rate_per_s, round(1024 * gb)) for gb in p.gb}
         for q, p in QUERIES.items()
     }
     return Found(size, explored, replayed, verified, needed, {q: recorded_or_none(q) for q in QUERIES})
+
+
+def by_share(runs: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, list[float]]]:
+    """Return the processed shares of all seeds: plan -> share of the request -> seed."""
+    return {plan: {share: [run[plan][share] for run in runs] for share in shares} for plan, shares in runs[0].items()}
 
 
 def recorded_or_none(query: str) -> Recorded:
@@ -141,10 +148,10 @@ def exploration(query: str, way: str, seed: int) -> Explored:
     plan = make_plan(spec, done, settings.rate_per_s, memories_mb=memories, most_slots=settings.most)
     top = max(plan.weights, key=lambda name: plan.weights[name])
     slots = {(c.memory_mb or 0) / 1024: c.slots.middle for c in plan.choices}
-    return Explored(tuple(done), len(done), top, slots, plan, verifications(query, plan) if seed == 0 else {})
+    return Explored(tuple(done), len(done), top, slots, plan, verifications(query, plan, seed))
 
 
-def replays(query: str, way: str, count: int) -> list[Replayed]:
+def replays(query: str, way: str, count: int, repeats: int) -> list[Replayed]:
     """Estimate budgets of Figure 9 and replay each estimate at 100 and at 150 %."""
     settings = QUERIES[query]
     plant = job(settings.job)
@@ -153,12 +160,13 @@ def replays(query: str, way: str, count: int) -> list[Replayed]:
     budgets = [(slots, gb) for gb in GB for slots in settings.small]
     budgets = budgets if count >= len(budgets) else budgets[::5][:count]
     replayed = []
-    for k, (slots, gb) in enumerate(budgets):
+    for k, (slots, gb) in enumerate(budgets * repeats):
         memory = round(1024 * gb)
         bed = SimulatedTestbed(plant, 1000 + k)
         tasks = Allocation(dict(bids2(truth.capacities(memory), slots).tasks), memory)
         mst = estimate(bed, tasks, feed, settings.phases, ESTIMATORS[way])
         if not mst.usable:
+            replayed.append(Replayed(slots, gb, mst.seconds / 60, None, None, {}))
             continue
         share, window = replay(bed, tasks, feed, mst.middle_per_s)
         share_150, _ = replay(bed, tasks, feed, 1.5 * mst.middle_per_s)
@@ -175,7 +183,7 @@ def replay(bed: SimulatedTestbed, tasks: Allocation, feed: Feed, rate_per_s: flo
     return (window.throughput_per_s or 0.0) / rate_per_s, window
 
 
-def verifications(query: str, plan: Plan) -> dict[str, dict[str, float]]:
+def verifications(query: str, plan: Plan, seed: int) -> dict[str, dict[str, float]]:
     """Run Table IV's size and ours at 100, 120 and 150 % of the request, with 4 GB."""
     settings = QUERIES[query]
     plant = job(settings.job)
@@ -184,7 +192,7 @@ def verifications(query: str, plan: Plan) -> dict[str, dict[str, float]]:
     shares: dict[str, dict[str, float]] = {}
     for name, slots in sizes.items():
         tasks = Allocation(dict(bids2(truth.capacities(memory), slots).tasks), memory)
-        bed = SimulatedTestbed(plant, 77)
+        bed = SimulatedTestbed(plant, 77 + seed)
         shares[name] = {
             f"{100 * share:.0f} %": replay(bed, tasks, feed, settings.rate_per_s * share)[0]
             for share in (1.0, 1.2, 1.5)

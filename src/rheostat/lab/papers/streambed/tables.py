@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-
-import numpy as np
+from collections.abc import Iterator
 
 from rheostat.lab.papers.streambed import paper
 from rheostat.lab.papers.streambed.paper import QUERIES, SLOTS_PER_MANAGER
@@ -18,14 +15,14 @@ from rheostat.planner.plan import make_plan
 
 NEVER = -1.0
 """Printed if no number of slots suffices."""
+MOST_PLANNED = 1e6
+"""Slots from which the upper end of an interval means that none suffice."""
 SIMULATED, RECORDED = ", simulated", ", recorded measurements"
 CHOOSES = "the rule chooses the paper's family"
-
-
-def share(of: Iterable[bool]) -> float:
-    """Return the share of true values."""
-    each = [float(one) for one in of]
-    return sum(each) / len(each)
+RUNS = "share of runs"
+NEARER = "IV, share of runs in which our plan is nearer to the slots really needed"
+NEAR_PERCENT = 8.0
+NEAR = f"IV, share of plans within {NEAR_PERCENT:g} % of the slots really needed"
 
 
 def _finite_or_never(value: float) -> float:
@@ -43,19 +40,21 @@ def table_3(found: Found) -> Iterator[Cell]:
                 (Table("III, minutes", "min"), [r.minutes for r in runs], settings.minutes),
             ):
                 yield table.mean(way, query, values, float(printed) if way == paper.RULE else None)
-    table = Table("III, share of runs that choose the paper's family")
+    table = Table("III, share of runs that choose the paper's family", RUNS)
     for query, settings in QUERIES.items():
-        yield table.cell(
-            paper.RULE, query, share(r.family == settings.family for r in found.explored[query][paper.RULE]), 1.0
-        )
+        same = [run.family == settings.family for run in found.explored[query][paper.RULE]]
+        yield table.share(paper.RULE, query, same, True)
     table = Table(f"III{RECORDED}")
     for query, settings in QUERIES.items():
         if found.recorded[query].estimates:
             points = Points.of(table_iv_points(query, found.recorded[query]))
             fit = fit_family(points, settings.family)
-            yield table.cell("b", query, fit.b, settings.b)
-            yield table.cell("c", query, fit.c, settings.c)
-            yield table.cell(CHOOSES, query, float(select_fit(points).family == settings.family), 1.0)
+            # q11's rows are chosen so that its coefficients come out.
+            chosen = query == "q11"
+            yield table.exact("b", query, fit.b, settings.b, chosen)
+            yield table.exact("c", query, fit.c, settings.c, chosen)
+            same_family = float(select_fit(points).family == settings.family)
+            yield table.exact(CHOOSES, query, same_family, 1.0, chosen, flags=True)
 
 
 def table_4(found: Found) -> Iterator[Cell]:
@@ -71,7 +70,7 @@ def table_4(found: Found) -> Iterator[Cell]:
                 if values:
                     printed = float(settings.slots[gb]) if way == paper.RULE else None
                     yield table.cell(way, query, _finite_or_never(median(values)), printed)
-            yield table.cell(paper.TRUTH, query, _finite_or_never(found.needed[query][gb]))
+            yield table.exact(paper.TRUTH, query, _finite_or_never(found.needed[query][gb]))
 
 
 def _recorded(found: Found, query: str, gb: float) -> Iterator[Cell]:
@@ -83,27 +82,34 @@ def _recorded(found: Found, query: str, gb: float) -> Iterator[Cell]:
     printed = float(settings.slots[gb])
     for row, fit in ((paper.FAMILY, fit_family(points, settings.family)), (paper.RULE, select_fit(points))):
         slots = fit.slots_for(settings.rate_per_s, memory)
-        yield table.cell(row, query, _finite_or_never(float(slots or math.inf)), printed)
+        yield table.exact(row, query, _finite_or_never(float(slots or math.inf)), printed, query == "q11")
     if gb == max(settings.gb):
         slots_90 = make_plan(measured.spec, measured.estimates, settings.rate_per_s, memories_mb=(memory,)).slots
-        cell = table.cell(paper.OURS, query, _finite_or_never(slots_90.middle), printed)
-        yield replace(cell, low=slots_90.low, high=slots_90.high if slots_90.high < 1e6 else None)
+        yield table.exact(paper.OURS, query, _finite_or_never(slots_90.middle), printed)
+        high = slots_90.high if slots_90.high < MOST_PLANNED else NEVER
+        for end, value in (("from", slots_90.low), ("to", high)):
+            yield table.exact(f"{paper.OURS}, 90 % {end}", query, value)
 
 
 def extrapolation(found: Found) -> Iterator[Cell]:
     """Yield the errors of the simulated plans at 4 GB."""
     table = Table("IV, distance from the slots really needed", "%")
-    for way in WAYS:
-        for query in QUERIES:
-            needed = found.needed[query][4.0]
-            off = [abs(run.slots[4.0] / needed - 1) for run in found.explored[query][way] if math.isfinite(needed)]
-            if off and math.isfinite(median(off)):
-                yield table.cell(way, query, 100 * median(off))
-    table = Table("IV, share of our intervals that hold the slots really needed")
+    for query in QUERIES:
+        needed = found.needed[query][4.0]
+        if not math.isfinite(needed):
+            continue
+        off = {way: [abs(run.slots[4.0] / needed - 1) for run in found.explored[query][way]] for way in WAYS}
+        for way, errors in off.items():
+            if math.isfinite(median(errors)):
+                yield table.median(way, query, [100 * error for error in errors])
+            yield Table(NEAR, RUNS).share(way, query, [100 * error <= NEAR_PERCENT for error in errors])
+        nearer = [ours < theirs for ours, theirs in zip(off[paper.OURS], off[paper.RULE], strict=True)]
+        yield Table(NEARER, RUNS).share(paper.OURS, query, nearer)
+    table = Table("IV, share of our intervals that hold the slots really needed", RUNS)
     for query in QUERIES:
         plans = [run.plan for run in found.explored[query][paper.OURS] if run.plan is not None]
         needed = found.needed[query][4.0]
-        yield table.cell(paper.OURS, query, share(plan.slots.low <= needed <= plan.slots.high for plan in plans))
+        yield table.share(paper.OURS, query, [plan.slots.low <= needed <= plan.slots.high for plan in plans])
 
 
 def figure_9(found: Found) -> Iterator[Cell]:
@@ -111,22 +117,23 @@ def figure_9(found: Found) -> Iterator[Cell]:
     for way in ESTIMATORS:
         for query in QUERIES:
             runs = found.replayed[query][way]
-            printed = 1.0 if query in paper.SIMPLE_QUERIES and way == paper.DICHOTOMIC else None
-            for what, value, theirs in (
-                ("sustained at 100 %", share(run.share >= HELD for run in runs), printed),
-                ("failing at 150 %", share(run.share_150 < HELD for run in runs), printed),
-                ("least processed at 100 %", min(run.share for run in runs), 0.95 if printed else None),
+            printed = True if query in paper.SIMPLE_QUERIES and way == paper.DICHOTOMIC else None
+            for what, flags in (
+                ("sustained at 100 %", [run.share is not None and run.share >= HELD for run in runs]),
+                ("failing at 150 %", [run.share_150 is not None and run.share_150 < HELD for run in runs]),
             ):
-                yield Table(f"Figure 9, {what}").cell(way, query, value, theirs)
-            minutes = float(np.mean([run.minutes for run in runs]))
-            yield Table("Figure 9, minutes per estimate", "min").cell(way, query, minutes)
+                yield Table(f"Figure 9, {what}", RUNS).share(way, query, flags, printed)
+            least = min((run.share for run in runs if run.share is not None), default=0.0)
+            yield Table("Figure 9, least processed at 100 %").cell(way, query, least, 0.95 if printed else None)
+            minutes = [run.minutes for run in runs]
+            yield Table("Figure 9, minutes per estimate", "min").mean(way, query, minutes)
 
 
 def figure_10(found: Found) -> Iterator[Cell]:
     """Yield Figure 10: useful share of every operator at the largest size, at 100 % of its estimate."""
     for query in QUERIES:
         runs = found.replayed[query][paper.DICHOTOMIC]
-        largest = max(runs, key=lambda run: (run.slots, run.gb))
+        largest = max(runs, key=lambda run: (bool(run.useful), run.slots, run.gb))
         for operator, (tasks, useful) in largest.useful.items():
             printed, table = 0.6 if (query, operator) == ("q8", "join") else None, Table(f"Figure 10, {query}")
             yield table.cell(operator, "tasks", float(tasks))
@@ -139,4 +146,4 @@ def figure_11(found: Found) -> Iterator[Cell]:
         for name, shares in found.verified[query].items():
             for of, processed in shares.items():
                 printed = 1.0 if of == "100 %" and name.startswith("Table IV") else None
-                yield Table(f"Figure 11, {name}").cell(of, query, processed, printed)
+                yield Table(f"Figure 11, {name}").mean(of, query, processed, printed)

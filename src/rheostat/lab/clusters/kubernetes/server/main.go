@@ -1,4 +1,4 @@
-// One binary for the parts of a Kubernetes control plane that tests need: etcd, the API server and the scheduler.
+// One binary for the parts of a Kubernetes control plane that tests need: etcd, the API server, the scheduler, controllers.
 package main
 
 import (
@@ -12,12 +12,13 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: kubernetes etcd|apiserver|scheduler|key ...")
+		fmt.Fprintln(os.Stderr, "usage: kubernetes etcd|apiserver|controllers|scheduler|key ...")
 		os.Exit(2)
 	}
 	part := os.Args[1]
@@ -27,6 +28,8 @@ func main() {
 		etcdmain.Main(os.Args)
 	case "apiserver":
 		os.Exit(cli.Run(apiserver.NewAPIServerCommand()))
+	case "controllers":
+		os.Exit(cli.Run(controllers.NewControllerManagerCommand()))
 	case "scheduler":
 		os.Exit(cli.Run(scheduler.NewSchedulerCommand()))
 	case "key":

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.cluster
 
 DEADLINE_S = 60.0
 MOST_CALLS = 6
-"""Calls into the JVM per event: the progress, its JSON, and names that are asked for on the way. PySpark's own listener needs about 900."""
+"""Calls into the JVM per event: the progress, its JSON, names on the way. PySpark's own listener needs about 900."""
 
 FREE = "m\nd\n"
 """Begin of a Py4J command that frees an object. Such commands come whenever Python collects garbage, of any test."""

@@ -9,6 +9,7 @@ from rheostat.engine.batches.present import (
     STALE_S,
     RunningBatch,
     RunningStage,
+    RunningTask,
     UsualBatch,
     WorkReader,
     read_work,
@@ -207,3 +208,47 @@ def test_a_batch_of_an_hour_is_read_as_any_other() -> None:
     assert work is not None
     assert work.done == pytest.approx(1000 * (3000 + 4 * part(2, 14 / 3)))
     assert work.left_busy_s == pytest.approx(14_000 / 3 - 8)
+
+
+COLD = replace(
+    BATCH,
+    rows_age_s=1.0,
+    stages=(
+        replace(
+            SCAN,
+            finished=4,
+            active=4,
+            busy_s=40.0,
+            records_in=4000,
+            active_s=24.0,
+            running=(*(RunningTask(n, 4.0, 900.0) for n in (4, 5)), *(RunningTask(n, 8.0, 0.0) for n in (6, 7))),
+        ),
+    ),
+)
+"""Tasks of 10 s: four have ended, two work, and two run on executors that start their Python."""
+
+
+def test_a_task_that_has_read_nothing_has_done_nothing_beside_others_that_work() -> None:
+    work = read_work(COLD, 8000.0, ())
+    assert work is not None
+    assert work.done == pytest.approx(1000 * (4 + 2 * part(4, 10)))
+    assert work.busy_s == 40.0 + 24.0  # their slots are taken
+    young = replace(COLD.stages[0], running=tuple(RunningTask(n, 1.2, 0.0) for n in (4, 5, 6, 7)))
+    work = read_work(replace(COLD, stages=(young,)), 8000.0, ())  # their first heartbeat is to come
+    assert work is not None
+    assert work.done == pytest.approx(1000 * (4 + 4 * part(1.2, 10)))
+
+
+def test_a_task_that_was_silent_works_from_its_first_record_on() -> None:
+    reader = WorkReader()
+    reader.read(COLD, 8000.0, (), -1.0)
+    [stage] = COLD.stages
+    warm = tuple(replace(task, age_s=task.age_s + 5, records=950.0) for task in stage.running)
+    later = replace(COLD, at_s=118.0, stages=(replace(stage, running=warm, active_s=44.0),))
+    work = reader.read(later, 8000.0, (), -1.0)
+    assert work is not None
+    # It was silent at 113 s by a report of 112 s: half of the six seconds since then.
+    assert work.done == pytest.approx(1000 * (4 + 2 * part(9, 10) + 2 * part(3, 10)))
+    work = reader.read(replace(later, at_s=119.0, stages=(replace(stage, running=warm),)), 8000.0, (), -1.0)
+    assert work is not None
+    assert work.done == pytest.approx(1000 * (4 + 2 * part(9, 10) + 2 * part(4, 10)))

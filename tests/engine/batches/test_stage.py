@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rheostat.engine.batches.present import RunningStage
+from rheostat.engine.batches.present import RunningStage, RunningTask
 from rheostat.engine.batches.stage import (
     LOOKS_BACK,
     MOST_RUNNING,
@@ -222,10 +222,13 @@ def test_a_running_stage_is_parsed_from_a_recorded_row() -> None:
         "description": "held\nid = 9\nrunId = 8\nbatch = 0",
     }
     start_s = datetime.fromisoformat("2026-11-17T11:21:29.553+00:00").timestamp()
-    tasks = [{"launchTime": f"2026-11-17T11:21:{second}.553GMT"} for second in (29, 39)]
+    tasks = [
+        {"taskId": number, "launchTime": f"2026-11-17T11:21:{second}.553GMT"} for number, second in enumerate((29, 39))
+    ]
     stage = parse_running(recorded, tasks, start_s + 20)
     assert stage.active_s == pytest.approx(30.0)
-    assert stage == RunningStage(2, 6, 4, 2, 20.5, 26666, stage.active_s, start_s, reads_input=True)
+    running = tuple(RunningTask(number, 20.0 - 10 * number, 0.0) for number in range(2))
+    assert stage == RunningStage(2, 6, 4, 2, 20.5, 26666, stage.active_s, start_s, reads_input=True, running=running)
 
 
 def test_what_running_tasks_have_read_is_not_counted_for_finished_ones() -> None:

@@ -47,8 +47,11 @@ def played(pace_per_s: float) -> tuple[BatchRun, list[Span]]:
     def second(records: float) -> int:
         return int(np.searchsorted(due, records - 0.5))
 
-    batches = []
+    batches, tasks = [], []
     for number, one in enumerate(run.batches):
+        # What was worked off in every second, as a task of a second.
+        parts = np.diff(np.clip(run.worked - one.before, 0.0, one.records), prepend=0.0) / one.records
+        tasks += [(number, START_S + at_s, 1.0, float(parts[at_s])) for at_s in np.flatnonzero(parts)]
         ends = second(one.before), second(one.before + one.records)
         source = SourceProgress("rate", *ends, ends[1], round(one.records), {})
         seconds = one.end_s - one.start_s
@@ -67,7 +70,10 @@ def played(pace_per_s: float) -> tuple[BatchRun, list[Span]]:
                 0,
             )
         )
-    return Run(trial, "spark", trial.duration_s, START_S, (), batches=tuple(batches), sizes=tuple(script)), spans
+    sizes = tuple(script)
+    return Run(
+        trial, "spark", trial.duration_s, START_S, (), batches=tuple(batches), tasks=tuple(tasks), sizes=sizes
+    ), spans
 
 
 def test_courses_follow_each_other_with_their_own_sizes() -> None:

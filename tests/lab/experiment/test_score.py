@@ -9,7 +9,7 @@ from rheostat.engine.batches.progress import Batch, SourceProgress
 from rheostat.engine.testbed.loads import Constant, Steps
 from rheostat.errors import InvalidValue
 from rheostat.job.slo import SLO
-from rheostat.lab.experiment.by_second import BatchRun, backlog, latencies, size_by_second, throughput
+from rheostat.lab.experiment.by_second import BatchRun, backlog, latencies, size_by_second, worked
 from rheostat.lab.experiment.microbatch import MicroBatches, demo_load
 from rheostat.lab.experiment.microbatch_job import STATIC_MAX, STATIC_MIN, MicroBatchJob, microbatch_job
 from rheostat.lab.experiment.run import Run
@@ -77,9 +77,13 @@ def test_backlog_falls_when_a_batch_ends(run: BatchRun) -> None:
     assert waiting[19] == 100
 
 
-def test_throughput_is_conserved(run: BatchRun) -> None:
-    assert throughput(run).sum() == pytest.approx(100)
-    assert throughput(run)[4] == pytest.approx(20)
+def test_a_batch_without_tasks_works_evenly(run: BatchRun) -> None:
+    assert worked(run)[[3, 4, 5, 9, 11, 13, 19]] == pytest.approx([0, 20, 40, 40, 70, 100, 100])
+
+
+def test_records_are_worked_off_while_their_task_runs(run: BatchRun) -> None:
+    tasks = ((1, EPOCH_S + 10.0, 2.0, 0.25), (1, EPOCH_S + 12.0, 1.0, 0.75))
+    assert worked(replace(run, tasks=tasks))[[9, 10, 11, 12, 19]] == pytest.approx([40, 47.5, 55, 100, 100])
 
 
 def test_sizes_are_those_of_the_middle_of_a_second(run: BatchRun) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from rheostat.engine.batches.offsets import OffsetCounter
@@ -67,6 +67,17 @@ class SourceEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class RunningTask:
+    """A task that runs now."""
+
+    number: int
+    age_s: float
+    """Seconds since its launch."""
+    records: float
+    """Records that it has read, as of the last heartbeat."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunningStage:
     """A stage of the running batch, finished or not."""
 
@@ -88,6 +99,8 @@ class RunningStage:
     """Whether its finished tasks have read a source or a table. The first stage of a batch always does."""
     ended: int = 0
     """Tasks that have ended since the other counts were made: nothing else is known of them."""
+    running: tuple[RunningTask, ...] = ()
+    """The tasks that run now, or some that stand for all; () where only their number and time are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +206,7 @@ def read_work(
     fixed_s = _fixed_s(usual)
     paced_s = _paced(now, known_s, records, usual, fixed_s)
     input_tasks = [
-        (_tasks_done(stage, seconds / stage.tasks, 0.0 if place else fixed_s), stage.tasks)
+        (_tasks_done(stage, seconds / stage.tasks, 0.0 if place else fixed_s, now.rows_age_s), stage.tasks)
         for place, (stage, seconds) in enumerate(zip(now.stages, paced_s, strict=False))
         if place == 0 or stage.reads_input
     ]
@@ -225,13 +238,38 @@ class WorkReader:
         self._last: RunningBatch | None = None
         self.settled: Work | None = None
         """The last work that was settled; its batch may have ended since then."""
+        self._silent_s: dict[int, float] = {}
+        """Running task -> the last moment at which it had read nothing, though it would have reported it."""
+        self._first_s: dict[int, float] = {}
+        """Running task that was silent -> about the moment of its first record."""
 
     def read(self, now: RunningBatch, records: float, usual: Sequence[UsualBatch], changed_s: float) -> Work | None:
         """Return how far a batch is: see `read_work`. The size last changed at `changed_s`."""
+        now = replace(now, stages=tuple(self._since_first_record(stage, now) for stage in now.stages))
+        running = {task.number for stage in now.stages for task in stage.running}
+        for moments_s in (self._silent_s, self._first_s):
+            for ended in moments_s.keys() - running:
+                del moments_s[ended]
         work = read_work(now, records, usual, self._reading_at(changed_s, now), changed_s)
         if work is not None and work.settled:
             self.settled = work
         return work
+
+    def _since_first_record(self, stage: RunningStage, batch: RunningBatch) -> RunningStage:
+        """Return a stage whose tasks count from their first record, where they were silent before.
+
+        That was between two readings, in the middle for all that is known.
+        """
+        running = []
+        for task in stage.running:
+            if is_silent(task, batch.rows_age_s):
+                self._silent_s[task.number] = batch.at_s
+            elif task.number in self._silent_s:
+                last_s = self._silent_s.pop(task.number) - batch.rows_age_s
+                self._first_s[task.number] = max(batch.at_s - task.age_s, (last_s + batch.at_s) / 2)
+            first_s = self._first_s.get(task.number)
+            running.append(task if first_s is None else replace(task, age_s=batch.at_s - first_s))
+        return replace(stage, running=tuple(running))
 
     def _reading_at(self, changed_s: float, now: RunningBatch) -> RunningBatch | None:
         """Return the batch at the last reading before the change, or at the first one after it; None if it is newer."""
@@ -276,7 +314,7 @@ def _paced(
     if first.finished or alike is None or not first.active:
         return known_s
     task_s = fixed_s + max(0.0, alike.task_s - fixed_s) * records / first.tasks / alike.task_records
-    expected = records / first.tasks * _tasks_done(first, task_s, fixed_s)
+    expected = records / first.tasks * _tasks_done(first, task_s, fixed_s, now.rows_age_s)
     slow = now.rows_done and now.rows_done < SLOW * expected
     return known_s if slow else [task_s * first.tasks, *known_s[1:]]
 
@@ -294,7 +332,7 @@ def _fixed_s(usual: Sequence[UsualBatch]) -> float:
     return min(most_s, max(0.0, short_s - few * max(0.0, long_s - short_s) / (many - few)))
 
 
-def _tasks_done(stage: RunningStage, task_s: float, fixed_s: float) -> float:
+def _tasks_done(stage: RunningStage, task_s: float, fixed_s: float, rows_age_s: float) -> float:
     """Return how many tasks the work done so far makes up, if each takes `task_s`, and `fixed_s` of it in advance.
 
     The finished tasks are as of `STALE_S` ago or later: a task that should have ended since then has made room for the
@@ -303,15 +341,34 @@ def _tasks_done(stage: RunningStage, task_s: float, fixed_s: float) -> float:
     finished = stage.finished + stage.ended
     if not stage.active or task_s <= 0:
         return float(finished)
-    age_s, fixed_s = stage.active_s / stage.active, min(max(fixed_s, min(LAUNCH_S, task_s / 2)), task_s)
+    fixed_s = min(max(fixed_s, min(LAUNCH_S, task_s / 2)), task_s)
     working_s = task_s - fixed_s
 
     def part(seconds: float) -> float:
         return min(1.0, max(0.0, seconds - fixed_s) / working_s) if working_s > 0 else float(seconds >= task_s)
 
+    ages_s = _working_ages_s(stage, rows_age_s)
+    alike = stage.active / len(ages_s)
+    past = [part(min(age_s - task_s, STALE_S)) for age_s in ages_s if age_s > task_s]
     waiting = max(0, stage.tasks - finished - stage.active)
-    following = min(stage.active, waiting) * part(min(age_s - task_s, STALE_S)) if age_s > task_s else 0.0
-    return min(float(stage.tasks), finished + stage.active * part(age_s) + following)
+    following = fmean(past) * min(alike * len(past), waiting) if past else 0.0
+    return min(float(stage.tasks), finished + alike * sum(map(part, ages_s)) + following)
+
+
+def _working_ages_s(stage: RunningStage, rows_age_s: float) -> list[float]:
+    """Return the ages of running tasks: 0 for one that should have reported a record by now, as others have.
+
+    Such a task runs on an executor that starts its Python.
+    """
+    if not stage.running:
+        return [stage.active_s / stage.active]
+    reporting = stage.records_in > 0 or any(task.records for task in stage.running)
+    return [0.0 if reporting and is_silent(task, rows_age_s) else task.age_s for task in stage.running]
+
+
+def is_silent(task: RunningTask, rows_age_s: float) -> bool:
+    """Whether a task has read nothing, and would have reported it."""
+    return not task.records and task.age_s > rows_age_s + STALE_S
 
 
 def _bounded(now: RunningBatch, records: float, done: float) -> float:

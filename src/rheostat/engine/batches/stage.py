@@ -10,7 +10,7 @@ from datetime import datetime
 from statistics import median_low
 from typing import Any
 
-from rheostat.engine.batches.present import RunningStage
+from rheostat.engine.batches.present import RunningStage, RunningTask
 
 RUN_ID = re.compile(r"runId = (\S+)\nbatch = (\d+)")
 LIGHT = 0.1
@@ -248,10 +248,9 @@ def parse_running(row: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]] = (
     counted = row["numActiveTasks"]
     active = counted if len(tasks) >= MOST_RUNNING else min(counted, len(tasks))
     parts = [_running_part(task, now_s) for task in tasks]
+    alike = active / len(parts) if parts else 0.0
     # Heartbeats add what running tasks have read to the row of their stage: it is taken out again.
-    active_s, busy_s, records = (
-        (sum(part) * active / len(parts) for part in zip(*parts, strict=True)) if parts else (0.0,) * 3
-    )
+    busy_s, records = alike * sum(busy_s for _, busy_s in parts), alike * sum(task.records for task, _ in parts)
     return RunningStage(
         number=row["stageId"],
         tasks=row["numTasks"],
@@ -259,20 +258,22 @@ def parse_running(row: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]] = (
         active=active,
         busy_s=max(0.0, (row["executorRunTime"] - row.get("shuffleFetchWaitTime", 0)) / 1e3 - busy_s),
         records_in=max(0, row["inputRecords"] + row["shuffleReadRecords"] - round(records)),
-        active_s=active_s,
+        active_s=alike * sum(task.age_s for task, _ in parts),
         ended=counted - active,
+        running=tuple(task for task, _ in parts),
         start_s=moment_s(row.get("firstTaskLaunchedTime")),
         reads_input=row["inputRecords"] > 0,
     )
 
 
-def _running_part(task: Mapping[str, Any], now_s: float) -> tuple[float, float, float]:
-    """Return the age of a running task, and the busy time and the records that its stage counts for it."""
-    start_s, metrics = moment_s(task.get("launchTime")), task.get("taskMetrics") or {}
+def _running_part(row: Mapping[str, Any], now_s: float) -> tuple[RunningTask, float]:
+    """Return a running task, and the busy time that its stage counts for it."""
+    start_s, metrics = moment_s(row.get("launchTime")), row.get("taskMetrics") or {}
     shuffle = metrics.get("shuffleReadMetrics", {})
     busy_ms = metrics.get("executorRunTime", 0) - shuffle.get("fetchWaitTime", 0)
     records = metrics.get("inputMetrics", {}).get("recordsRead", 0) + shuffle.get("recordsRead", 0)
-    return 0.0 if start_s is None else max(0.0, now_s - start_s), busy_ms / 1e3, float(records)
+    age_s = 0.0 if start_s is None else max(0.0, now_s - start_s)
+    return RunningTask(row.get("taskId", 0), age_s, float(records)), busy_ms / 1e3
 
 
 def moment_s(text: str | None) -> float | None:

@@ -3,8 +3,9 @@
 A pipeline runs in one application: a warm-up, a course that fits a slot's pace, the fixed cost of a batch and the
 warm-up of executors, and courses that test the fit. The code of a driver compiles for a minute; the simulator has a
 warm one, so Spark gets one, too. Both sides have the same executors at the same time. A simulated course begins at the
-end of a batch of the real run, with its backlog. The comparison is by load level (20 s): within a level, the backlog
-jumps with every batch, and its phase says nothing about the job.
+end of a batch of the real run, with its backlog. What is compared is what the engines see: records that tasks have
+worked off, those of the running batch included, and what waits for them. The comparison is by load level (20 s): within
+a level, the source's whole seconds and the batches' phase say nothing about the job.
 """
 
 from __future__ import annotations
@@ -21,12 +22,10 @@ from rheostat.engine.testbed.loads import Steps
 from rheostat.lab.bench.measure import Measure
 from rheostat.lab.experiment.by_second import (
     BatchRun,
-    backlog,
     due_by_second,
-    overlap,
     records_of,
     size_by_second,
-    throughput,
+    worked,
 )
 from rheostat.lab.experiment.microbatch_job import STATIC_MIN, MicroBatchJob
 from rheostat.lab.experiment.microbatch_run import BatchTrial, run_microbatches
@@ -218,17 +217,17 @@ def merge_starts(sizes: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
 def compare(run: BatchRun, fitted: Fitted, span: Span) -> dict[str, float | None]:
     """Return the relative errors of one course."""
     begin, played = simulate(run, fitted, span)
-    seconds = len(played.backlog)
-    done = np.zeros(seconds)
-    for batch in played.batches:
-        done += batch.records * overlap(batch.start_s, batch.end_s, seconds)
-    # Records of batches that have not ended are unknown, on both sides.
+    # Tasks of batches that have not ended are unknown, on both sides.
     last_s = min(run.batches[-1].end_s - run.start_s - begin, played.batches[-1].end_s if played.batches else 0.0)
-    ended = int(min(seconds, last_s))
+    ended = int(min(len(played.worked), last_s))
+    done, due = worked(run), due_by_second(run)
+    limit = CAUGHT_UP_S * np.diff(due)[begin:][:ended]
+    before, real, ours = done[begin - 1] if begin else 0.0, done[begin:][:ended], played.worked[:ended]
+    waiting = played.waiting[:ended], np.maximum(due[begin + 1 :][:ended] - real, 0.0)
     return {
-        "throughput": apart(done[:ended], throughput(run)[begin:][:ended]),
-        "backlog": apart(played.backlog[:ended], backlog(run)[begin:][:ended]),
-        "catch_up": _catch_up_error(run, begin, span, played, ended),
+        "throughput": apart(np.diff(ours, prepend=0.0), np.diff(real, prepend=before)),
+        "backlog": apart(*waiting),
+        "catch_up": _catch_up_error(run, begin, span, waiting, limit),
     }
 
 
@@ -244,13 +243,15 @@ def levels(series: Floats) -> Floats:
     return sums
 
 
-def _catch_up_error(run: BatchRun, begin: int, span: Span, played: ScriptedRun, ended: int) -> float | None:
+def _catch_up_error(
+    run: BatchRun, begin: int, span: Span, waiting: tuple[Floats, Floats], limit: Floats
+) -> float | None:
+    """Return the relative error of the seconds until a course has caught up after its first resize.
+
+    It is None where a job was not behind at the resize, or never caught up.
+    """
     first_s = next((moment for moment, _ in run.trial.job.resizes if span[0] <= moment), None)
     if first_s is None or not begin <= first_s < span[1] - LEAD_S:
         return None
-    resized = int(first_s) - begin
-    limit = CAUGHT_UP_S * np.diff(due_by_second(run))[begin:][:ended]
-    real = caught_up_s(backlog(run)[begin:][:ended], resized, limit, noticed_s=1)
-    ours = caught_up_s(played.backlog[:ended], resized, limit, noticed_s=1)
-    # No error if a job was not behind at the resize, or never caught up.
+    ours, real = (caught_up_s(records, int(first_s) - begin, limit, noticed_s=1) for records in waiting)
     return abs(ours - real) / max(real, 1.0) if all(0 < late_s < np.inf for late_s in (real, ours)) else None

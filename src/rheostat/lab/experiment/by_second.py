@@ -1,4 +1,4 @@
-"""A run on micro-batches by second: latency, backlog, throughput and size, from Spark's own batches. Pure."""
+"""A run on micro-batches by second: latency, backlog, work and size, from Spark's own batches. Pure."""
 
 from __future__ import annotations
 
@@ -48,19 +48,20 @@ def backlog(run: BatchRun) -> Floats:
     return np.maximum(due[1:] - done, 0.0)
 
 
-def throughput(run: BatchRun) -> Floats:
-    """Return the records processed in every second; those of a batch are spread over its time."""
-    rate = np.zeros(int(run.end_s))
+def worked(run: BatchRun) -> Floats:
+    """Return the records that tasks had worked off by the end of every second.
+
+    A task works evenly from its launch to its end. A batch whose tasks Spark has forgotten works evenly, too.
+    """
+    tasks: dict[int, list[tuple[float, float, float]]] = {}
+    for number, start_s, seconds, share in run.tasks:
+        tasks.setdefault(number, []).append((start_s, seconds, share))
+    ends_s = run.start_s + np.arange(1, int(run.end_s) + 1)
+    total = np.zeros(len(ends_s))
     for batch in run.batches:
-        rate += records_of(run, batch) * overlap(batch.start_s - run.start_s, batch.end_s - run.start_s, len(rate))
-    return rate
-
-
-def overlap(start_s: float, end_s: float, seconds: int) -> Floats:
-    """Return the share of a span that lies in each second."""
-    edges = np.clip(np.arange(seconds + 1, dtype=float), start_s, end_s)
-    shares: Floats = np.diff(edges) / max(end_s - start_s, 1e-9)
-    return shares
+        for start_s, seconds, share in tasks.get(batch.number, [(batch.start_s, batch.seconds, 1.0)]):
+            total += records_of(run, batch) * share * np.clip((ends_s - start_s) / max(seconds, 1e-9), 0.0, 1.0)
+    return total
 
 
 def size_by_second(run: BatchRun) -> Floats:

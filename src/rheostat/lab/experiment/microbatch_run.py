@@ -17,6 +17,7 @@ from rheostat.engine.spark.session.log4j import quiet
 from rheostat.errors import PolicyError, RheostatError, first_line
 from rheostat.lab.experiment.by_second import BatchRun
 from rheostat.lab.experiment.failures import scaler_failure
+from rheostat.lab.experiment.input_tasks import input_tasks
 from rheostat.lab.experiment.microbatch_job import DYNAMIC, STATIC_MAX, STATIC_MIN, MicroBatchJob
 from rheostat.lab.experiment.processes import kill_an_executor
 from rheostat.lab.experiment.query_checkpoint import CheckpointReader
@@ -118,6 +119,7 @@ class _Running:
         self._await_a_batch(query, end_s)
         failed = query.exception()
         query.stop()
+        tasks = tuple(input_tasks(self.spark.sparkContext, str(query.runId)))
         batches = [batch for text in feed.drain() if (batch := parse_progress(text)) is not None]
         checked, lost, repeated = self._compare() if self.job.checked else (0, 0, 0)
         return Run(
@@ -127,6 +129,7 @@ class _Running:
             start_s,
             steps,
             batches=tuple(batches),
+            tasks=tasks,
             sizes=tuple((moment - start_s, size) for moment, size in self.sizes),
             resize_s=tuple(self.resize_s),
             checked=checked,

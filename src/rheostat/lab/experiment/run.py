@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from rheostat.kafka.output import Latency
 
 Floats = NDArray[np.float64]
+TaskWork = tuple[int, float, float, float]
+"""A task that has read input: number of its batch, launch, seconds, and the share of the batch's records it read."""
 BEHIND_S = 2.0
 """Seconds of lag above which a job is behind."""
 UNNOTICED_S = 60
@@ -42,6 +44,8 @@ class Run(Generic[J]):
     trace: Mapping[str, Floats] = field(default_factory=dict)
     """Name -> value in every second, on grounds that record it."""
     batches: tuple[Batch, ...] = ()
+    tasks: tuple[TaskWork, ...] = ()
+    """The tasks that read the input of its batches, as Spark lists them at the end."""
     sizes: tuple[tuple[float, int], ...] = ()
     """(moment, executors) at every change of the number."""
     resize_s: tuple[float, ...] = ()

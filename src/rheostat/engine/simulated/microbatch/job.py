@@ -123,6 +123,12 @@ class MicroBatchJob:
         return max(0.0, self._arrivals.count_by(self.now_s, self.done) - self.done)
 
     @property
+    def worked(self) -> float:
+        """Records that tasks have worked off, those of the running batch included."""
+        batch = self.running_batch()
+        return self.done + (0.0 if batch is None else batch.rows_done or 0.0)
+
+    @property
     def lag_s(self) -> float:
         """Age of the oldest record without a result."""
         return max(0.0, self.now_s - self._arrivals.oldest_s(self.done))

@@ -22,6 +22,10 @@ class ScriptedRun:
 
     backlog: Floats
     """Records without a result at the end of every second."""
+    worked: Floats
+    """Records that tasks had worked off by the end of every second."""
+    waiting: Floats
+    """Records that had arrived and not been worked off at the end of every second."""
     throughput_per_s: Floats
     """Records whose batch ended in every second."""
     slots: Floats
@@ -56,7 +60,7 @@ def simulated_run(
     job = MicroBatchJob(discipline, start[-1], capacity, history=None)
     changes: list[tuple[float, int | None]] = [*steps[len(start) :], *((moment, None) for moment in kills_s)]
     changes.sort(key=lambda change: change[0])
-    backlog, throughput, mean_slots = np.zeros((3, len(arrivals)))
+    backlog, worked, throughput, mean_slots = np.zeros((4, len(arrivals)))
     for second, records in enumerate(arrivals):
         done, slot_s = job.done, job.slot_s
         job.arrive(float(records))
@@ -68,5 +72,6 @@ def simulated_run(
             else:
                 job.request(slots)
         job.run_until(second + 1.0)
-        backlog[second], throughput[second], mean_slots[second] = job.backlog, job.done - done, job.slot_s - slot_s
-    return ScriptedRun(backlog, throughput, mean_slots, tuple(job.finished))
+        backlog[second], worked[second] = job.backlog, job.worked
+        throughput[second], mean_slots[second] = job.done - done, job.slot_s - slot_s
+    return ScriptedRun(backlog, worked, np.cumsum(arrivals) - worked, throughput, mean_slots, tuple(job.finished))

@@ -43,7 +43,7 @@ MOST = 256
 SPARE = 2
 """Rows to read beyond the new stages: a retried stage has one per attempt."""
 TASK_FIELDS = {
-    "TaskData": frozenset(["launchTime", "taskMetrics"]),
+    "TaskData": frozenset(["taskId", "launchTime", "taskMetrics"]),
     "TaskMetrics": frozenset(["executorRunTime", "inputMetrics", "shuffleReadMetrics"]),
     "InputMetrics": frozenset(["recordsRead"]),
     "ShuffleReadMetrics": frozenset(["recordsRead", "fetchWaitTime"]),

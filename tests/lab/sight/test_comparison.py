@@ -52,6 +52,17 @@ def test_a_large_backlog_is_compared_with_itself() -> None:
     assert compare([Window(30.0, backlog=1500.0)], STEADY, BASE).backlog == pytest.approx([0.5], abs=1e-3)
 
 
+def test_a_backlog_that_was_true_within_its_second_is_right_by_the_second() -> None:
+    # A batch works a second of load off within a tenth of a second.
+    done_s = np.ceil(STEADY.counted_s - 0.3) + 0.3
+    worked = Truth(STEADY.counted_s, STEADY.counts, done_s, np.array([]))
+    before, after = worked.backlog(30.25), worked.backlog(30.35)
+    assert before - after >= 90
+    sight = compare([Window(30.25, backlog=after), Window(31.25, backlog=before + 50)], worked, BASE)
+    assert sight.backlog == pytest.approx([(before - after) / 100, 0.5], abs=0.02)
+    assert sight.backlog_second == pytest.approx([0.0, 0.45], abs=0.03)
+
+
 def test_silence_is_compared_with_the_base_load() -> None:
     silent = rising([100] * 10 + [0] * 30)
     all_done = Truth(silent.counted_s, silent.counts, silent.counted_s + 1, np.array([]))

@@ -61,7 +61,7 @@ def test_a_workers_account_names_every_record_and_its_moment(tmp_path: Path) -> 
         torn.write(b"\0" * (DONE.itemsize - 1))
     done = read_done(tmp_path)
     assert list(done["number"]) == [3, 1, 2]
-    assert np.allclose(done["done_s"], [0.02, 0.02, 0.03])
+    assert np.allclose(done["done_s"], [0.01, 0.02, 0.03])
 
 
 def test_the_truth_of_a_run_takes_the_first_time_of_a_repeated_record(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ STALE_S = 0.3
 """Seconds by which Spark's status store may be behind: events are queued, and a stage is written every 0.1 s."""
 SLOW = 0.5
 """Share of the usual pace below which the rows that running tasks report count more than it does."""
+NEAR = 1.5
+"""Ratio of sizes within which batches have the same time per record."""
 SPREAD = 2.0
 """Ratio of large to small batches from which their times show what a task takes before its first record."""
 MOST_FIXED = 0.6
@@ -387,9 +389,16 @@ def _bounded(now: RunningBatch, records: float, done: float) -> float:
 
 
 def _alike(records: float, usual: Sequence[UsualBatch]) -> UsualBatch | None:
-    """Return the batch that is nearest in size, the newest of several: small batches take more time per record."""
-    counted = [batch for batch in reversed(usual) if batch.records > 0 and batch.busy_s]
-    return min(counted, key=lambda batch: abs(math.log(batch.records / records)), default=None)
+    """Return a batch that is near in size, and of several the one of middle pace: one of them may have been cold.
+
+    Small batches take more time per record.
+    """
+    counted = [batch for batch in usual if batch.records > 0 and batch.busy_s]
+    if not counted:
+        return None
+    nearest = min(counted, key=lambda batch: abs(math.log(batch.records / records)))
+    near = [batch for batch in counted if 1 / NEAR <= batch.records / nearest.records <= NEAR]
+    return sorted(near, key=lambda batch: batch.busy_s[0] / batch.records)[(len(near) - 1) // 2]
 
 
 def _spent_s(batch: RunningBatch) -> float:

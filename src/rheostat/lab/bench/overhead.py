@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 
 ROWS = {"q1": 1_200_000, "q5": 120_000}
 """Pipeline -> rows of a batch: about a second of work."""
-BATCHES = 20
-"""Batches of a stretch: four steps of the scaler or so."""
+BATCHES = 60
+"""Batches of a stretch, 40 to 60 s: the CPU time of shorter ones scatters by a tenth, with garbage collection and
+snapshots of the state."""
 QUERIES = 16
 """Queries whose steps are measured together."""
 STEPS = 12

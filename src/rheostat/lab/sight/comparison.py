@@ -1,7 +1,8 @@
 """What the scaler saw against what really happened. Pure.
 
 A number is compared with the truth at the moment that it names (`measured_s`), but at most one interval before its
-window: a number that is older than that is not excused by its date.
+window: a number that is older than that is not excused by its date. The worst backlog is by the second: a batch of a
+second of load is worked off in a tenth of a second, so a backlog is right if it was the true one within its second.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ class Sight:
     """Greatest age of a rate or backlog when it was shown."""
     backlog: Floats
     """Differences as shares of the true backlog, or of one second of load if that is more."""
+    backlog_second: Floats
+    """The same from the nearest true backlog within half a second."""
     rate: Floats
     """Differences from the producer's rate over the last interval, as shares of it."""
     late_rate: Floats
@@ -47,12 +50,16 @@ class Sight:
 def compare(windows: Sequence[Window], truth: Truth, base_per_s: float) -> Sight:
     """Return the errors of these windows. Shares are of the base load at least, so that silence has an error, too."""
     interval_s = _interval_s(windows)
-    backlog, rate, late_rate, lag_s = [], [], [], []
+    backlog, by_second, rate, late_rate, lag_s = [], [], [], [], []
     for window in windows:
         at_s = max(window.at_s - interval_s, window.at_s if window.measured_s is None else window.measured_s)
         if window.backlog is not None:
             true = truth.backlog(at_s)
-            backlog.append(abs(window.backlog - true) / max(true, truth.rate_per_s(at_s - 1.0, at_s), base_per_s))
+            scale = max(true, truth.rate_per_s(at_s - 1.0, at_s), base_per_s)
+            least, most = truth.backlog_within(at_s - 0.5, at_s + 0.5)
+            nearest = min(max(window.backlog, least), most)
+            backlog.append(abs(window.backlog - true) / scale)
+            by_second.append(abs(window.backlog - nearest) / scale)
         if window.rate_per_s is not None:
             last = truth.rate_per_s(at_s - interval_s, at_s)
             earlier = truth.rate_per_s(at_s - 2 * interval_s, at_s - interval_s)
@@ -70,6 +77,7 @@ def compare(windows: Sequence[Window], truth: Truth, base_per_s: float) -> Sight
             (window.at_s - window.measured_s for window in windows if window.measured_s is not None), default=0
         ),
         backlog=np.array(backlog),
+        backlog_second=np.array(by_second),
         rate=np.array(rate),
         late_rate=np.array(late_rate),
         lag_s=np.array(lag_s),

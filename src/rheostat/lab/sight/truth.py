@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+SAMPLES = 41
+"""Moments at which a second is looked at."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,11 @@ class Truth:
         """Return the records that had arrived and not been worked on."""
         # A worker's line can be milliseconds older than the broker's acknowledgement.
         return max(0.0, self.arrived(at_s) - self.processed(at_s))
+
+    def backlog_within(self, start_s: float, end_s: float) -> tuple[float, float]:
+        """Return the smallest and the largest backlog between two moments."""
+        values = [self.backlog(at_s) for at_s in np.linspace(start_s, end_s, SAMPLES)]
+        return min(values), max(values)
 
     def rate_per_s(self, start_s: float, end_s: float) -> float:
         """Return the input rate between two moments."""

@@ -1,6 +1,7 @@
 """The work of the job on its records: a wait of known length for each, of which every Python worker keeps account.
 
-A worker appends the number of every record and the moment at which it was done to a file of its own, per Arrow batch.
+A worker appends the number of every record and the moment at which it was done to a file of its own, per Arrow batch:
+the records of a batch are done one after another while it waits.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ class Worker:
 
     def work(self, numbers: NDArray[np.int64]) -> None:
         """Wait for the time of these records, less what earlier waits were too long, and note them as done."""
-        began_s = self._monotonic()
+        began_s, first_s = self._monotonic(), self._now()
         self._owed_s = max(-MOST_AHEAD_S, self._owed_s) + len(numbers) * self._record_s
         if self._owed_s > 0:
             self._sleep(self._owed_s)
         lines = np.empty(len(numbers), DONE)
-        lines["done_s"], lines["number"] = self._now(), numbers
+        lines["done_s"], lines["number"] = np.linspace(first_s, self._now(), len(numbers) + 1)[1:], numbers
         with self._file.open("ab") as account:
             account.write(lines.tobytes())
         self._owed_s -= self._monotonic() - began_s

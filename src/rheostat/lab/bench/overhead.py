@@ -36,11 +36,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-ROWS = {"q1": 1_200_000, "q5": 120_000}
-"""Pipeline -> rows of a batch: about a second of work."""
-BATCHES = 60
-"""Batches of a stretch, 40 to 60 s: the CPU time of shorter ones scatters by a tenth, with garbage collection and
-snapshots of the state."""
+PIPELINES = {"q1": (1_200_000, 20), "q5": (120_000, 60)}
+"""Pipeline -> rows of a batch, about a second of work or less; batches of a stretch. The CPU time of q5 scatters with
+snapshots of its state: stretches of 13 s differed by a tenth (2026-11-18)."""
 QUERIES = 16
 """Queries whose steps are measured together."""
 STEPS = 12
@@ -64,9 +62,9 @@ def overhead(quick: bool, progress: Progress) -> list[Measure]:
     pairs = QUICK_PAIRS if quick else PAIRS
     measures: list[Measure] = []
     steps_ms: list[float] = []
-    for pipeline, rows in ROWS.items():
-        progress(f"{pipeline}: {pairs} pairs of {BATCHES} batches with a scaler and {BATCHES} without")
-        cost = in_own_process(run_pairs, pipeline, rows, pairs)
+    for pipeline, (rows, batches) in PIPELINES.items():
+        progress(f"{pipeline}: {pairs} pairs of {batches} batches with a scaler and {batches} without")
+        cost = in_own_process(run_pairs, pipeline, rows, batches, pairs)
         steps_ms += cost.step_ms
         note = f"upper end; {cost.ratios.text}; without: {cost.ratios.without_us:.2f} us of CPU per record"
         measures.append(
@@ -86,7 +84,7 @@ def _steps(name: str, steps_ms: Sequence[float], goal: str, what: str) -> Measur
     return Measure("overhead", name, median(steps_ms), "ms", goal, "lower", note)
 
 
-def run_pairs(pipeline: str, rows: int, pairs: int) -> Cost:
+def run_pairs(pipeline: str, rows: int, batches: int, pairs: int) -> Cost:
     """Run a query without end, with and without a scaler, in this process."""
     from rheostat.api.autoscale import autoscale
 
@@ -100,7 +98,7 @@ def run_pairs(pipeline: str, rows: int, pairs: int) -> Cost:
                 return (0, 0) if batch is None else (batch.number, batch.number * rows)
 
             with autoscale(query, min_executors=CORES, max_executors=CORES, journal=f"{folder}/journal.db") as scaler:
-                ratios = alternate(pairs, lambda: unpaused(scaler, spark), Spending(count, BATCHES))
+                ratios = alternate(pairs, lambda: unpaused(scaler, spark), Spending(count, batches))
                 steps_ms = tuple(step.step_ms for step in scaler.steps[1:])
             query.stop()
         finally:

@@ -246,6 +246,24 @@ def test_run_ends_at_a_moment() -> None:
     assert world.controller.state.step == 6
 
 
+def test_a_load_that_has_just_jumped_is_looked_at_again_soon_and_not_decided_from() -> None:
+    world = World(Scripted((7,)))
+    observe = world.controller.engine.observe
+    seen: list[tuple[float, Reason, str]] = []
+
+    def jumping() -> Observation:
+        return replace(observe(), settles_in_s=2.0 if len(seen) == 1 else 0.0)
+
+    def each(step: Any) -> None:
+        seen.append((world.clock.now(), step.decision.reason, step.decision.sentence))
+
+    world.controller.engine.observe = jumping  # type: ignore[method-assign]
+    world.controller.run(60.0, until_s=190.0, each=each)
+    assert [at_s for at_s, _, _ in seen] == [0.0, 60.0, 62.0, 122.0, 182.0]
+    assert seen[1][1:] == (Reason.WAITING, "the load has just jumped: it is measured again in 2.0 s")
+    assert Reason.WAITING not in {reason for at, (_, reason, _) in enumerate(seen) if at != 1}
+
+
 def test_one_factor_only() -> None:
     spec = job(JOB).spec()
     with pytest.raises(InvalidValue, match=r"slo.headroom \(0.2\) and ds2's scaling_factor \(0.1\)"):

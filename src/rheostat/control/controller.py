@@ -224,7 +224,10 @@ class Controller(Generic[K]):
     def run(
         self, interval_s: float, until_s: float | None = None, each: Callable[[Step], object] | None = None
     ) -> None:
-        """Step every `interval_s` on the clock until a moment, or until `halt` is called; `each` gets every step."""
+        """Step every `interval_s` on the clock until a moment, or until `halt` is called; `each` gets every step.
+
+        A load that has just jumped is looked at again as soon as its rate is known.
+        """
         next_s = begun_s = self.clock.monotonic()
         # The end is a moment of the clock; from here on only the time that passes counts.
         left_s = math.inf if until_s is None else until_s - self.clock.now()
@@ -232,12 +235,16 @@ class Controller(Generic[K]):
             self.clock.sleep(next_s - self.clock.monotonic())
             if self._stopping:
                 break
+            soon_s = 0.0
             if not self.paused:
                 step = self.step()
+                soon_s = step.observation.settles_in_s
                 if each:
                     each(step)
             # After a step that took long, the missed turns are skipped, not made up for.
             next_s += interval_s * max(1, int((self.clock.monotonic() - next_s) // interval_s) + 1)
+            if soon_s > 0:
+                next_s = min(next_s, self.clock.monotonic() + soon_s)
 
     def halt(self) -> None:
         """Make `run` return after the present step; safe to call from a signal handler."""

@@ -316,7 +316,7 @@ def _add_cost(decision: Decision, window: Observation) -> Decision:
 
 
 def _blind(mind: Mind[K], state: State, window: Observation) -> Decision | None:
-    """Hold before the policy is asked: nothing is known, the job is down, or a change is under way."""
+    """Hold before the policy is asked: nothing is known, the job is down, or a change or a jump is under way."""
     unusable = window.problem if not mind.policy.reads_partial_windows else None
     if window.running is None or unusable is not None:
         why = window.problem or "nothing was seen"
@@ -325,6 +325,9 @@ def _blind(mind: Mind[K], state: State, window: Observation) -> Decision | None:
         return Decision.hold(Reason.DOWN, "the job gives no output", memo=state.memo)
     if state.open is not None or window.change is Change.UNDER_WAY:
         return Decision.hold(Reason.CHANGING, "the last change is not finished", memo=state.memo)
+    if window.settles_in_s > 0:
+        why = f"the load has just jumped: it is measured again in {window.settles_in_s:.1f} s"
+        return Decision.hold(Reason.WAITING, why, memo=state.memo)
     return None
 
 

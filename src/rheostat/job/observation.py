@@ -143,6 +143,9 @@ class Observation:
     """Operator -> expected seconds without output when its tasks change; operators that change for free are absent."""
     former: Allocation | None = None
     """Size that the operators were measured at, as long as nothing is measured of the running one; None otherwise."""
+    settles_in_s: float = 0.0
+    """Seconds until a load that has just jumped has been seen for long enough; 0 if it is steady. Where it is more, the
+    rate is a mixture, nothing is decided, and the next window comes that soon."""
     problem: str | None = None
 
     def __post_init__(self) -> None:
@@ -232,7 +235,7 @@ def absurdity(observation: Observation) -> str | None:
     """Return what is impossible in this window: NaN, negative values, more useful time than there is."""
     if not observation.start_s <= observation.end_s <= observation.at_s + 1e-6:
         return f"window from {observation.start_s:g} to {observation.end_s:g} s, observed at {observation.at_s:g} s"
-    for name in ("overdue_s", "uptime_s", "downtime_s"):
+    for name in ("overdue_s", "uptime_s", "downtime_s", "settles_in_s"):
         value = getattr(observation, name)
         if value is not None and not 0 <= value < MOST:
             return f"{name} is {value}"

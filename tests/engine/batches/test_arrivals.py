@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rheostat.engine.batches.arrivals import ArrivalCount, arrival_moment_s, present_rate
+from rheostat.engine.batches.arrivals import LEAST_S, ArrivalCount, arrival_moment_s, present_rate, settles_in_s
 
 
 def counts(rate_at: Callable[[float], float], until_s: int, every_s: int = 5) -> list[ArrivalCount]:
@@ -41,6 +41,24 @@ def test_a_load_in_bursts_is_averaged(period: int) -> None:
     load = counts(lambda second: 0.0 if second % period else 1000.0 * period, 121, every_s=1)
     for last in range(-2 * period, 0):
         assert present_rate(load[:last], 60.0) == pytest.approx(1000.0, rel=period / 60 + 0.01)
+
+
+@pytest.mark.parametrize(("seen_s", "left_s"), [(0, 0.0), (1, 1.5), (2, 0.5), (3, 0.0), (10, 0.0)])
+def test_a_load_that_has_just_jumped_settles_when_it_was_seen_for_long_enough(seen_s: int, left_s: float) -> None:
+    load = counts(lambda second: 500.0 if second < 100 else 6000.0, 100 + seen_s, every_s=1)
+    assert settles_in_s(load, 30.0) == pytest.approx(left_s)
+    steady = counts(lambda _: 500.0, 100 + seen_s, every_s=1)
+    assert settles_in_s(steady, 30.0) == 0.0
+
+
+@given(st.lists(st.integers(0, 10_000), min_size=4, max_size=60))
+def test_a_load_that_never_settles_is_not_waited_for(per_s: list[int]) -> None:
+    """Of two looks that are `LEAST_S` apart, one at least finds a load to decide from."""
+    load = counts(lambda second: float(per_s[int(second) % len(per_s)]), 120, every_s=1)
+    waits = [settles_in_s(load[:last], 30.0) for last in range(60, 121)]
+    assert all(0.0 <= wait_s <= LEAST_S for wait_s in waits)
+    apart = 3
+    assert all(not (waits[at] and waits[at + apart]) for at in range(len(waits) - apart))
 
 
 def test_silence_shows_within_one_interval() -> None:

@@ -30,6 +30,19 @@ class ArrivalCount:
     records: float
 
 
+@dataclass(frozen=True, slots=True)
+class PresentLoad:
+    """The load that arrives now."""
+
+    rate_per_s: float | None
+    settles_in_s: float
+
+
+def present_load(arrived: Sequence[ArrivalCount], window_s: float) -> PresentLoad:
+    """Return the input rate of now, and how soon a load that has just jumped is known."""
+    return PresentLoad(present_rate(arrived, window_s), settles_in_s(arrived, window_s))
+
+
 def present_rate(arrived: Sequence[ArrivalCount], window_s: float) -> float | None:
     """Return the input rate of the load that arrives now; None with fewer than two counts.
 
@@ -54,6 +67,24 @@ def present_rate(arrived: Sequence[ArrivalCount], window_s: float) -> float | No
     return _rate([points[first], newest])
 
 
+def settles_in_s(arrived: Sequence[ArrivalCount], window_s: float) -> float:
+    """Return the seconds until a load that has just jumped has been seen for `LEAST_S`; 0 if it is steady, or never is.
+
+    Until then its rate is mixed with the one before. A load that was not steady before the jump, either, is taken as it
+    is: there would always be something to wait for.
+    """
+    points = _since_reset(arrived)
+    if len(points) < 2:
+        return 0.0
+    last = len(points) - 1
+    bursts = _bursts([point for point in points if points[-1].at_s - point.at_s <= window_s])
+    first = _back(points, last)
+    jump = _jump(points, first, last, bursts)
+    if jump is None or first == 0 or _jump(points, _back(points, first), first, bursts) is not None:
+        return 0.0
+    return max(0.0, LEAST_S - (points[-1].at_s - points[jump].at_s))
+
+
 def arrival_moment_s(arrived: Sequence[ArrivalCount], records: float) -> float | None:
     """Return when this many records had arrived; None if they have not, or before the first count."""
     points = _since_reset(arrived)
@@ -75,6 +106,17 @@ def _since_reset(arrived: Sequence[ArrivalCount]) -> Sequence[ArrivalCount]:
 def _back(points: Sequence[ArrivalCount], last: int) -> int:
     """Return the latest point that is at least `LEAST_S` before another one; the first one if there is none."""
     return next((at for at in range(last - 1, 0, -1) if points[last].at_s - points[at].at_s >= LEAST_S), 0)
+
+
+def _jump(points: Sequence[ArrivalCount], first: int, last: int, bursts: float) -> int | None:
+    """Return the point between two others at which the load jumped most; None where it is the same on both sides."""
+    start, end = points[first], points[last]
+    jumps = [place for place in range(first + 1, last) if _differ(start, points[place], end, bursts)]
+
+    def height(place: int) -> float:
+        return abs((_rate([start, points[place]]) or 0.0) - (_rate([points[place], end]) or 0.0))
+
+    return max(jumps, key=height, default=None)
 
 
 def _differ(start: ArrivalCount, middle: ArrivalCount, end: ArrivalCount, bursts: float) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rheostat.engine.batches.arrivals import FRESH_S, ArrivalCount, arrival_moment_s, present_rate
+from rheostat.engine.batches.arrivals import FRESH_S, ArrivalCount, arrival_moment_s, present_load
 from rheostat.engine.batches.present import Waiting, Work
 from rheostat.engine.batches.window import BACK_TO_BACK, BEHIND, QueryView, QueryWindow, read_query
 from rheostat.job.observation import Latency
@@ -120,7 +120,8 @@ def _with_sources(view: QueryView, live: Live, part: QueryWindow) -> QueryWindow
     if not arrived or view.now_s - arrived[-1].at_s > FRESH_S:
         # By the clock, or by reports: what arrived since the last finished batch.
         return part if part.backlog is None else replace(part, backlog=max(0.0, part.backlog - done))
-    rate, newest = present_rate(arrived, view.window_s), arrived[-1]
+    load, newest = present_load(arrived, view.window_s), arrived[-1]
+    rate = load.rate_per_s
     backlog = lag_s = None
     if live.committed is not None:
         backlog = max(0.0, newest.records - live.committed - done)
@@ -139,6 +140,7 @@ def _with_sources(view: QueryView, live: Live, part: QueryWindow) -> QueryWindow
         lag_s=part.lag_s if lag_s is None else lag_s,
         overloaded=overloaded,
         measured_s=min(newest.at_s, view.now_s),  # the sources answer while the window is read
+        settles_in_s=load.settles_in_s,
     )
 
 

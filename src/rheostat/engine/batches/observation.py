@@ -90,6 +90,7 @@ def observe_queries(
         bottlenecks=tuple(dict.fromkeys((*(text for part in parts for text in part.bottlenecks), *job.bottlenecks))),
         batch_time=parts[0].batch_time if len(parts) == 1 else None,
         former=Allocation({name: former_slots}) if former_slots and not problem else None,
+        settles_in_s=max(part.settles_in_s for part in parts),
         problem=problem,
     )
 

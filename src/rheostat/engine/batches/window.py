@@ -14,7 +14,7 @@ from itertools import pairwise, takewhile
 from operator import attrgetter
 from statistics import median, mode
 
-from rheostat.engine.batches.arrivals import ArrivalCount, present_rate
+from rheostat.engine.batches.arrivals import ArrivalCount, present_load
 from rheostat.engine.batches.batch_time import Sample, fit_batches
 from rheostat.engine.batches.bottleneck import bottlenecks, gc_share
 from rheostat.engine.batches.offsets import OffsetCounter
@@ -96,6 +96,8 @@ class QueryWindow:
     """That other size, if all of these batches ran at it; None where their busy time is unknown, or if `settled`."""
     measured_s: float | None = None
     """When input rate and backlog were measured; None for the end of the window."""
+    settles_in_s: float = 0.0
+    """Seconds until a load that has just jumped has been seen for long enough; 0 if it is steady."""
     waiting: Waiting | None = None
     """Files, bytes and versions that no batch has taken; None where no source has files."""
 
@@ -194,7 +196,9 @@ def query_window(
         busy_s = fitted.slot_s_per_record * records if fitted is not None else 0.0
     span_s = max(last.end_s - first.start_s, 1e-3)
     since_last_s = max(0.0, now_s - last.start_s)
-    rate, measured_s = _rate_by_clock(last, counters, since_last_s, window_s), now_s
+    counts, measured_s = _counts_by_clock(last, counters, since_last_s, window_s), now_s
+    load = present_load(counts, window_s)
+    rate = load.rate_per_s
     if rate is None:
         rate = _rate_by_reports(before or first, inside, counters, last_idle_s)
         measured_s = max(last.start_s, last_idle_s)
@@ -235,6 +239,7 @@ def query_window(
         gc_share=gc_share(work),
         batch_time=fitted,
         measured_s=measured_s,
+        settles_in_s=load.settles_in_s,
     )
 
 
@@ -268,6 +273,7 @@ def unsettled_window(view: QueryView) -> QueryWindow | None:
         settled=False,
         former_slots=former_slots,
         measured_s=window.measured_s,
+        settles_in_s=window.settles_in_s,
     )
 
 
@@ -397,13 +403,13 @@ def _processed_records(inside: Sequence[Batch], counters: Counters) -> float:
     return rows if start is None or end is None or end < start else end - start
 
 
-def _rate_by_clock(last: Batch, counters: Counters, since_last_s: float, window_s: float) -> float | None:
-    """Return the input rate of now, as `present_rate` measures it, for sources whose records are known by the clock."""
+def _counts_by_clock(last: Batch, counters: Counters, since_last_s: float, window_s: float) -> list[ArrivalCount]:
+    """Return recent counts of sources whose records are known by the clock, moments relative to now; [] of others."""
     recent = range(int(min(window_s, RECENT_S)), -1, -1)
     ages_s = [*([window_s] if window_s > recent[0] else []), *map(float, recent)]
     counts = [(-age_s, _arrived_records(last, counters, since_last_s - age_s)) for age_s in ages_s]
     known = [ArrivalCount(at_s, records) for at_s, records in counts if records is not None]
-    return present_rate(known, window_s) if len(known) == len(counts) else None
+    return known if len(known) == len(counts) else []
 
 
 def _waiting_records(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-PIPELINES = {"q1": (1_200_000, 20), "q5": (120_000, 60)}
+PIPELINES = {"q1": (1_200_000, 20), "q5": (120_000, 30)}
 """Pipeline -> rows of a batch, about a second of work or less; batches of a stretch. The CPU time of q5 scatters with
 snapshots of its state: stretches of 13 s differed by a tenth (2026-11-18)."""
 QUERIES = 16

@@ -63,7 +63,8 @@ class SimulatedMicroBatch(SimulatedEngine):
         part, problem = read_live(view, self._live(view))
         missing = self._missing(rng)
         error = 1.0 if missing else self._error(rng)
-        parts = [replace(part, busy_s=part.busy_s / error)]
+        # Steps of a simulated job come at fixed times: a jump cannot be looked at again sooner.
+        parts = [replace(part, busy_s=part.busy_s / error, settles_in_s=0.0)]
         state = JobView(now_s, running, wanted, change, uptime_s=now_s, end_s=end_s)
         observation = observe_queries(state, self.name, job.slots, parts, problem)
         if missing and observation.operators:

@@ -6,6 +6,7 @@ the workers' own accounts of what they have done. `lab/sight/comparison.py` says
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from rheostat.lab.sight.comparison import (
     Sight,
     blind_share,
     compare,
+    describe,
     middle,
     reaction_s,
     right_size,
@@ -38,6 +40,8 @@ from rheostat.lab.sight.scenario import (
     SPIKE_AND_FALL,
     Scenario,
 )
+
+log = logging.getLogger(__name__)
 
 BENCH = "sight"
 RUNS = 5
@@ -77,7 +81,7 @@ def realtime(quick: bool, progress: Progress) -> list[Measure]:
 
 def _reactions(runs: Sequence[_Seen], suffix: str, threshold_per_s: float, slots: int, unit: str) -> list[Measure]:
     """Return how soon the right size was decided, and how much was unusable, while the load was above a threshold."""
-    reactions_s, before, blind, windows, changing = [], [], [], [], []
+    reactions_s, before, blind, windows, changing, jumping = [], [], [], [], [], []
     for run in runs:
         recording = run.recording
         seconds = int(recording.end_s - recording.start_s)
@@ -90,8 +94,12 @@ def _reactions(runs: Sequence[_Seen], suffix: str, threshold_per_s: float, slots
         inside = [window for window in recording.windows if start_s <= window.at_s <= end_s]
         windows.append(len(inside))
         changing.append(sum(window.changing for window in inside))
+        jumping.append(sum(window.jumping for window in inside))
     reaction_note = f"from {_join(before)} to a decision for {slots} {unit}; runs: {_join(reactions_s)}"
-    blind_note = f"of {_join(windows)} windows during the spike, {_join(changing)} in a change; runs: {_join(blind)}"
+    blind_note = (
+        f"of {_join(windows)} windows during the spike, {_join(changing)} in a change, {_join(jumping)} waited for the "
+        f"rate of the jump; runs: {_join(blind)}"
+    )
     return [
         Measure(BENCH, f"reaction_s{suffix}", _median(reactions_s), "s", "<= 15", "lower", reaction_note),
         Measure(BENCH, f"blind_share{suffix}", _median(blind), "", "<= 0.05", "lower", blind_note),
@@ -122,6 +130,8 @@ def _play(
             progress(f"{prefix}: {text}")
 
         recording = run(report)
+        for window in recording.windows:
+            log.info("%s", describe(window, recording.truth, recording.start_s))
         runs.append(_Seen(recording, compare(recording.windows, recording.truth, base_per_s)))
         sight = runs[-1].sight
         report(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -16,15 +15,13 @@ from rheostat.kafka.broker import Broker
 from rheostat.kafka.load import start_load
 from rheostat.lab.experiment.processes import Child, executors_below
 from rheostat.lab.experiment.trial import Progress
-from rheostat.lab.sight.comparison import describe, executor_s, over_lag_s
+from rheostat.lab.sight.comparison import executor_s, over_lag_s
 from rheostat.lab.sight.drops import FileDrops
 from rheostat.lab.sight.job import PARTITIONS, TOPIC, VALUE, drive
 from rheostat.lab.sight.place import Place, note, read_lines
 from rheostat.lab.sight.scenario import WARM_UP_S, Scenario
 from rheostat.lab.sight.truth import Truth
 from rheostat.lab.sight.windows import Window, read_windows
-
-log = logging.getLogger(__name__)
 
 START_S = 180.0
 """Seconds for the job to start and to be attached, and then to finish the warm-up."""
@@ -87,8 +84,6 @@ def run_scenario(scenario: Scenario, progress: Progress) -> Recording:
 def _record(place: Place, start_s: float, end_s: float) -> Recording:
     truth, executors = place.truth(), read_lines(place.executors)
     seen = read_windows(place.journal)
-    for window in seen:
-        log.info("%s", describe(window, truth, start_s))
     return Recording(
         start_s,
         end_s,

@@ -30,6 +30,8 @@ class Window:
     """Why nothing could be decided from it."""
     changing: bool = False
     """Whether a change was under way: then nothing is decided, whatever the window shows."""
+    jumping: bool = False
+    """Whether the load had just jumped: then it is measured again before anything is decided."""
     target: int | None = None
     """Slots that the decision asks for; None to hold."""
     decided_s: float | None = None
@@ -82,6 +84,7 @@ def _window(seen: Observation, step: _Step) -> Window:
         seen.at_s,
         problem=problem,
         changing=seen.change is Change.UNDER_WAY,
+        jumping=seen.settles_in_s > 0,
         running=_slots(seen.running),
         decided_s=step.begun_s,
     )

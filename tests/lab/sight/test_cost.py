@@ -4,19 +4,37 @@ import math
 import os
 from contextlib import nullcontext
 
+import numpy as np
 import pytest
+from scipy.stats import wilcoxon
 
-from rheostat.lab.sight.cost import Spending, alternate, cpu_s, ratios_of
+from rheostat.lab.sight.cost import Spending, alternate, cpu_s, largest_rank, ratios_of
 
 
-def test_the_interval_of_the_mean_is_that_of_students_t() -> None:
-    ratios = ratios_of([(1.02, 1.0), (2.0, 2.0), (0.98, 1.0), (1.04, 1.0)])
-    assert ratios.mean == pytest.approx(1.01)
-    low, high = ratios.interval
-    # t(0.975, 3) = 3.182; the deviation is 0.02582.
-    assert (high - ratios.mean, ratios.mean - low) == pytest.approx((3.182 * 0.02582 / 2,) * 2, rel=1e-3)
-    assert ratios.without_us == pytest.approx(1.25e6)
-    assert ratios_of([(1.0, 1.0)]).interval == (-math.inf, math.inf)
+@pytest.mark.parametrize(("pairs", "rank"), [(5, None), (6, 0), (8, 3), (10, 8), (12, 13), (20, 52)])
+def test_ranks_are_those_of_wilcoxons_table(pairs: int, rank: int | None) -> None:
+    assert largest_rank(pairs) == rank
+
+
+def test_a_disturbed_stretch_moves_the_interval_little() -> None:
+    quiet = [1.00, 1.02, 0.99, 1.01, 1.03, 1.00, 1.01, 0.98, 1.02, 1.01, 1.00, 1.01]
+    calm, disturbed = (ratios_of([(value, 1.0) for value in values]) for values in (quiet, [*quiet[:-1], 0.7]))
+    for ratios in (calm, disturbed):
+        low, high = ratios.interval
+        assert low <= 1.005 <= high <= 1.02
+        assert low >= 0.98
+    assert calm.middle == pytest.approx(1.007, abs=0.003)
+    assert disturbed.mean < 0.985
+    assert ratios_of([(1.0, 1.0)] * 5).interval == (-math.inf, math.inf)
+    assert ratios_of([(1.02, 1.0), (2.0, 2.0), (0.98, 1.0), (1.04, 1.0)]).without_us == pytest.approx(1.25e6)
+
+
+def test_the_interval_is_scipys() -> None:
+    values = np.random.default_rng(3).normal(1.01, 0.03, 12)
+    low, high = ratios_of([(value, 1.0) for value in values]).interval
+    for end, inside in ((low, 1), (high, -1)):
+        assert wilcoxon(values - end - inside * 1e-6).pvalue > 0.05 - 1e-9
+        assert wilcoxon(values - end + inside * 1e-6).pvalue <= 0.05
 
 
 def test_stretches_alternate_and_every_second_pair_begins_with_the_other_one() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import wilcoxon
 
-from rheostat.lab.sight.cost import Spending, alternate, cpu_s, largest_rank, ratios_of
+from rheostat.lab.sight.cost import Ratios, Spending, Spent, alternate, cpu_s, largest_rank, ratios_of
 
 
 @pytest.mark.parametrize(("pairs", "rank"), [(5, None), (6, 0), (8, 3), (10, 8), (12, 13), (20, 52)])
@@ -16,22 +16,35 @@ def test_ranks_are_those_of_wilcoxons_table(pairs: int, rank: int | None) -> Non
     assert largest_rank(pairs) == rank
 
 
+def ratios(*values: float) -> Ratios:
+    """Return these ratios, of an application in one process."""
+    return ratios_of([(Spent(value), Spent(1.0)) for value in values])
+
+
 def test_a_disturbed_stretch_moves_the_interval_little() -> None:
     quiet = [1.00, 1.02, 0.99, 1.01, 1.03, 1.00, 1.01, 0.98, 1.02, 1.01, 1.00, 1.01]
-    calm, disturbed = (ratios_of([(value, 1.0) for value in values]) for values in (quiet, [*quiet[:-1], 0.7]))
-    for ratios in (calm, disturbed):
-        low, high = ratios.interval
+    calm, disturbed = ratios(*quiet), ratios(*quiet[:-1], 0.7)
+    for each in (calm, disturbed):
+        low, high = each.interval
         assert low <= 1.005 <= high <= 1.02
         assert low >= 0.98
     assert calm.middle == pytest.approx(1.007, abs=0.003)
     assert disturbed.mean < 0.985
-    assert ratios_of([(1.0, 1.0)] * 5).interval == (-math.inf, math.inf)
-    assert ratios_of([(1.02, 1.0), (2.0, 2.0), (0.98, 1.0), (1.04, 1.0)]).without_us == pytest.approx(1.25e6)
+    assert ratios(*[1.0] * 5).interval == (-math.inf, math.inf)
+
+
+def test_what_executors_spend_is_noise_beside_what_the_driver_spends_more() -> None:
+    pairs = [(Spent(0.22, 0.7), Spent(0.2, 0.8)), (Spent(0.21, 0.9), Spent(0.2, 0.8))]
+    found = ratios_of(pairs)
+    assert found.values == pytest.approx((1.02, 1.01))
+    assert found.whole is not None
+    assert found.whole.values == pytest.approx((0.92, 1.11))
+    assert found.without_us == pytest.approx(1e6)
 
 
 def test_the_interval_is_scipys() -> None:
     values = np.random.default_rng(3).normal(1.01, 0.03, 12)
-    low, high = ratios_of([(value, 1.0) for value in values]).interval
+    low, high = ratios(*values).interval
     for end, inside in ((low, 1), (high, -1)):
         assert wilcoxon(values - end - inside * 1e-6).pvalue > 0.05 - 1e-9
         assert wilcoxon(values - end + inside * 1e-6).pvalue <= 0.05

@@ -1,7 +1,7 @@
 """The cost of Rheostat for a query on real Spark, and of a live resize.
 
 Sight: a query at full load; its scaler has its defaults, and is paused in every second stretch of batches. The CPU time
-per record of driver, JVM and executors is compared. A paused scaler does not listen to progress events, either. Steps:
+per record is compared (`lab/sight/cost.py`). A paused scaler does not listen to progress events, either. Steps:
 what one takes, for one query at full load and for sixteen.
 
 Resize: a stateful query under load, repeatedly 2 -> 6 -> 2 executors, with its output compared with a batch
@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-PIPELINES = {"q1": (1_200_000, 20), "q5": (120_000, 30)}
-"""Pipeline -> rows of a batch, about a second of work or less; batches of a stretch. The CPU time of q5 scatters with
-snapshots of its state: stretches of 13 s differed by a tenth (2026-11-18)."""
+ROWS = {"q1": 1_200_000, "q5": 120_000}
+"""Pipeline -> rows of a batch: about a second of work."""
+BATCHES, QUICK_BATCHES = 20, 7
+"""Batches of a stretch: four steps of the scaler or so."""
 QUERIES = 16
 """Queries whose steps are measured together."""
 STEPS = 12
@@ -62,8 +63,8 @@ def overhead(quick: bool, progress: Progress) -> list[Measure]:
     pairs = QUICK_PAIRS if quick else PAIRS
     measures: list[Measure] = []
     steps_ms: list[float] = []
-    for pipeline, (rows, most_batches) in PIPELINES.items():
-        batches = most_batches // 3 if quick else most_batches
+    batches = QUICK_BATCHES if quick else BATCHES
+    for pipeline, rows in ROWS.items():
         progress(f"{pipeline}: {pairs} pairs of {batches} batches with a scaler and {batches} without")
         cost = in_own_process(run_pairs, pipeline, rows, batches, pairs)
         steps_ms += cost.step_ms

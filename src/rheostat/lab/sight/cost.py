@@ -1,4 +1,10 @@
-"""The CPU time of an application with something over that without it, in alternating stretches of one run."""
+"""The CPU time of an application with a scaler over that without it, in alternating stretches of one run.
+
+A scaler lives in the driver, and executors do nothing for it. Their CPU time is most of the application's, and scatters
+by several percent from one stretch to the next, with garbage collection and with other machines on the same host. So
+the ratio is 1 plus what the driver (Python and JVM) has spent more, as a share of the whole. The ratio of the whole
+application, executors included, stands beside it.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +44,27 @@ STAT_TIMES = slice(11, 13)
 
 
 @dataclass(frozen=True)
+class Spent:
+    """CPU seconds, all of them or per record."""
+
+    driver_s: float
+    executors_s: float = 0.0
+
+    @property
+    def total_s(self) -> float:
+        """CPU seconds of the application."""
+        return self.driver_s + self.executors_s
+
+
+@dataclass(frozen=True)
 class Ratios:
     """The cost per record with over that without, one value per pair of stretches."""
 
     values: tuple[float, ...]
     without_us: float
     """CPU time per record without, in microseconds."""
+    whole: Ratios | None = None
+    """The same with the executors' differences; None where they are in it."""
 
     @property
     def mean(self) -> float:
@@ -72,6 +93,7 @@ class Ratios:
         return (
             f"{self.middle:.3f}, 95 % from {low:.3f} to {high:.3f} (Wilcoxon), mean {self.mean:.3f}, "
             f"{len(self.values)} pairs"
+            + ("" if self.whole is None else f"; with the executors' differences {self.whole.text}")
         )
 
     @property
@@ -95,26 +117,28 @@ class Spending:
         """`count` returns the finished batches and their records; a stretch has this number of batches."""
         self._count, self._batches = count, batches
         jvm = driver_jvm(os.getpid())
-        self._pids = [os.getpid(), *([jvm] if jvm else []), *executors_below(os.getpid())]
+        self._driver = [os.getpid(), *([jvm] if jvm else [])]
+        self._executors = executors_below(os.getpid())
 
-    def stretch(self) -> float:
+    def stretch(self) -> Spent:
         """Wait for the end of a batch, let the batches of a stretch pass, and return the CPU seconds per record."""
-        records, spent_s = self._after(1)
-        later, later_s = self._after(self._batches)
-        return (later_s - spent_s) / (later - records)
+        records, before = self._after(1)
+        later, after = self._after(self._batches)
+        count = later - records
+        return Spent((after.driver_s - before.driver_s) / count, (after.executors_s - before.executors_s) / count)
 
-    def _after(self, batches: int) -> tuple[int, float]:
+    def _after(self, batches: int) -> tuple[int, Spent]:
         done, deadline_s = self._count()[0] + batches, time.monotonic() + PATIENCE_S
         while (count := self._count())[0] < done:
             if time.monotonic() > deadline_s:
                 raise EngineError(f"{batches} batches did not end within {PATIENCE_S:g} s")
             time.sleep(POLL_S)
-        return count[1], sum(map(cpu_s, self._pids))
+        return count[1], Spent(sum(map(cpu_s, self._driver)), sum(map(cpu_s, self._executors)))
 
 
 def alternate(pairs: int, what: Callable[[], AbstractContextManager[object]], spending: Spending) -> Ratios:
     """Play pairs of stretches, with and without; every second pair begins with the other one."""
-    costs: list[tuple[float, float]] = []
+    costs: list[tuple[Spent, Spent]] = []
     for _ in range(2):  # warm: both ways run code for the first time
         with what():
             spending.stretch()
@@ -124,7 +148,7 @@ def alternate(pairs: int, what: Callable[[], AbstractContextManager[object]], sp
             with what() if on else nullcontext():
                 cost[on] = spending.stretch()
         costs.append((cost[True], cost[False]))
-        print(f"pair {pair + 1} of {pairs}: {cost[True] / cost[False]:.3f}", file=sys.stderr, flush=True)
+        print(f"pair {pair + 1} of {pairs}: {ratios_of(costs[-1:]).values[0]:.3f}", file=sys.stderr, flush=True)
     return ratios_of(costs)
 
 
@@ -149,9 +173,14 @@ def last_batch(query: StreamingQuery) -> Batch | None:
     return None if progress is None else parse_progress(str(progress.json()))
 
 
-def ratios_of(costs: Sequence[tuple[float, float]]) -> Ratios:
+def ratios_of(costs: Sequence[tuple[Spent, Spent]]) -> Ratios:
     """Return the ratios of pairs (with, without)."""
-    return Ratios(tuple(one / other for one, other in costs), 1e6 * mean(other for _, other in costs))
+    without_us = 1e6 * mean(other.total_s for _, other in costs)
+    values = tuple(1 + (one.driver_s - other.driver_s) / other.total_s for one, other in costs)
+    if not any(spent.executors_s for pair in costs for spent in pair):
+        return Ratios(values, without_us)
+    whole = Ratios(tuple(one.total_s / other.total_s for one, other in costs), without_us)
+    return Ratios(values, without_us, whole)
 
 
 def cpu_s(pid: int) -> float:

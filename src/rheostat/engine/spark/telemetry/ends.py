@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from rheostat.engine.batches.arrivals import HISTORY
 from rheostat.engine.batches.present import SourceEnd
-from rheostat.engine.spark.telemetry.readers import EndReader, Inside, describe_failure
+from rheostat.engine.spark.telemetry.readers import Answer, EndReader, Inside, describe_failure
 from rheostat.engine.spark.telemetry.topic import NoAnswer
 from rheostat.ports import Clock
 
@@ -139,11 +139,12 @@ class SourceEnds:
         """Whether to ask between two steps: only for the usual gap, so that a paused scaler asks nothing."""
         under_way = self._round
         recent = under_way is not None and self._clock.monotonic() - under_way.begun_s < self._gap_s
-        return recent and bool(self._sources) and all(source.reader.brisk for source in self._sources)
+        return recent and bool(self._sources) and all(source.reader.sample for source in self._sources)
 
     def _sample(self) -> None:
         for source in self._sources:
-            self._ask(source)
+            if (sample := source.reader.sample) is not None:
+                self._ask(source, sample)
         ends = tuple(source.end for source in self._sources if source.end is not None and not source.problem)
         if len(ends) == len(self._sources):
             self.samples.append(ends)
@@ -157,15 +158,15 @@ class SourceEnds:
             if self._closed:
                 return
             under_way.asking = source
-            self._ask(source)
+            self._ask(source, source.reader.ask)
             under_way.waiting.remove(source)
 
-    def _ask(self, source: _Source) -> None:
+    def _ask(self, source: _Source, request: Callable[[], Answer | None]) -> None:
         begun_s = self._clock.monotonic()
         if source.unanswered_s is None:
             source.unanswered_s = begun_s
         try:
-            answer = source.reader.ask()
+            answer = request()
         except NoAnswer:
             return
         except Exception as error:  # noqa: BLE001 - of Java, py4j or the user's counter

@@ -52,8 +52,9 @@ class EndReader(Protocol):
     def name(self) -> str:
         """What is asked, for messages."""
 
-    brisk: ClassVar[bool]
-    """Whether to ask every second, between two steps, too: it is cheap, and its load may jump."""
+    @property
+    def sample(self) -> Callable[[], Answer] | None:
+        """A cheaper request for every second between two steps, where the load may jump; None where there is none."""
 
     def ask(self) -> Answer | None:
         """Return the present end; None if the last answer still stands."""
@@ -107,7 +108,6 @@ def _reader(
 class Topics:
     """A Kafka source."""
 
-    brisk: ClassVar[bool] = True
     ends: TopicEnds
 
     @property
@@ -116,8 +116,12 @@ class Topics:
         return self.ends.name
 
     def ask(self) -> Answer:
-        """Ask the brokers."""
+        """Ask the brokers for the partitions and their ends."""
         return Answer(self.ends.offsets())
+
+    def sample(self) -> Answer:
+        """Ask for the ends of the partitions that were there at the last step."""
+        return Answer(self.ends.offsets(refresh=False))
 
     def close(self) -> None:
         """Close the connection."""
@@ -127,7 +131,7 @@ class Topics:
 class Folder:
     """A file source."""
 
-    brisk: ClassVar[bool] = False
+    sample: ClassVar[None] = None
 
     def __init__(self, ends: FolderEnds, clock: Clock) -> None:
         self._ends, self._clock = ends, clock
@@ -161,7 +165,7 @@ class Folder:
 class Table:
     """A table of versions: Delta or Iceberg."""
 
-    brisk: ClassVar[bool] = False
+    sample: ClassVar[None] = None
     ends: DeltaEnds | IcebergEnds
 
     @property
@@ -184,7 +188,7 @@ class Table:
 class Inside:
     """A source that lives in the driver: asking it cannot hang."""
 
-    brisk: ClassVar[bool] = False
+    sample: ClassVar[None] = None
     name: str
     offset: Callable[[], Any]
 
@@ -200,7 +204,7 @@ class Inside:
 class Own:
     """A source of another kind, whose end the user's own counter knows."""
 
-    brisk: ClassVar[bool] = False
+    sample: ClassVar[None] = None
     name: str
     counter: LatestOffset
 
@@ -216,7 +220,7 @@ class Own:
 class Broken:
     """A source whose internals are not as expected."""
 
-    brisk: ClassVar[bool] = False
+    sample: ClassVar[None] = None
     name: str
 
     def ask(self) -> Answer:

@@ -108,16 +108,14 @@ class TopicEnds:
         self._refresh()
         return int(self._specs.size())
 
-    def offsets(self) -> dict[str, dict[str, int]]:
-        """Return the end offset of every partition that exists now, in the form of progress events."""
-        self._refresh()
-        return self._ends()
+    def offsets(self, refresh: bool = True) -> dict[str, dict[str, int]]:
+        """Return the end offset of every partition that exists now, in the form of progress events.
 
-    def end(self) -> float:
-        """Return the number of records ever written to the partitions of the last refresh: the sum of their ends."""
-        if self._specs is None:
+        Without `refresh` these are the partitions of the last refresh, which saves a request.
+        """
+        if refresh or self._specs is None:
             self._refresh()
-        return float(sum(sum(ends.values()) for ends in self._ends().values()))
+        return self._ends()
 
     def close(self) -> None:
         """Close the connection, from any thread; a request that waits fails at once."""

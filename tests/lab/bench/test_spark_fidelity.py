@@ -1,5 +1,6 @@
 """The comparison of Spark with the simulator, on runs that the simulator itself has played."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from rheostat.engine.batches.progress import Batch, SourceProgress
 from rheostat.engine.simulated.microbatch.discipline import MicroBatch
 from rheostat.engine.simulated.microbatch.scripted import simulated_run
+from rheostat.errors import EngineError
 from rheostat.lab.bench.spark_fidelity import (
     FIT,
     HOLD_S,
@@ -105,3 +107,10 @@ def test_another_pace_shows_as_an_error() -> None:
     errors = compare(slower, fit(run, fitting), testing)
     assert errors["backlog"] is not None
     assert errors["backlog"] > 0.15
+
+
+def test_a_run_whose_batches_are_too_long_is_refused() -> None:
+    run, (_, fitting, testing) = played(300.0)
+    stuck = replace(run, batches=tuple(batch for batch in run.batches if batch.end_s - START_S < testing[0]))
+    with pytest.raises(EngineError, match=r"Spark ended 0 batches between second \d+ and \d+, too few to compare"):
+        compare(stuck, fit(run, fitting), testing)

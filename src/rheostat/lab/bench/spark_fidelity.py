@@ -19,6 +19,7 @@ import numpy as np
 from rheostat.engine.simulated.microbatch.discipline import MicroBatch
 from rheostat.engine.simulated.microbatch.scripted import ScriptedRun, simulated_run
 from rheostat.engine.testbed.loads import Steps
+from rheostat.errors import EngineError
 from rheostat.lab.bench.measure import Measure
 from rheostat.lab.experiment.by_second import (
     BatchRun,
@@ -43,6 +44,8 @@ TOGETHER_S = 5.0
 """Seconds within which executors count as started together."""
 COLD_S = tuple(0.5 * k for k in range(13))
 """Candidates for the warm-up time of new executors, in seconds."""
+FEWEST_BATCHES = 3
+"""Batches of a course with which it is compared."""
 CAUGHT_UP_S = 5.0
 """Seconds of load below which the backlog counts as caught up: a batch and the gap before it."""
 
@@ -185,8 +188,13 @@ def non_negative(rows: Floats) -> Floats:
 
 def simulate(run: BatchRun, fitted: Fitted, span: Span) -> tuple[int, ScriptedRun]:
     """Simulate a course from its second batch on; return the second before its start, and the run."""
-    place = next(k for k, batch in enumerate(run.batches) if batch.end_s - run.start_s >= span[0])
-    first, second = run.batches[place : place + 2]
+    inside = [batch for batch in run.batches if span[0] <= batch.end_s - run.start_s <= span[1]]
+    if len(inside) < FEWEST_BATCHES:
+        raise EngineError(
+            f"Spark ended {len(inside)} batches between second {span[0]} and {span[1]}, too few to compare: "
+            "the machine is too slow or too busy"
+        )
+    first, second = inside[:2]
     begin = int(second.start_s - run.start_s)
     phase_s = second.start_s - run.start_s - begin + 1
     due = due_by_second(run)

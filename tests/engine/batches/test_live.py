@@ -9,10 +9,11 @@ from rheostat.engine.batches.arrivals import FRESH_S, ArrivalCount
 from rheostat.engine.batches.live import Live, read_live
 from rheostat.engine.batches.observation import JobView, job_reading, observe_queries
 from rheostat.engine.batches.offsets import KafkaCounter
-from rheostat.engine.batches.present import RunningBatch, RunningStage, UsualBatch, Waiting, Work, read_work
+from rheostat.engine.batches.present import RunningBatch, RunningStage, Waiting
 from rheostat.engine.batches.progress import Batch, SourceProgress
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.batches.window import QueryView
+from rheostat.engine.batches.work import UsualBatch, Work, read_work
 from rheostat.job.allocation import Allocation
 
 

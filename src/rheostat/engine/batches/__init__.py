@@ -7,6 +7,7 @@ It imports the vocabulary of `rheostat.job` and nothing else.
 | `progress.py`, `stage.py`, `probe.py` | a finished batch, a stage, a probe, as Spark reports them |
 | `offsets.py`, `tables.py` | the number of records before a source's offset; of tables with versions |
 | `present.py`, `scan.py` | the ends of the sources and the running batch, at one moment; SQL executions of a batch |
+| `work.py` | how far the running batch has come |
 | `arrivals.py` | counts of a source over time: the present rate, the age of a record |
 | `selection.py` | the batches that a window covers |
 | `window.py` | a micro-batch query's part of a window |

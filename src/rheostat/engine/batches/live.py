@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rheostat.engine.batches.arrivals import FRESH_S, ArrivalCount, arrival_moment_s, present_load
-from rheostat.engine.batches.present import Waiting, Work
+from rheostat.engine.batches.present import Waiting
 from rheostat.engine.batches.window import BACK_TO_BACK, BEHIND, QueryView, QueryWindow, read_query
+from rheostat.engine.batches.work import Work
 from rheostat.job.observation import Latency
 
 

@@ -19,9 +19,9 @@ from rheostat.engine.batches.arrivals import HISTORY, ArrivalCount
 from rheostat.engine.batches.batch_time import SlotHistory
 from rheostat.engine.batches.live import Live, read_live
 from rheostat.engine.batches.observation import JobView, observe_queries
-from rheostat.engine.batches.present import WorkReader
 from rheostat.engine.batches.stage import Stage
 from rheostat.engine.batches.window import QueryView
+from rheostat.engine.batches.work import WorkReader
 from rheostat.engine.simulated.engine import SimulatedEngine
 from rheostat.engine.simulated.fleet import Fleet
 from rheostat.engine.simulated.microbatch.job import BATCH_HISTORY, Batch, MicroBatchJob

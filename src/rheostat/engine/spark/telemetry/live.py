@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from rheostat.engine.batches.arrivals import HISTORY, ArrivalCount
 from rheostat.engine.batches.live import Live
 from rheostat.engine.batches.offsets import FileCounter, OffsetCounter
-from rheostat.engine.batches.present import RunningBatch, SourceEnd, UsualBatch, Work, WorkReader, add_waiting
+from rheostat.engine.batches.present import RunningBatch, SourceEnd, add_waiting
 from rheostat.engine.batches.progress import Batch
 from rheostat.engine.batches.stage import Stage, by_batch, side_stages
+from rheostat.engine.batches.work import UsualBatch, Work, WorkReader
 from rheostat.engine.spark.telemetry.ends import SourceEnds
 from rheostat.engine.spark.telemetry.readers import find_readers
 from rheostat.engine.spark.telemetry.running import RunningBatches

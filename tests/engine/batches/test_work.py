@@ -4,16 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from rheostat.engine.batches.present import (
-    LAUNCH_S,
-    STALE_S,
-    RunningBatch,
-    RunningStage,
-    RunningTask,
-    UsualBatch,
-    WorkReader,
-    read_work,
-)
+from rheostat.engine.batches.present import RunningBatch, RunningStage, RunningTask
+from rheostat.engine.batches.work import LAUNCH_S, STALE_S, UsualBatch, WorkReader, read_work
 
 SCAN = RunningStage(7, tasks=8, finished=2, active=2, busy_s=20.0, records_in=2000, active_s=6.0, start_s=101.0)
 BATCH = RunningBatch("run", 3, 113.0, 100.0, (None,), ({"t": {"0": 8000}},), (SCAN,))

@@ -11,12 +11,18 @@ from typing import Any
 
 from rheostat.errors import InvalidValue, nearest
 from rheostat.lab.data import data_folder
-from rheostat.lab.jobs.hard import LENGTH_S
+from rheostat.lab.jobs.hard import LENGTH_S as HARD_S
 
 SEEDS, QUICK_SEEDS = 20, 3
 """Seeds of a ground, full and quick."""
 DAY_S = 86_400.0
-POLICIES = "static,hpa,dhalion,ds2,big-ds2,conttune,dragster,autrascale,drs,phoebe,twres,oracle"
+PUBLISHED = (
+    "static", "hpa", "dhalion", "ds2", "big-ds2", "conttune", "dragster", "autrascale", "drs", "phoebe", "twres",
+)  # fmt: skip
+"""A size for the peak, and the published policies."""
+OURS = ("anticipate", "conttune:model=loglog", "autrascale:model=decomposed")
+"""Policies with models of ours."""
+POLICIES = ",".join((*PUBLISHED, *OURS, "oracle"))
 """Policies that are compared on a ground unless --policy names others."""
 WAVE = "sine:mean=5:amplitude=3:period_s=7200:noise=0.05"
 """Load of the hard cases: two waves between level 2 and 8."""
@@ -48,7 +54,7 @@ class Ground:
 
 
 def _hard(name: str, sentence: str, **rest: Any) -> Ground:
-    return Ground(name, sentence, {"job": name, "load": WAVE, "duration_s": LENGTH_S, **rest})
+    return Ground(name, sentence, {"job": name, "load": WAVE, "duration_s": HARD_S, **rest})
 
 
 def _trace(name: str, job: str, trace: str, days: float = 2.0) -> Ground:

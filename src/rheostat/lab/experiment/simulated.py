@@ -18,6 +18,7 @@ from rheostat.lab.experiment.comparison import Comparison
 from rheostat.lab.experiment.descriptions import policy_maker
 from rheostat.lab.experiment.failures import located, policy_errors, raise_failure, unlogged_failures
 from rheostat.lab.experiment.oracle.bound import lower_bound
+from rheostat.lab.experiment.profiles import Profiles
 from rheostat.lab.experiment.run import Run, Series
 from rheostat.lab.experiment.score import Column, Score, score_simulated
 from rheostat.lab.experiment.trial import PolicyMaker, Progress, Trial
@@ -87,13 +88,13 @@ class Simulated:
             failures_s=first.failures_s,
             trace=True,
         )
-        clock = FleetClock(fleet)
+        clock, profiles = FleetClock(fleet), Profiles(plant, [trial.seed for trial in every])
         controllers: dict[int, Controller[Any]] = {}
         errors: dict[int, PolicyError] = {}
         for replica, trial in enumerate(every):
             try:
                 with unlogged_failures():
-                    controllers[replica] = self._start(trial, fleet.engine(replica), clock, replica)
+                    controllers[replica] = self._start(trial, fleet.engine(replica), clock, replica, profiles)
             except PolicyError as error:
                 if self.stop_at_failure:
                     raise located(error, "before the first step") from error.__cause__
@@ -129,7 +130,9 @@ class Simulated:
             for k, trial in enumerate(every)
         )
 
-    def _start(self, trial: Trial[Plant], engine: Engine, clock: Clock, replica: int) -> Controller[Any]:
+    def _start(
+        self, trial: Trial[Plant], engine: Engine, clock: Clock, replica: int, profiles: Profiles
+    ) -> Controller[Any]:
         """Start a controller on a replica; what its policy raises meanwhile becomes a PolicyError."""
         policy = self._policy(trial)
         with policy_errors(policy.name):
@@ -140,7 +143,7 @@ class Simulated:
                 clock,
                 slo=trial.slo,
                 guards=trial.guards,
-                testbed=SimulatedTestbed(trial.job, trial.seed),
+                testbed=SimulatedTestbed(trial.job, trial.seed, measured=profiles.read(policy, trial)),
                 seed=trial.seed,
                 pace=IMMEDIATE,
                 settings=trial.settings,

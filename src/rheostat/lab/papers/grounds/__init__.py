@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rheostat.lab.experiment.grounds import HARD_S, OURS
+from rheostat.lab.experiment.grounds import HARD_INTERVAL_S, HARD_S, OURS
 from rheostat.lab.papers.grounds.claims import CLAIMS
 from rheostat.lab.papers.grounds.runs import Found, Size, gather, parts
 from rheostat.lab.papers.grounds.tables import measures, ours_over_others
@@ -23,14 +23,13 @@ def notes(found: Found) -> Iterator[str]:
     """Yield the notes above the tables."""
     size = found.size
     yield (
-        f"Hard grounds: {size.seeds} seeds of {HARD_S / 3600:g} hours. Recorded traces: the first "
-        f"{size.trace_hours:g} hours, seeds: {size.trace_seeds}. A decision every minute. Seeds of the row oracle: "
-        f"{size.oracle_seeds}."
+        f"Hard grounds: {size.seeds} seeds of {HARD_S / 3600:g} hours, a decision every {HARD_INTERVAL_S:g} s. Recorded "
+        f"traces: the first {size.trace_hours:g} hours, seeds: {size.trace_seeds}, a decision every 60 s."
     )
     yield (
         "Cost = slot-seconds + 10 x slots at the peak x seconds over the SLO + slot-seconds lost to changes. The "
         "oracle's is the least of any course of sizes for the known load, capacities, noise and downtimes. The row "
-        "oracle plays a schedule near it."
+        f"oracle plays a schedule near it; seeds: {size.oracle_seeds}, on a trace 1."
     )
     yield f"Ours: {', '.join(OURS)}. Nothing was fitted to a ground; every policy has its default options."
     for name, why in found.missing.items():

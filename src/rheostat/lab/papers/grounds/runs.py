@@ -17,7 +17,7 @@ from rheostat.lab.experiment.score import DAY_S, run_cost, windows_short
 from rheostat.lab.experiment.simulated import Simulated
 from rheostat.lab.papers.parallel import Task
 
-SEEDS_PER_PART = 5
+SEEDS_PER_PART = 10
 """Seeds of a hard ground in one part: they share a fleet, the bounds and the profiles."""
 ROUNDING = 1e-9
 """Relative distance below the bound that is rounding."""
@@ -111,7 +111,7 @@ def parts(size: Size) -> list[Task]:
             continue
         step, hours = (1, size.trace_hours) if ground.trace else (SEEDS_PER_PART, None)
         tasks += [
-            (_name(ground, seeds), run_ground, (ground.name, seeds, hours, size.oracle_seeds))
+            (_name(ground, seeds), run_ground, (ground.name, seeds, hours, 1 if ground.trace else size.oracle_seeds))
             for seeds in _seeds(size, ground, step)
         ]
     return tasks

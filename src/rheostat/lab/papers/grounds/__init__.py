@@ -23,8 +23,8 @@ def notes(found: Found) -> Iterator[str]:
     """Yield the notes above the tables."""
     size = found.size
     yield (
-        f"Hard grounds: {size.seeds} seeds of {HARD_S / 3600:g} hours, a decision every {HARD_INTERVAL_S:g} s. Recorded "
-        f"traces: the first {size.trace_hours:g} hours, seeds: {size.trace_seeds}, a decision every 60 s."
+        f"Hard grounds: {size.seeds} seeds of {HARD_S / 3600:g} hours, a decision every {HARD_INTERVAL_S:g} s. "
+        f"Recorded traces: the first {size.trace_hours:g} hours, seeds: {size.trace_seeds}, a decision every 60 s."
     )
     yield (
         "Cost = slot-seconds + 10 x slots at the peak x seconds over the SLO + slot-seconds lost to changes. The "

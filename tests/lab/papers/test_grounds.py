@@ -13,11 +13,13 @@ from rheostat.lab.experiment.config import make_config
 from rheostat.lab.experiment.grounds import GROUNDS, OURS, PUBLISHED
 from rheostat.lab.experiment.oracle.bound import Bound
 from rheostat.lab.experiment.simulated import Simulated
+from rheostat.lab.papers import campaign
 from rheostat.lab.papers.claim import FAILS, HOLDS, UNKNOWN
 from rheostat.lab.papers.grounds import SUITE, runs
 from rheostat.lab.papers.grounds.rows import BETTER, WORSE, Standing, ground_rows, standings
 from rheostat.lab.papers.grounds.runs import BelowBound, Played, Size, gather, parts, read_run, run_ground
 from rheostat.lab.papers.parallel import run_part
+from rheostat.lab.papers.result import Result
 
 BREAKS = """
 from rheostat import Policy
@@ -53,6 +55,22 @@ def test_all_policies_run_beside_the_least_cost_of_their_seed(monkeypatch: pytes
     (row,) = compare(Simulated(), trial, ["ds2"], [0, 1]).rows
     assert row.cost == pytest.approx((found[2].cost + found[3].cost) / 2)
     assert row.windows_short == (found[2].windows_short + found[3].windows_short) / 2
+
+
+def test_the_suite_runs_from_its_parts_to_its_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every policy on one ground, for half an hour."""
+    short = replace(GROUNDS["skewed"], values={**GROUNDS["skewed"].values, "duration_s": 1800.0})
+    monkeypatch.setattr(runs, "GROUNDS", {"skewed": short})
+    claims = [claim for claim in SUITE.claims if "skewed" in claim.sentence]
+    suite = replace(SUITE, quick=Size(seeds=1, trace_seeds=1, trace_hours=1.0, oracle_seeds=1), claims=claims)
+    (result,) = campaign.reproduce([suite], "quick", lambda *_: None, lambda tasks: map(run_part, tasks))
+    assert isinstance(result, Result)
+    over = {row.policy: row.cost_over_oracle for row in ground_rows(result)}
+    assert list(over) == [*PUBLISHED, *OURS, "oracle"]
+    assert min(over.values()) >= 1.0
+    assert over["oracle"] < 1.5
+    assert set(result.verdicts().values()) == {UNKNOWN}  # one run tells nothing
+    assert len({row["table"] for row in result.rows() if "claim" not in row}) == 8 + len(OURS)
 
 
 def test_a_policy_that_fails_on_a_ground_fails_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -31,6 +31,10 @@ class Breaks(Policy):
         raise KeyError("no such rate")
 """
 
+TINY = Size(seeds=1, trace_seeds=1, trace_hours=1.0, oracle_seeds=0, every_s=120.0)
+SHORT = replace(GROUNDS["skewed"], values={**GROUNDS["skewed"].values, "duration_s": 1800.0})
+"""Half an hour of a ground."""
+
 
 def played(policy: str, seed: int, cost: float) -> Played:
     return Played(policy, seed, cost, 100.0, 90.0, 5.0, 2.5, 48.0, 3.0, 1.0)
@@ -39,7 +43,8 @@ def played(policy: str, seed: int, cost: float) -> Played:
 def test_all_policies_run_beside_the_least_cost_of_their_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "PUBLISHED", ("static", "ds2"))
     monkeypatch.setattr(runs, "OURS", ("conttune:model=loglog",))
-    found = run_ground("skewed", (0, 1), 0.5, 1)
+    monkeypatch.setattr(runs, "GROUNDS", {"skewed": SHORT})
+    found = run_ground("skewed", replace(TINY, oracle_seeds=1), (0, 1))
     assert [(run.policy, run.seed) for run in found] == [
         ("static", 0), ("static", 1), ("ds2", 0), ("ds2", 1),
         ("conttune:model=loglog", 0), ("conttune:model=loglog", 1), ("oracle", 0),
@@ -50,8 +55,8 @@ def test_all_policies_run_beside_the_least_cost_of_their_seed(monkeypatch: pytes
     assert all(run.cost >= run.bound for run in found)
     assert found[0].changes_per_day == 0
     assert found[2].changes_per_day > 0
-    # The numbers of `rheostat compare --ground`.
-    trial = make_config({**GROUNDS["skewed"].values, "duration_s": 1800.0}).trial((0, 1))
+    # The numbers of `rheostat compare --ground skewed --interval 120`.
+    trial = make_config({**SHORT.values, "interval_s": 120.0}).trial((0, 1))
     (row,) = compare(Simulated(), trial, ["ds2"], [0, 1]).rows
     assert row.cost == pytest.approx((found[2].cost + found[3].cost) / 2)
     assert row.windows_short == (found[2].windows_short + found[3].windows_short) / 2
@@ -59,10 +64,9 @@ def test_all_policies_run_beside_the_least_cost_of_their_seed(monkeypatch: pytes
 
 def test_the_suite_runs_from_its_parts_to_its_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every policy on one ground, for half an hour."""
-    short = replace(GROUNDS["skewed"], values={**GROUNDS["skewed"].values, "duration_s": 1800.0})
-    monkeypatch.setattr(runs, "GROUNDS", {"skewed": short})
+    monkeypatch.setattr(runs, "GROUNDS", {"skewed": SHORT})
     claims = [claim for claim in SUITE.claims if "skewed" in claim.sentence]
-    suite = replace(SUITE, quick=Size(seeds=1, trace_seeds=1, trace_hours=1.0, oracle_seeds=1), claims=claims)
+    suite = replace(SUITE, quick=replace(TINY, oracle_seeds=1), claims=claims)
     (result,) = campaign.reproduce([suite], "quick", lambda *_: None, lambda tasks: map(run_part, tasks))
     assert isinstance(result, Result)
     over = {row.policy: row.cost_over_oracle for row in ground_rows(result)}
@@ -78,7 +82,8 @@ def test_a_policy_that_fails_on_a_ground_fails_by_name(monkeypatch: pytest.Monke
     file.write_text(BREAKS)
     monkeypatch.setattr(runs, "PUBLISHED", ("static", str(file)))
     monkeypatch.setattr(runs, "OURS", ())
-    ended = run_part(("skewed, seed 0", run_ground, ("skewed", (0,), 0.1, 0)))
+    monkeypatch.setattr(runs, "GROUNDS", {"skewed": SHORT})
+    ended = run_part(("skewed, seed 0", run_ground, ("skewed", TINY, (0,))))
     assert isinstance(ended.result, PolicyError)
     assert str(ended.result).startswith(f"skewed, seed 0: {file} on skewed, seed 0: breaks failed: KeyError")
 
@@ -101,10 +106,10 @@ def test_every_ground_and_seed_is_in_one_part(monkeypatch: pytest.MonkeyPatch, t
     size = SUITE.full
     assert size.seeds >= 20
     by_ground: dict[str, list[int]] = {}
-    for _, _, (name, seeds, hours, _) in parts(size):
+    for _, _, (name, own, seeds) in parts(size):
         assert isinstance(seeds, tuple)
+        assert own == size
         by_ground.setdefault(str(name), []).extend(seeds)
-        assert hours == (size.trace_hours if GROUNDS[str(name)].trace else None)
     assert by_ground == {
         name: list(range(size.trace_seeds if ground.trace else size.seeds)) for name, ground in GROUNDS.items()
     }
@@ -112,7 +117,7 @@ def test_every_ground_and_seed_is_in_one_part(monkeypatch: pytest.MonkeyPatch, t
 
 def test_standings_and_verdicts_follow_from_paired_costs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RHEOSTAT_DATA", str(tmp_path))
-    size = Size(seeds=4, trace_seeds=1, trace_hours=1.0, oracle_seeds=0)
+    size = replace(TINY, seeds=4)
     scatter = (1.0, 1.2, 1.1, 1.3)
     costs = {name: [200.0 * s for s in scatter] for name in (*PUBLISHED, *OURS)}
     costs["anticipate"] = [120.0 * s + d for s, d in zip(scatter, (0, 1, -1, 0), strict=True)]

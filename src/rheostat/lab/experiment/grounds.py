@@ -16,8 +16,6 @@ from rheostat.lab.jobs.hard import LENGTH_S as HARD_S
 SEEDS, QUICK_SEEDS = 20, 3
 """Seeds of a ground, full and quick."""
 DAY_S = 86_400.0
-HARD_INTERVAL_S = 120.0
-"""Seconds between two decisions on a hard case: a minute would double the time of all seeds."""
 PUBLISHED = (
     "static", "hpa", "dhalion", "ds2", "big-ds2", "conttune", "dragster", "autrascale", "drs", "phoebe", "twres",
 )  # fmt: skip
@@ -56,8 +54,7 @@ class Ground:
 
 
 def _hard(name: str, sentence: str, **rest: Any) -> Ground:
-    values = {"job": name, "load": WAVE, "duration_s": HARD_S, "interval_s": HARD_INTERVAL_S, **rest}
-    return Ground(name, sentence, values)
+    return Ground(name, sentence, {"job": name, "load": WAVE, "duration_s": HARD_S, **rest})
 
 
 def _trace(name: str, job: str, trace: str, days: float = 2.0) -> Ground:

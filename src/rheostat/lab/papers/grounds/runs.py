@@ -18,7 +18,7 @@ from rheostat.lab.experiment.simulated import Simulated
 from rheostat.lab.papers.parallel import Task
 
 SEEDS_PER_PART = 10
-"""Seeds of a hard ground in one part: they share a fleet, the bounds and the profiles."""
+"""Seeds of a hard ground in one part: they share a fleet and the rounds of their profiles."""
 ROUNDING = 1e-9
 """Relative distance below the bound that is rounding."""
 
@@ -38,6 +38,8 @@ class Size:
     """Hours of every recorded trace, from its start."""
     oracle_seeds: int
     """Seeds of which the oracle's schedule is played, too: to find it takes longer than a run."""
+    every_s: float
+    """Seconds between two decisions: all policies and seeds must end within minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +72,13 @@ class Found:
     """Ground that did not run -> why."""
 
 
-def run_ground(name: str, seeds: tuple[int, ...], hours: float | None, oracle_seeds: int) -> list[Played]:
-    """Run all policies on some seeds of a ground; None hours are its own length."""
+def run_ground(name: str, size: Size, seeds: tuple[int, ...]) -> list[Played]:
+    """Run all policies on some seeds of a ground."""
     ground = GROUNDS[name]
-    values = dict(ground.values) if hours is None else {**ground.values, "duration_s": hours * 3600.0}
+    values = {**ground.values, "interval_s": size.every_s}
+    if ground.trace:
+        values["duration_s"] = size.trace_hours * 3600.0
+    oracle_seeds = min(size.oracle_seeds, 1) if ground.trace else size.oracle_seeds
     trial = make_config(values).trial(seeds)
     trials = [replace(trial, way=way, seed=seed) for way in (*PUBLISHED, *OURS) for seed in seeds]
     trials += [replace(trial, way=ORACLE, seed=seed) for seed in seeds if seed < oracle_seeds]
@@ -107,13 +112,8 @@ def parts(size: Size) -> list[Task]:
     """Return the parts, the traces first; grounds whose data are not on this machine are left out."""
     tasks: list[Task] = []
     for ground in sorted(GROUNDS.values(), key=lambda ground: not ground.trace):
-        if ground.missing:
-            continue
-        step, hours = (1, size.trace_hours) if ground.trace else (SEEDS_PER_PART, None)
-        tasks += [
-            (_name(ground, seeds), run_ground, (ground.name, seeds, hours, 1 if ground.trace else size.oracle_seeds))
-            for seeds in _seeds(size, ground, step)
-        ]
+        if not ground.missing:
+            tasks += [(_name(ground, seeds), run_ground, (ground.name, size, seeds)) for seeds in _seeds(size, ground)]
     return tasks
 
 
@@ -122,8 +122,7 @@ def gather(size: Size, done: Mapping[str, Iterable[Played]]) -> Found:
     grounds: dict[str, dict[str, tuple[Played, ...]]] = {}
     for ground in GROUNDS.values():
         if not ground.missing:
-            step = 1 if ground.trace else SEEDS_PER_PART
-            played = [run for seeds in _seeds(size, ground, step) for run in done[_name(ground, seeds)]]
+            played = [run for seeds in _seeds(size, ground) for run in done[_name(ground, seeds)]]
             grounds[ground.name] = {
                 policy: tuple(sorted((run for run in played if run.policy == policy), key=lambda run: run.seed))
                 for policy in dict.fromkeys(run.policy for run in played)
@@ -131,9 +130,9 @@ def gather(size: Size, done: Mapping[str, Iterable[Played]]) -> Found:
     return Found(size, grounds, {ground.name: ground.missing for ground in GROUNDS.values() if ground.missing})
 
 
-def _seeds(size: Size, ground: Ground, step: int) -> list[tuple[int, ...]]:
+def _seeds(size: Size, ground: Ground) -> list[tuple[int, ...]]:
     """Return the seeds of each part of a ground."""
-    count = size.trace_seeds if ground.trace else size.seeds
+    count, step = (size.trace_seeds, 1) if ground.trace else (size.seeds, SEEDS_PER_PART)
     return [tuple(range(start, min(start + step, count))) for start in range(0, count, step)]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from rheostat.errors import InvalidValue, nearest
 from rheostat.lab.data import data_folder
-from rheostat.lab.jobs.hard import LENGTH_S as HARD_S
+from rheostat.lab.jobs.hard import LENGTH_S
 
 SEEDS, QUICK_SEEDS = 20, 3
 """Seeds of a ground, full and quick."""
@@ -54,7 +54,7 @@ class Ground:
 
 
 def _hard(name: str, sentence: str, **rest: Any) -> Ground:
-    return Ground(name, sentence, {"job": name, "load": WAVE, "duration_s": HARD_S, **rest})
+    return Ground(name, sentence, {"job": name, "load": WAVE, "duration_s": LENGTH_S, **rest})
 
 
 def _trace(name: str, job: str, trace: str, days: float = 2.0) -> Ground:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rheostat.lab.experiment.grounds import HARD_S, OURS
+from rheostat.lab.experiment.grounds import OURS
+from rheostat.lab.jobs.hard import LENGTH_S
 from rheostat.lab.papers.grounds.claims import CLAIMS
 from rheostat.lab.papers.grounds.runs import Found, Size, gather, parts
 from rheostat.lab.papers.grounds.tables import measures, ours_over_others
@@ -23,9 +24,9 @@ def notes(found: Found) -> Iterator[str]:
     """Yield the notes above the tables."""
     size = found.size
     yield (
-        f"Hard grounds: {size.seeds} seeds of {HARD_S / 3600:g} hours. Recorded traces: the first {size.trace_hours:g} "
-        f"hours, seeds: {size.trace_seeds}. A decision every {size.every_s:g} s; `rheostat compare --ground` decides "
-        "every 60 s, on two days of a trace."
+        f"Hard grounds: {size.seeds} seeds of {LENGTH_S / 3600:g} hours. Recorded traces: the first "
+        f"{size.trace_hours:g} hours, seeds: {size.trace_seeds}. A decision every {size.every_s:g} s; `rheostat compare --ground` "
+        "decides every 60 s, on two days of a trace."
     )
     yield (
         "Cost = slot-seconds + 10 x slots at the peak x seconds over the SLO + slot-seconds lost to changes. The "

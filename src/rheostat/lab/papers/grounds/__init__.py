@@ -25,8 +25,7 @@ def notes(found: Found) -> Iterator[str]:
     size = found.size
     yield (
         f"Hard grounds: {size.seeds} seeds of {LENGTH_S / 3600:g} hours. Recorded traces: the first "
-        f"{size.trace_hours:g} hours, seeds: {size.trace_seeds}. A decision every {size.every_s:g} s; `rheostat compare --ground` "
-        "decides every 60 s, on two days of a trace."
+        f"{size.trace_hours:g} hours, seeds: {size.trace_seeds}. A decision every {size.every_s:g} s."
     )
     yield (
         "Cost = slot-seconds + 10 x slots at the peak x seconds over the SLO + slot-seconds lost to changes. The "

@@ -33,6 +33,10 @@ def notes(found: Found) -> Iterator[str]:
         f"oracle plays a schedule near it; seeds: {size.oracle_seeds}, on a trace one at most."
     )
     yield f"Ours: {', '.join(OURS)}. Nothing was fitted to a ground; every policy has its default options."
+    yield (
+        "Phoebe, TWRES and anticipate profile the job first, one of up to 40 rounds per decision. Until then the job "
+        f"keeps its size: {40 * size.every_s / 60:g} minutes at most."
+    )
     for name, why in found.missing.items():
         yield f"No {name}: {why}"
 

@@ -9,8 +9,10 @@ import pytest
 from rheostat.control.limits import limits
 from rheostat.engine.testbed.loads import Constant
 from rheostat.engine.testbed.simulated import SimulatedTestbed
+from rheostat.job.decision import Reason
 from rheostat.job.slo import SLO
 from rheostat.lab.experiment.profiles import Profiles, measure_profiles
+from rheostat.lab.experiment.simulated import Simulated
 from rheostat.lab.experiment.trial import Trial
 from rheostat.lab.jobs import job
 from rheostat.planner.profiling import Profiling, clip_to_limits, run_profile
@@ -58,3 +60,14 @@ def test_a_plan_is_measured_once_and_only_for_policies_that_profile() -> None:
     assert profiles.read(policy, replace(trial, seed=0)) != found
     assert profiles.read(replace(policy, profile=False), trial) == ()
     assert profiles.read(DS2(), trial) == ()
+
+
+@pytest.mark.parametrize("profiled", [False, True])
+def test_a_profile_is_measured_in_the_first_steps_or_known_before_them(profiled: bool) -> None:
+    way = "phoebe:settle_s=5:observe_s=10:deployments=2:evaluation_s=60"
+    trial = Trial(job("skewed"), Constant(2.0), 180.0, 60.0, way=way)
+    (run,) = Simulated(profiled=profiled).run([trial], lambda _: None)
+    assert all((step.decision.reason is Reason.TRIAL) != profiled for step in run.steps)
+    assert any(step.measurements for step in run.steps) != profiled
+    # With its profile it evaluates as soon as the job has been up for an interval.
+    assert any("t_max_per_s" in step.decision.evidence for step in run.steps) == profiled

@@ -43,7 +43,7 @@ def has_data() -> bool:
 def test_a_suite_runs_from_its_parts_to_its_verdicts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Most of the time of a level, and of a long run, nothing new happens.
     monkeypatch.setattr("rheostat.lab.papers.conttune.paper.HOLD_S", 240)
-    monkeypatch.setattr("rheostat.lab.papers.dragster.runs.LONG_SLOTS", 80)
+    monkeypatch.setattr("rheostat.lab.papers.dragster.runs.LONG_SLOTS", 200)
     paper, done = registry.suite(name), dict[str, Any]()
     size, values = SMALL[name]
 

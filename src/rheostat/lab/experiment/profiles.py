@@ -20,8 +20,10 @@ from rheostat.lab.experiment.trial import Trial
 from rheostat.model.profile import point_of
 from rheostat.planner.profiling import Profiling, clip_to_limits, next_round, round_trials
 from rheostat.policy.phoebe.forecasting import ForecastingPolicy
-from rheostat.ports import Policy
+from rheostat.ports import Journal, Policy
 
+LEASE_S = 60.0
+"""Seconds of the lease under which a profile is journaled."""
 Profile = tuple[Measurement, ...]
 """The measurements of one seed, in the order of its testbed's trials."""
 
@@ -34,17 +36,23 @@ class Profiles:
     seeds: Sequence[int]
     _measured: dict[Profiling, dict[int, Profile]] = field(default_factory=dict)
 
-    def read(self, policy: Policy[Any], trial: Trial[Plant]) -> Profile:
-        """Return what a policy's profile will measure in a trial; () if it makes none."""
+    def read(self, policy: Policy[Any], trial: Trial[Plant], whole: bool = False) -> Profile:
+        """Return what a policy's profile measures: a round per step of a trial, or all rounds; () without a profile."""
         if not isinstance(policy, ForecastingPolicy) or not policy.profile or trial.guards.explore == "never":
             return ()
         clipped = clip_to_limits(policy.plan, limits(trial.job.spec(), trial.slo))
-        # A policy asks for one round per step.
         steps = max(1, int(trial.duration_s / trial.interval_s))
-        plan = replace(clipped, most_rounds=min(clipped.most_rounds, steps))
+        plan = clipped if whole else replace(clipped, most_rounds=min(clipped.most_rounds, steps))
         if plan not in self._measured:
             self._measured[plan] = measure_profiles(plan, self.plant, self.seeds)
         return self._measured[plan][trial.seed]
+
+
+def write_profile(journal: Journal, job: str, profile: Profile) -> None:
+    """Journal a profile from before the deployment: a controller that starts on this journal knows it."""
+    lease = journal.acquire(job, "profiling", LEASE_S)
+    journal.append(lease, 0, list(profile))
+    journal.release(lease)
 
 
 def measure_profiles(plan: Profiling, plant: Plant, seeds: Iterable[int]) -> dict[int, Profile]:

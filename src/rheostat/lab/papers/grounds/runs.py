@@ -82,7 +82,7 @@ def run_ground(name: str, size: Size, seeds: tuple[int, ...]) -> list[Played]:
     trial = make_config(values).trial(seeds)
     trials = [replace(trial, way=way, seed=seed) for way in (*PUBLISHED, *OURS) for seed in seeds]
     trials += [replace(trial, way=ORACLE, seed=seed) for seed in seeds if seed < oracle_seeds]
-    return [read_run(name, run) for run in Simulated().run(trials, lambda _: None)]
+    return [read_run(name, run) for run in Simulated(profiled=True).run(trials, lambda _: None)]
 
 
 def read_run(ground: str, run: Run[Plant]) -> Played:

@@ -20,7 +20,7 @@ from rheostat.engine.testbed.loads import Load, Sine
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement
 from rheostat.journal.memory import MemoryJournal
-from rheostat.lab.experiment.profiles import measure_profiles
+from rheostat.lab.experiment.profiles import measure_profiles, write_profile
 from rheostat.lab.jobs.phoebe import FAILURES_S, top_speed, ysb
 from rheostat.lab.papers.phoebe.recordings import DURATION_S, RECORDED_EVERY_S, Floats, displayed, recovery_s, vehicles
 from rheostat.lab.papers.play import Player, by_method, look_after
@@ -151,9 +151,7 @@ class _Predictor(Player):
     ) -> None:
         journal = MemoryJournal()
         if "profile" in policy.options():
-            lease = journal.acquire(fleet.spec.name, "profiling", 60.0)
-            journal.append(lease, 0, list(profile))
-            journal.release(lease)
+            write_profile(journal, fleet.spec.name, tuple(profile))
         super().__init__(fleet, replica, policy, seed, journal=journal)
         self.changes = 0
         self.predicted: float | None = None

@@ -41,9 +41,8 @@ def has_data() -> bool:
 @pytest.mark.skipif(not has_data(), reason="the papers' measured data are not here (see $RHEOSTAT_DATA)")
 @pytest.mark.parametrize("name", SMALL)
 def test_a_suite_runs_from_its_parts_to_its_verdicts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Most of the time of a level, and of a long run, nothing new happens.
+    # Most of the time of a level nothing new happens.
     monkeypatch.setattr("rheostat.lab.papers.conttune.paper.HOLD_S", 240)
-    monkeypatch.setattr("rheostat.lab.papers.dragster.runs.LONG_SLOTS", 200)
     paper, done = registry.suite(name), dict[str, Any]()
     size, values = SMALL[name]
 

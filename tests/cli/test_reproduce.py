@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 
 from rheostat.errors import PolicyError
+from rheostat.lab.experiment.grounds import GROUNDS, OURS, PUBLISHED
 from rheostat.lab.papers import registry, verdicts
 from rheostat.lab.papers.claim import Ablation, Claim, less
+from rheostat.lab.papers.grounds import SUITE as GROUNDS_SUITE
+from rheostat.lab.papers.grounds.runs import Played
+from rheostat.lab.papers.parallel import Task, run_part
 from rheostat.lab.papers.result import Drawing, Fit
 from rheostat.lab.papers.suite import Suite
-from rheostat.lab.papers.summary import GroundRow, summary_page
 from rheostat.lab.papers.table import Cell, Table
 from rheostat.report.chart.figure import Axis, Figure, Panel
 
@@ -160,11 +163,78 @@ class TestAll:
         assert "Cost over the oracle" not in text
 
 
-def test_the_page_has_a_place_for_grounds() -> None:
-    rows = [GroundRow("drift", "auto", 1.12, 1.05, 1.19), GroundRow("traces", "ds2", 1.4, 1.3, 1.5)]
-    text = summary_page([], "quick", rows)
-    for part in ("Cost over the oracle by ground", "drift", "1.12", "1.05 to 1.19"):
-        assert part in text
+def play_all(size: object) -> list[Played]:
+    """Made-up runs of three seeds: anticipate costs half of DS2, and about as much as HPA."""
+    prices = {"ds2": 240.0, "anticipate": 120.0, "hpa": 120.0}
+    return [
+        Played(name, seed, prices.get(name, 180.0) + (seed + len(name)) % 3 - 1, 100.0, 90.0, 5.0, 2.5, 48.0, 3.0, 1.0)
+        for name in (*PUBLISHED, *OURS, "oracle")
+        for seed in range(3)
+    ]
+
+
+def all_grounds(size: object) -> list[Task]:
+    return [(f"{name}, seeds 0 to 2", play_all, (size,)) for name in GROUNDS if not GROUNDS[name].trace]
+
+
+MADE_UP = replace(GROUNDS_SUITE, parts=all_grounds)
+"""The grounds with runs that take no time."""
+
+
+class TestGrounds:
+    @pytest.fixture(autouse=True)
+    def _paper_and_grounds(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setattr(registry, "SUITES", {"tiny": f"{__name__}:TINY", "grounds": f"{__name__}:MADE_UP"})
+        monkeypatch.setenv("RHEOSTAT_DATA", str(tmp_path))
+        monkeypatch.setattr("rheostat.cli.reproduce._runner", lambda *_: lambda tasks: map(run_part, tasks))
+
+    def test_all_prints_every_policy_on_every_ground_and_where_ours_is_better_or_worse(self, rheostat: Command) -> None:
+        ended = rheostat("reproduce", "all", "--quick")
+        assert ended.code == 0
+        text = " ".join(ended.out.split())
+        assert "Cost over the oracle by ground" in text
+        assert "drift-down static 1.80 1.78 to 1.82 48.0 2.5 3.0" in text
+        assert "anticipate against the others" in text
+        better = text.partition("anticipate against the others")[2].partition("rough:")[2]
+        assert better.startswith(" better than static (0.67, 0.65 to 0.69), dhalion")
+        assert "ds2 (0.50, 0.49 to 0.51)" in better
+        assert "cannot be told from hpa (1.00" in better
+        assert "No alibaba: there is no trace 'alibaba_5min'" in text
+        assert "grounds │" in ended.out
+
+    def test_the_rows_of_the_json_file_have_the_form_of_all_others(self, rheostat: Command, tmp_path: Path) -> None:
+        assert rheostat("reproduce", "all", "--quick", "--json", tmp_path / "all.json").code == 0
+        rows = [row for row in json.loads((tmp_path / "all.json").read_text()) if row["suite"] == "grounds"]
+        names = ["suite", "table", "row", "column", "paper", "ours", "unit", "fitted", "low", "high"]
+        cells = [row for row in rows if "claim" not in row]
+        assert all(list(row) == names for row in cells)
+        (cell,) = [row for row in cells if [row[k] for k in names[1:4]] == ["cost over oracle", "ds2", "rough"]]
+        assert cell["ours"] == pytest.approx(2.4)
+        assert cell["low"] < cell["ours"] < cell["high"]
+        assert cell["paper"] is None
+        for table, value in (
+            ("changes per day", 48.0),
+            ("minutes over the SLO", 2.5),
+            ("cost of anticipate over", 0.5),
+        ):
+            (cell,) = [row for row in cells if [row[k] for k in names[1:4]] == [table, "ds2", "rough"]]
+            assert cell["ours"] == pytest.approx(value)
+        claims = {row["claim"]: row["verdict"] for row in rows if "claim" in row}
+        goal = "cost: {} costs no more than any published policy on rough"
+        assert claims[goal.format("conttune:model=loglog")] == "does not hold"
+        assert not any("alibaba" in claim for claim in claims)
+
+    def test_the_page_has_costs_changes_and_standings(self, rheostat: Command, tmp_path: Path) -> None:
+        assert rheostat("reproduce", "all", "--quick", "--html", tmp_path / "all.html").code == 0
+        text = (tmp_path / "all.html").read_text(encoding="utf-8")
+        for part in (
+            "Cost over the oracle by ground",
+            '<th class="number">drift-down</th>',
+            "2.5 min, 3 short",
+            "anticipate against the others",
+            "better, 0.486 to 0.514",
+        ):
+            assert part in text
 
 
 class TestStrict:

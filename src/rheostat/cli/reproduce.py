@@ -26,7 +26,7 @@ WIDE = 8
 
 def reproduce(
     name: Annotated[
-        str, typer.Argument(metavar="SUITE", help="conttune, dragster, autrascale, streambed, phoebe, or all.")
+        str, typer.Argument(metavar="SUITE", help="conttune, dragster, autrascale, streambed, phoebe, grounds, or all.")
     ],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds: a minute or two instead of many.")] = False,
     strict: Annotated[
@@ -40,7 +40,11 @@ def reproduce(
     html_file: options.HtmlFile = None,
     verbose: options.Verbose = False,
 ) -> None:
-    """Run a paper's comparison and print its tables beside ours; `all` prints the claims of all papers."""
+    """Run a paper's comparison and print its tables beside ours.
+
+    `grounds` runs all policies on drift, hard cases and recorded traces. `all` prints the claims of all papers, and the
+    cost over the oracle's on all grounds.
+    """
     from rheostat.cli.display import logs
     from rheostat.cli.display.output import check_writable, console, write_json, write_text
     from rheostat.errors import InvalidValue
@@ -130,6 +134,8 @@ def show(result: Result, out: Console) -> None:
     """Print a suite: its tables, its claims, what was fitted, and its differences from the paper."""
     from rich.markup import escape
 
+    from rheostat.cli.display.grounds import show_grounds
+
     out.print(f"[bold]{escape(result.title)}[/]\n")
     for name, cells in result.tables().items():
         unit = f" ({cells[0].unit})" if cells[0].unit else ""
@@ -142,16 +148,18 @@ def show(result: Result, out: Console) -> None:
     for judgement in result.judgements:
         out.print(_claim(judgement))
     _show_fits([result], out)
+    show_grounds(result, out, notes=False)
     out.print("\n[bold]Differences from the paper[/]")
     for difference in result.differences:
         out.print(f"{difference.table}: {difference.what}: {difference.cause}", markup=False)
 
 
 def show_claims(results: Sequence[Result | Failed], out: Console) -> None:
-    """Print the claims of all papers, their numbers by verdict, and what was fitted."""
+    """Print the claims of all papers, what was fitted, the grounds, and the number of claims by verdict."""
     from rich.markup import escape
     from rich.table import Table
 
+    from rheostat.cli.display.grounds import show_grounds
     from rheostat.lab.papers.claim import FAILS, HOLDS, UNKNOWN
     from rheostat.lab.papers.result import Result
 
@@ -161,6 +169,8 @@ def show_claims(results: Sequence[Result | Failed], out: Console) -> None:
         for judgement in result.judgements:
             out.print(_claim(judgement))
     _show_fits(done, out)
+    for result in done:
+        show_grounds(result, out)
     table = Table("paper", "claims", HOLDS, FAILS, UNKNOWN, title="Claims (about fitted cells)")
     for result in done:
         counts = (f"{result.count(verdict)} ({result.count(verdict, True)})" for verdict in (HOLDS, FAILS, UNKNOWN))

@@ -87,7 +87,9 @@ def identity(policy: str, options: Mapping[str, Any]) -> str:
 
 def advance(state: State, record: Record) -> State:
     """Fold one record into the state."""
-    state = replace(state, stability=fold_stability(state.stability, record))
+    stability = fold_stability(state.stability, record)
+    if stability is not state.stability:
+        state = replace(state, stability=stability)
     if state.recoveries is not None:
         state = replace(state, recoveries=recovery.fold(state.recoveries, record, state.spec))
     match record:

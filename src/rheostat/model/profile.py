@@ -12,7 +12,7 @@ comparison with a deployment's own past also applies with three or more, because
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -94,21 +94,29 @@ def point_of(measurement: Measurement) -> Point | None:
     )
 
 
-@lru_cache(maxsize=64)
 def find_limits(points: tuple[Point, ...]) -> tuple[Limit, ...]:
     """Return T_max of every deployment that has reached it, smallest scale-out first."""
-    limits: dict[int, Limit] = {}
-    past: dict[int, list[Point]] = {}
-    for rate in sorted({point.rate_per_s for point in points}):
-        at_rate = {p.scale_out: p for p in points if p.rate_per_s == rate and p.scale_out not in limits}
-        for point in find_full(list(at_rate.values()), past):
-            limits[point.scale_out] = Limit(point.scale_out, point.throughput_per_s, point.capacity_per_s)
-        for size, point in at_rate.items():
-            past.setdefault(size, []).append(point)
+    limits, _ = _read_rounds(points)
     return tuple(limits[size] for size in sorted(limits))
 
 
-def find_full(at_rate: Sequence[Point], past: dict[int, list[Point]]) -> list[Point]:
+@lru_cache(maxsize=256)
+def _read_rounds(points: tuple[Point, ...]) -> tuple[Mapping[int, Limit], Mapping[int, tuple[Point, ...]]]:
+    """Return the limits and the past of every deployment after all rounds; a new round continues the cached ones."""
+    if not points:
+        return {}, {}
+    rate = max(point.rate_per_s for point in points)
+    limits, past = _read_rounds(tuple(point for point in points if point.rate_per_s < rate))
+    at_rate = {p.scale_out: p for p in points if p.rate_per_s == rate and p.scale_out not in limits}
+    found = {
+        point.scale_out: Limit(point.scale_out, point.throughput_per_s, point.capacity_per_s)
+        for point in find_full(list(at_rate.values()), past)
+    }
+    grown = {size: (*past.get(size, ()), point) for size, point in at_rate.items()}
+    return {**limits, **found}, {**past, **grown}
+
+
+def find_full(at_rate: Sequence[Point], past: Mapping[int, Sequence[Point]]) -> list[Point]:
     """Return the deployments of one round that have left the group, left their own past, or do not keep up."""
     latencies = [point.log_latency for point in at_rate if point.log_latency is not None]
     border = math.inf

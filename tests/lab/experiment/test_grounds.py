@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rheostat.config.named import parse_named
 from rheostat.engine.testbed.loads import Trace
 from rheostat.errors import InvalidValue
 from rheostat.lab.experiment.config import make_config
 from rheostat.lab.experiment.descriptions import read_load
-from rheostat.lab.experiment.grounds import GROUNDS, POLICIES, SEEDS, find_grounds
+from rheostat.lab.experiment.grounds import GROUNDS, OURS, POLICIES, PUBLISHED, SEEDS, find_grounds
+from rheostat.lab.experiment.trial import check_way
 from rheostat.policy.registry import POLICIES as KNOWN
 
 HARD = [name for name, ground in GROUNDS.items() if not ground.trace]
@@ -45,9 +47,11 @@ def test_the_hard_cases_of_the_comparison_are_there() -> None:
 
 
 def test_every_policy_of_a_ground_is_known() -> None:
-    names = POLICIES.split(",")
-    assert names[-1] == "oracle"
-    assert set(names[:-1]) <= set(KNOWN)
+    ways = POLICIES.split(",")
+    assert ways == [*PUBLISHED, *OURS, "oracle"]
+    assert {parse_named(way)[0] for way in ways[:-1]} <= set(KNOWN)
+    for way in ways[:-1]:
+        check_way(way)
 
 
 def test_all_means_all_and_a_wrong_name_is_refused() -> None:

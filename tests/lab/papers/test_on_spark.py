@@ -12,7 +12,7 @@ import pytest
 
 from rheostat.lab.papers.dragster.runs import run_split
 from rheostat.lab.papers.on_spark import run_job
-from rheostat.lab.papers.parallel import PartFailed, Task, run_part
+from rheostat.lab.papers.parallel import Outcome, PartFailed, Task, run_part
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,11 +35,11 @@ if __name__ == "__main__":
 @pytest.mark.cluster
 def test_a_failure_on_spark_names_its_part(spark: SparkSession) -> None:
     tasks: list[Task] = [("divides", divmod, (1, 0)), ("adds", sum, ([1, 2],))]
-    (name, error), done = run_job(spark.sparkContext, tasks, lambda *_: None)
-    assert name == "divides"
-    assert isinstance(error, PartFailed)
-    assert str(error).startswith("divides failed: ZeroDivisionError")
-    assert done == ("adds", 3)
+    failed, done = run_job(spark.sparkContext, tasks, lambda *_: None)
+    assert failed.name == "divides"
+    assert isinstance(failed.result, PartFailed)
+    assert str(failed.result).startswith("divides failed: ZeroDivisionError")
+    assert done == Outcome("adds", 3)
 
 
 @pytest.mark.cluster

@@ -108,7 +108,8 @@ def test_several_suites_run_as_one_set_of_parts() -> None:
     ended: list[str] = []
     results = campaign.reproduce([SUITE, other], "quick", lambda what, _: ended.append(what), one_process)
     assert [result.suite for result in results] == ["tiny", "other"]
-    assert ended == [
+    assert all(what.endswith(" s)") for what in ended)
+    assert [what.partition(" (")[0] for what in ended] == [
         "tiny: slow", "tiny: fast", "other: slow", "other: fast", "tiny: time", "other: time",
     ]  # fmt: skip
 
@@ -167,6 +168,6 @@ def test_every_paper_is_a_suite_with_both_sizes_claims_and_fits(name: str) -> No
     assert set(suite.sizes) == {"quick", "full"}
     assert suite.quick != suite.full
     assert suite.claims
-    assert suite.fits
+    assert suite.fits or name == "grounds"  # nothing is fitted to a ground
     keys = [claim.key for claim in suite.claims]
     assert len(keys) == len(set(keys))

@@ -16,7 +16,13 @@ from rheostat.lab.jobs.hard import LENGTH_S
 SEEDS, QUICK_SEEDS = 20, 3
 """Seeds of a ground, full and quick."""
 DAY_S = 86_400.0
-POLICIES = "static,hpa,dhalion,ds2,big-ds2,conttune,dragster,autrascale,drs,phoebe,twres,oracle"
+PUBLISHED = (
+    "static", "hpa", "dhalion", "ds2", "big-ds2", "conttune", "dragster", "autrascale", "drs", "phoebe", "twres",
+)  # fmt: skip
+"""A size for the peak, and the published policies."""
+OURS = ("anticipate", "conttune:model=loglog", "autrascale:model=decomposed")
+"""Policies with models of ours."""
+POLICIES = ",".join((*PUBLISHED, *OURS, "oracle"))
 """Policies that are compared on a ground unless --policy names others."""
 WAVE = "sine:mean=5:amplitude=3:period_s=7200:noise=0.05"
 """Load of the hard cases: two waves between level 2 and 8."""

@@ -18,6 +18,7 @@ from rheostat.lab.experiment.comparison import Comparison
 from rheostat.lab.experiment.descriptions import policy_maker
 from rheostat.lab.experiment.failures import located, policy_errors, raise_failure, unlogged_failures
 from rheostat.lab.experiment.oracle.bound import lower_bound
+from rheostat.lab.experiment.profiles import Profiles, write_profile
 from rheostat.lab.experiment.run import Run, Series
 from rheostat.lab.experiment.score import Column, Score, score_simulated
 from rheostat.lab.experiment.trial import PolicyMaker, Progress, Trial
@@ -40,6 +41,8 @@ class Simulated:
     watch: Watch = lambda _share, _steps: None
     stop_at_failure: bool = False
     """Whether the first exception of a policy ends the run; else that policy's row is marked as failed."""
+    profiled: bool = False
+    """Whether a policy that profiles has its profile before the first second, as in Phoebe's paper."""
     name: ClassVar[str] = SIMULATED
     lead: ClassVar[str] = "All policies on the same simulated job, the same loads and the same seeds."
     keys: ClassVar[tuple[str, ...]] = (
@@ -87,13 +90,13 @@ class Simulated:
             failures_s=first.failures_s,
             trace=True,
         )
-        clock = FleetClock(fleet)
+        clock, profiles = FleetClock(fleet), Profiles(plant, [trial.seed for trial in every])
         controllers: dict[int, Controller[Any]] = {}
         errors: dict[int, PolicyError] = {}
         for replica, trial in enumerate(every):
             try:
                 with unlogged_failures():
-                    controllers[replica] = self._start(trial, fleet.engine(replica), clock, replica)
+                    controllers[replica] = self._start(trial, fleet.engine(replica), clock, replica, profiles)
             except PolicyError as error:
                 if self.stop_at_failure:
                     raise located(error, "before the first step") from error.__cause__
@@ -129,18 +132,24 @@ class Simulated:
             for k, trial in enumerate(every)
         )
 
-    def _start(self, trial: Trial[Plant], engine: Engine, clock: Clock, replica: int) -> Controller[Any]:
+    def _start(
+        self, trial: Trial[Plant], engine: Engine, clock: Clock, replica: int, profiles: Profiles
+    ) -> Controller[Any]:
         """Start a controller on a replica; what its policy raises meanwhile becomes a PolicyError."""
         policy = self._policy(trial)
+        profile = profiles.read(policy, trial, self.profiled)
+        journal = self.journal if self.journal is not None and replica == 0 else MemoryJournal()
+        if self.profiled and profile:
+            write_profile(journal, trial.job.name, profile)
         with policy_errors(policy.name):
             controller = Controller(
                 engine,
                 policy,
-                self.journal if self.journal is not None and replica == 0 else MemoryJournal(),
+                journal,
                 clock,
                 slo=trial.slo,
                 guards=trial.guards,
-                testbed=SimulatedTestbed(trial.job, trial.seed),
+                testbed=SimulatedTestbed(trial.job, trial.seed, measured=profile),
                 seed=trial.seed,
                 pace=IMMEDIATE,
                 settings=trial.settings,

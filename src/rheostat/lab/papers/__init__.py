@@ -9,5 +9,5 @@
 | `charts.py`, `page.py`, `summary.py` | figures; the page of a suite; the page of all |
 | `play.py`, `tuning.py` | controllers over one fleet; tunings |
 | `capacity.py`, `parallel.py`, `on_spark.py` | an allocation's capacity; parts on all cores; parts as a Spark job |
-| `conttune/`, `dragster/`, `autrascale/`, `phoebe/`, `streambed/` | one suite each |
+| `conttune/`, `dragster/`, `autrascale/`, `phoebe/`, `streambed/`, `grounds/` | one suite each |
 """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rheostat.errors import InvalidValue, first_line
-from rheostat.lab.papers.parallel import Progress, Runner, Task, run_part
+from rheostat.lab.papers.parallel import Outcome, Progress, Runner, Task, run_part
 from rheostat.lab.papers.result import Result
 from rheostat.lab.papers.suite import Suite
 
@@ -31,22 +31,22 @@ def reproduce(suites: Sequence[Suite[Any, Any]], size: str, progress: Progress, 
     errors: dict[str, Exception] = {}
     ended = 0
 
-    def note(name: str, outcome: Any) -> None:
+    def note(outcome: Outcome) -> None:
         nonlocal ended
         ended += 1
-        if isinstance(outcome, Exception):
+        if isinstance(outcome.result, Exception):
             # A mistake of the user, and the failure of the only suite, end everything at once.
-            if isinstance(outcome, InvalidValue) or len(suites) == 1:
-                raise outcome
-            errors.setdefault(name.partition(SEPARATOR)[0], outcome)
-        results[name] = outcome
-        progress(name, ended / (len(parts) + len(alone)))
+            if isinstance(outcome.result, InvalidValue) or len(suites) == 1:
+                raise outcome.result
+            errors.setdefault(outcome.name.partition(SEPARATOR)[0], outcome.result)
+        results[outcome.name] = outcome.result
+        progress(f"{outcome.name} ({outcome.cpu_s:.1f} s)", ended / (len(parts) + len(alone)))
 
-    for name, outcome in run(parts):
-        note(name, outcome)
+    for outcome in run(parts):
+        note(outcome)
     for task in alone:
         if task[0].partition(SEPARATOR)[0] not in errors:
-            note(*run_part(task))
+            note(run_part(task))
     return [_result(suite, size, results, errors.get(suite.name)) for suite in suites]
 
 

@@ -1,4 +1,4 @@
-"""Suites by name, imported on first use."""
+"""Suites by name, imported on first use: five papers, and the grounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from rheostat.errors import InvalidValue, nearest
 from rheostat.lab.papers.suite import Suite
 
 SUITES: Mapping[str, str] = {
-    name: f"rheostat.lab.papers.{name}:SUITE" for name in ("conttune", "dragster", "autrascale", "phoebe", "streambed")
+    name: f"rheostat.lab.papers.{name}:SUITE"
+    for name in ("conttune", "dragster", "autrascale", "phoebe", "streambed", "grounds")
 }
 
 

@@ -81,7 +81,9 @@ def test_no_forecasting_policy_is_below_the_bound(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, ground in GROUNDS.items() if not ground.trace])
 def test_no_policy_is_below_the_bound_on_a_named_ground(name: str) -> None:
     [ground] = find_grounds(name)
-    trial = make_config({**ground.values, "interval_s": 300.0, "duration_s": 9000.0}).trial()
+    # A drift begins after two hours.
+    seconds = 9000.0 if name.startswith("drift") else 3600.0
+    trial = make_config({**ground.values, "interval_s": 300.0, "duration_s": seconds}).trial()
     over = ratios(compare(Simulated(), trial, ["static", "hpa", "ds2", "conttune", "dragster", "drs", "oracle"]))
     assert len(over) == 7
     assert min(over.values()) >= 1.0, over
@@ -89,25 +91,27 @@ def test_no_policy_is_below_the_bound_on_a_named_ground(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["q1", "q2", "q5", "tsw", "phoebe-ysb"])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_with_one_operator_a_schedule_is_within_3_percent_of_the_bound(name: str, seed: int) -> None:
+def test_with_one_operator_a_schedule_is_within_3_percent_of_the_bound(name: str) -> None:
     loads: tuple[Load, ...] = (Permutation(hold_s=400, repeats=1), Sine(period_s=3600, noise=0.1))
     if name in ("tsw", "phoebe-ysb"):
         loads = (Steps((50e3, 180e3, 100e3), 1200), Sine(100e3, 70e3, 3600, noise=0.1))
     for load in loads:
         trial = started(Trial(job(name), load, 4000.0, slo=SLO(max_latency_s=10.0, headroom=0.2)))
-        (row,) = compare(Simulated(), trial, ["oracle"], [seed]).rows
-        assert row.cost_over_oracle is not None
-        assert 1.0 <= row.cost_over_oracle <= 1.03
+        over = ratios(compare(Simulated(), trial, ["oracle"], [0, 1]))
+        assert len(over) == 2
+        assert all(1.0 <= ratio <= 1.03 for ratio in over.values()), over
 
 
-def test_nobody_is_below_the_bound_on_two_days_of_a_recorded_trace() -> None:
-    """The former oracle used more slots here than AuTraScale+, with more changes and more seconds over the SLO."""
+def test_no_policy_is_below_the_bound_on_a_recorded_trace() -> None:
+    """The former oracle used more slots here than AuTraScale+, with more changes and more seconds over the SLO.
+
+    `rheostat reproduce grounds` checks whole days, for all policies.
+    """
     try:
         file = data_folder() / "traces" / "alibaba_5min.csv"
     except InvalidValue as error:
         pytest.skip(str(error))
-    trial = Trial(job("q3"), Trace(str(file), top=10.0), 2 * 86_400.0, slo=SLO(max_latency_s=10.0, headroom=0.2))
+    trial = Trial(job("q3"), Trace(str(file), top=10.0), 6 * 3600.0, slo=SLO(max_latency_s=10.0, headroom=0.2))
     found = compare(Simulated(), started(trial), ["autrascale"])
     assert not found.failures
     assert ratios(found)["autrascale", 0] >= 1.0

@@ -32,7 +32,7 @@ class FlowReplicas:
         self._limit = np.array([[o.limit_per_s or np.inf] for o in fleet.by_index])
         self._latency_b = np.array([[o.queueing_records] for o in fleet.by_index])
         self._tasks, self._base, self._evenness, self._factor = (np.ones((n, r)) for _ in range(4))
-        self._eta = np.ones(r)
+        self._eta, self.slots = np.ones(r), np.zeros(r)
         for replica in range(r):
             self._place(replica)
         self._refresh()
@@ -117,6 +117,7 @@ class FlowReplicas:
             self._tasks[i, replica] = tasks
             self._base[i, replica] = plant.nominal_per_s(operator, tasks, allocation.memory_mb)
             self._evenness[i, replica] = operator.evenness(tasks)
+        self.slots[replica] = allocation.slots
         self._eta[replica] = plant.interference.share(allocation.slots)
 
     def _refresh(self) -> None:
@@ -132,7 +133,6 @@ class FlowReplicas:
         self._half_room = 0.5 * self._room
         self._capacity = real * self.fleet.up
         self._buffering = plant.latency.buffer_records * self._tasks[self._edge_up] * self._tasks[self._edge_down]
-        self.slots = np.array([allocation.slots for allocation in self.fleet.running], dtype=float)
 
     # -- changes and failures --------------------------------------------------------------------------------
 

@@ -17,14 +17,14 @@ import numpy as np
 
 from rheostat.engine.simulated import Fleet, Plant
 from rheostat.engine.testbed.loads import Load, Sine
-from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement
 from rheostat.journal.memory import MemoryJournal
+from rheostat.lab.experiment.profiles import measure_profiles, write_profile
 from rheostat.lab.jobs.phoebe import FAILURES_S, top_speed, ysb
 from rheostat.lab.papers.phoebe.recordings import DURATION_S, RECORDED_EVERY_S, Floats, displayed, recovery_s, vehicles
 from rheostat.lab.papers.play import Player, by_method, look_after
-from rheostat.planner.profiling import Profiling, run_profile
+from rheostat.planner.profiling import Profiling
 from rheostat.policy.phoebe.outage import PREDICTED
 from rheostat.ports import Policy
 
@@ -99,8 +99,7 @@ class Run:
 @cache
 def profile(name: str, folder: Path) -> tuple[Measurement, ...]:
     """Profile the testbed of an experiment with the paper's settings."""
-    testbed = experiment(name, folder).testbed
-    return tuple(run_profile(Profiling(), SimulatedTestbed(testbed), testbed.spec()))
+    return measure_profiles(Profiling(), experiment(name, folder).testbed, (0,))[0]
 
 
 def play(name: str, folder: Path, methods: Sequence[Method], seeds: Sequence[int]) -> dict[str, list[Run]]:
@@ -152,9 +151,7 @@ class _Predictor(Player):
     ) -> None:
         journal = MemoryJournal()
         if "profile" in policy.options():
-            lease = journal.acquire(fleet.spec.name, "profiling", 60.0)
-            journal.append(lease, 0, list(profile))
-            journal.release(lease)
+            write_profile(journal, fleet.spec.name, tuple(profile))
         super().__init__(fleet, replica, policy, seed, journal=journal)
         self.changes = 0
         self.predicted: float | None = None

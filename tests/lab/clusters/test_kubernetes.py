@@ -18,6 +18,7 @@ import pytest
 from crashing import crash, run_unprotected
 from project import ROOT
 
+from rheostat.engine.spark.executors.scheduler import DECOMMISSION
 from rheostat.errors import EngineError
 from rheostat.lab.clusters.driver import Place, write_whole
 from rheostat.lab.clusters.kubernetes.api import Api, ApiError
@@ -32,7 +33,7 @@ from rheostat.lab.clusters.kubernetes.cluster import (
     manifests,
 )
 from rheostat.lab.clusters.sparks import spark_home
-from rheostat.lab.clusters.visit import Visitor, count_errors, endings, kill_executor, visit
+from rheostat.lab.clusters.visit import Visitor, count_errors, endings, kill_executor, notice_executor, visit
 from rheostat.lab.experiment.processes import Child, await_true, executors_below
 
 pytestmark = [
@@ -218,6 +219,17 @@ def test_a_deleted_pod_is_a_loss_and_is_replaced(cluster: Kubernetes, tmp_path: 
     assert count_errors(tmp_path / "output", visitor.batch) == (0, 0)
 
 
+def test_a_spot_notice_is_no_loss(cluster: Kubernetes, tmp_path: Path) -> None:
+    visitor = visitor_on(cluster, tmp_path, 2, **{DECOMMISSION: "true"})
+    with visitor.driving():
+        visitor.start()
+        visitor.resize(2)
+        notice_executor(visitor)
+        visitor.stop()
+    assert not [word for word in visitor.words if "lost" in word]
+    assert count_errors(tmp_path / "output", visitor.batch) == (0, 0)
+
+
 def test_an_account_that_may_not_create_pods_is_named(cluster: Kubernetes, tmp_path: Path) -> None:
     weak = "weak-driver"
     for manifest in manifests(({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}, *WATCH_PODS), weak):
@@ -231,6 +243,6 @@ def test_an_account_that_may_not_create_pods_is_named(cluster: Kubernetes, tmp_p
         visitor.start()
 
 
-def visitor_on(cluster: Kubernetes, folder: Path, most: int) -> Visitor:
+def visitor_on(cluster: Kubernetes, folder: Path, most: int, **conf: str) -> Visitor:
     (folder / "wanted").write_text("1")
-    return Visitor(Place(folder, cluster.cluster.master, cluster.cluster.conf, {}, None, most))
+    return Visitor(Place(folder, cluster.cluster.master, {**cluster.cluster.conf, **conf}, {}, None, most))

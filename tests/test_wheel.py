@@ -27,6 +27,26 @@ journal = open_journal(":memory:")
 journal.release(journal.acquire("clicks", "test", 60.0))
 print(rheostat.__version__)
 """
+ATTACHED = """
+import sys, time
+import rheostat
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.master("local[2]").config("spark.driver.host", "127.0.0.1")
+spark = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.ui.enabled", "false").getOrCreate()
+query = spark.readStream.format("rate").load().writeStream.format("noop").queryName("clicks").start()
+with rheostat.autoscale(query, dry_run=True, journal=sys.argv[1], options=rheostat.Options(interval_s=1.0)) as scaler:
+    until_s = time.monotonic() + 120
+    while time.monotonic() < until_s and not any(step.observation.load_per_s for step in scaler.steps):
+        time.sleep(0.2)
+    seen = any(step.observation.load_per_s for step in scaler.steps)
+version = spark.version
+query.stop()
+spark.stop()
+print(version, seen)
+"""
+"""A dry run on a query, until a window has seen its load."""
+CLEAN = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+"""The environment variables of a process that finds only what is installed."""
 WITH_SPARK = """
 import pyspark, rheostat
 for name in rheostat.__all__:
@@ -58,7 +78,7 @@ def test_a_driver_installs_little(wheel: Path, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "env")], check=True)
     python = tmp_path / "env" / "bin" / "python"
     subprocess.run([python, "-m", "pip", "install", "--quiet", str(wheel)], check=True, capture_output=True)
-    done = subprocess.run([python, "-c", SMOKE], check=True, capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run([python, "-c", SMOKE], check=True, capture_output=True, text=True, cwd=tmp_path, env=CLEAN)
     assert done.stdout.strip() == rheostat.__version__
     listed = subprocess.run(
         [python, "-m", "pip", "list", "--format=freeze"], check=True, capture_output=True, text=True
@@ -71,11 +91,26 @@ def test_a_driver_installs_little(wheel: Path, tmp_path: Path) -> None:
     for version in VERSIONS[:-1]:
         if version != OLDEST and not (cache_folder() / f"pyspark-{version}").is_dir():
             continue
-        beside = {**os.environ, "PYTHONPATH": str(pyspark_folder(version))}
+        beside = {**CLEAN, "PYTHONPATH": str(pyspark_folder(version))}
         done = subprocess.run(
             [python, "-c", WITH_SPARK], capture_output=True, text=True, check=False, cwd=tmp_path, env=beside
         )
         assert (done.stdout.strip(), done.returncode) == (version, 0), done.stderr
+
+
+@pytest.mark.skipif("RHEOSTAT_CLUSTERS" not in os.environ, reason="gets every Spark from the index: see `make matrix`")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_extra_with_each_spark_attaches_to_a_query(wheel: Path, tmp_path: Path, version: str) -> None:
+    """`pip install 'rheostat[spark]' pyspark==VERSION` into an environment of its own."""
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "env")], check=True)
+    python = tmp_path / "env" / "bin" / "python"
+    command = [python, "-m", "pip", "install", "--quiet", f"{wheel}[spark]", f"pyspark=={version}"]
+    subprocess.run(command, check=True, capture_output=True)
+    done = subprocess.run(
+        [python, "-c", ATTACHED, str(tmp_path / "journal.db")],
+        capture_output=True, text=True, check=False, cwd=tmp_path, env=CLEAN, timeout=600,
+    )  # fmt: skip
+    assert (done.stdout.strip(), done.returncode) == (f"{version} True", 0), done.stderr[-3000:]
 
 
 def test_the_version_has_its_section_in_the_changelog() -> None:

@@ -68,4 +68,4 @@ def test_without_the_setting_autoscale_refuses_and_spark_ends_the_application(cl
     with Child(run_unprotected, place) as driver:
         assert await_true((tmp_path / "refusal").exists, 120.0)
         assert "spark.executor.maxNumFailures is not set" in (tmp_path / "refusal").read_text()
-        assert 3 <= crash(driver) <= 5
+        assert crash(driver) >= 3

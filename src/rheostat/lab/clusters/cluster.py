@@ -13,7 +13,16 @@ from pathlib import Path
 
 from rheostat.engine.spark.session.embedded import LOCALHOST
 from rheostat.engine.spark.session.java import find_java
+from rheostat.engine.spark.session.session import QUICK_START
 from rheostat.errors import EngineError
+
+CLIENT: Mapping[str, str] = {
+    "spark.driver.host": LOCALHOST,
+    "spark.driver.bindAddress": LOCALHOST,
+    "spark.driver.extraJavaOptions": QUICK_START,
+    "spark.executor.extraJavaOptions": QUICK_START,
+}
+"""Settings of a driver in client mode on this machine, whose processes live for minutes."""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ ROWS, KEYS, PARTITIONS = 600, 50, 6
 PAUSE_ROWS, PAUSE_MS = 20, 40
 """Rows of a partition between two pauses, and their ms: a batch takes about 1.2 s of slots, and kills hit it."""
 POLL_S = 0.2
+ANSWER_S = 60.0
+"""Seconds that Spark's page may take for an answer: the first one can take 9 s and more."""
 NAME = "visit"
 
 
@@ -148,7 +150,7 @@ def count_tasks(spark: SparkSession) -> dict[str, Any]:
 def repeated_tasks(spark: SparkSession) -> int:
     """Return the tasks that were computed again: those of later attempts of a stage, and failed or killed ones."""
     page = f"{spark.sparkContext.uiWebUrl}/api/v1/applications/{spark.sparkContext.applicationId}/stages"
-    with urllib.request.urlopen(page, timeout=10) as answer:
+    with urllib.request.urlopen(page, timeout=ANSWER_S) as answer:
         stages: list[dict[str, int]] = json.load(answer)
     again = sum(stage["numCompleteTasks"] for stage in stages if stage["attemptId"] > 0)
     return again + sum(stage["numFailedTasks"] + stage["numKilledTasks"] for stage in stages)

@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rheostat.engine.spark.session.embedded import LOCALHOST
-from rheostat.lab.clusters.cluster import Cluster, check_started, free_port, java_home, start_logged, stop_all
+from rheostat.engine.spark.session.session import QUICK_START
+from rheostat.lab.clusters.cluster import CLIENT, Cluster, check_started, free_port, java_home, start_logged, stop_all
 from rheostat.lab.experiment.processes import await_true
 
 START_S = 60.0
@@ -28,6 +29,7 @@ def standalone(
         "JAVA_HOME": java_home(),
         "SPARK_LOCAL_IP": LOCALHOST,
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
     }
     runner, url = str(spark_home / "bin" / "spark-class"), f"spark://{LOCALHOST}:{port}"
     log = folder / "master.log"
@@ -41,7 +43,7 @@ def standalone(
             size = ("--cores", str(cores), "--memory", f"{memory_mb}m", "--work-dir", str(folder / f"worker-{number}"))
             processes.append(start_logged([runner, *worker, *size, url], folder / f"worker-{number}.log", environment))
         check_started(await_true(lambda: _workers(page) == workers, START_S), "a worker", folder / "worker-0.log")
-        yield Cluster(url, {"spark.driver.host": LOCALHOST, "spark.driver.bindAddress": LOCALHOST})
+        yield Cluster(url, CLIENT)
     finally:
         stop_all(processes[::-1])
 

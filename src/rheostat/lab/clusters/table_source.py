@@ -58,28 +58,37 @@ FORMATS = {one.name: one for one in (DELTA, ICEBERG)}
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What one window showed."""
+class Behind:
+    """What waits at a table: as a window shows it, or as it was appended."""
 
-    backlog: float | None
+    rows: float | None
     versions: float | None
+    files: float | None
     bytes: float | None
 
-    def has(self, commits: int) -> bool:
-        """Whether it is right while this number of appends waits."""
-        right = self.backlog == commits * ROWS and self.versions == commits
-        return right and self.bytes is not None and (self.bytes > 0) == (commits > 0)
+    def __str__(self) -> str:
+        return f"{self.rows} rows, {self.versions} versions, {self.files} files, {self.bytes} bytes"
+
+
+NOTHING = Behind(0, 0, 0, 0)
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What windows showed."""
+    """What windows showed, beside what was appended."""
 
-    waiting: tuple[Shown, ...]
+    appended: Behind
+    """Rows and versions that were appended, and their data files as the disk has them."""
+    waiting: tuple[Behind, ...]
     """Windows between the appends and the next batch."""
-    after: tuple[Shown, ...]
+    after: tuple[Behind, ...]
     """Windows after it."""
     problems: tuple[str, ...]
+
+    @property
+    def wrong(self) -> int:
+        """Windows that show something else than what waits."""
+        return sum(one != self.appended for one in self.waiting) + sum(one != NOTHING for one in self.after)
 
 
 def jar_set(table: Format) -> JarSet:
@@ -142,24 +151,34 @@ def _watch(spark: SparkSession, table: Format, folder: Path) -> Seen:
     query = writer.trigger(processingTime=f"{TRIGGER_S:g} seconds").start()
     with autoscale(query, dry_run=True, options=Options(interval_s=1.0)) as scaler:
 
-        def windows(seconds: float) -> tuple[Shown, ...]:
+        def windows(seconds: float) -> tuple[Behind, ...]:
             before = len(scaler.steps)
             time.sleep(seconds)
             seen = [step.observation for step in scaler.steps[before:]]
-            return tuple(Shown(one.backlog, one.waiting.get("versions"), one.waiting.get("bytes")) for one in seen)
+            return tuple(
+                Behind(one.backlog, *(one.waiting.get(name) for name in ("versions", "files", "bytes"))) for one in seen
+            )
 
         _await_batch(query, 1)  # the first snapshot
         _append(spark, place)
         _await_batch(query, ROWS)  # the first version after it
+        before = data_files(folder)
         for _ in range(COMMITS):
             _append(spark, place)
+        fresh = data_files(folder) - before
+        appended = Behind(COMMITS * ROWS, COMMITS, len(fresh), sum(file.stat().st_size for file in fresh))
         waiting = windows(4.0)
         _await_batch(query, COMMITS * ROWS)
         time.sleep(1.5)
         after = windows(4.0)
         problems = {step.observation.problem for step in scaler.steps if step.observation.problem}
     query.stop()
-    return Seen(waiting, after, tuple(sorted(problems)))
+    return Seen(appended, waiting, after, tuple(sorted(problems)))
+
+
+def data_files(folder: Path) -> set[Path]:
+    """Return the data files of the tables in a folder; Delta keeps checkpoints of its log as Parquet, too."""
+    return {file for file in folder.rglob("*.parquet") if "_delta_log" not in file.parts}
 
 
 def _append(spark: SparkSession, place: str) -> None:

@@ -211,6 +211,23 @@ def kill_executor(visitor: Visitor, executors: int = 2) -> float:
     return took_s
 
 
+def notice_executor(visitor: Visitor, executors: int = 2) -> float:
+    """Have the newest of some executors decommissioned as a spot notice does, by the signal that Spark listens to.
+
+    Return the seconds until its replacement takes tasks.
+    """
+    began_s, noticed = time.monotonic(), max(executors_below(os.getpid()))
+    os.kill(noticed, signal.SIGPWR)
+    visitor.wait(lambda: visitor.status.get("executors") != executors, "the notice is not seen")
+    visitor.wait(
+        lambda: visitor.status.get("executors") == executors and noticed not in executors_below(os.getpid()),
+        f"not {executors} executors",
+    )
+    took_s = time.monotonic() - began_s
+    visitor.pass_batches()
+    return took_s
+
+
 def count_errors(output: Path, last: int) -> tuple[int, int]:
     """Return rows that the counts of all batches lack, and rows that they have too often."""
     lost = repeated = 0

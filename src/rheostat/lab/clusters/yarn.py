@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rheostat.engine.spark.session.embedded import LOCALHOST, environment
+from rheostat.engine.spark.session.embedded import environment
 from rheostat.engine.spark.session.ivy import Dependency, JarSet, Notify, ignore
 from rheostat.engine.spark.session.java import find_java
-from rheostat.engine.spark.session.session import WORKER_PYTHON
-from rheostat.lab.clusters.cluster import Cluster, java_home, run_folder, show
+from rheostat.engine.spark.session.session import QUICK_START, WORKER_PYTHON
+from rheostat.lab.clusters.cluster import CLIENT, Cluster, java_home, run_folder, show
 from rheostat.lab.clusters.sparks import NEWEST, pyspark_folder, spark_home
 from rheostat.lab.clusters.yarn_pins import SHA256
 
@@ -93,7 +93,11 @@ def yarn(folder: Path, executors_home: Path, notify: Notify = ignore) -> Iterato
         gateway = JavaGateway.launch_gateway(
             jarpath=str(py4j),
             classpath=":".join(map(str, jars)),
-            javaopts=["-Xmx700m", *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENS)],
+            javaopts=[
+                "-Xmx700m",
+                *QUICK_START.split(),
+                *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENS),
+            ],
             die_on_exit=True,
             java_path=find_java().path,
             redirect_stdout=log,
@@ -111,8 +115,8 @@ def yarn(folder: Path, executors_home: Path, notify: Notify = ignore) -> Iterato
         yield Cluster(
             "yarn",
             {
-                "spark.driver.host": LOCALHOST,
-                "spark.driver.bindAddress": LOCALHOST,
+                **CLIENT,
+                "spark.yarn.am.extraJavaOptions": QUICK_START,
                 WORKER_PYTHON: sys.executable,
                 "spark.yarn.jars": f"local:{executors_home}/jars/*",
                 "spark.yarn.am.memory": "512m",

@@ -13,6 +13,7 @@ import pytest
 from rheostat.engine.spark.executors.scheduler import Executor
 from rheostat.engine.spark.session import session as session_module
 from rheostat.engine.spark.session.session import shrink_to_minimum, worker_python
+from rheostat.errors import EngineError
 
 pytestmark = pytest.mark.cluster
 
@@ -108,6 +109,8 @@ class Arriving:
     def __init__(self, *ids: str) -> None:
         self.coming, self.there, self.now_s = list(ids), list[str](), 0.0
         self.withdrawn: list[str] = []
+        self.deaf_s = 0.0
+        """Until then no request is acknowledged."""
 
     def now(self) -> float:
         return self.now_s
@@ -130,7 +133,7 @@ class Arriving:
         return 1
 
     def request_total(self, executors: int) -> bool:
-        return True
+        return self.now_s >= self.deaf_s
 
     def withdraw(self, ids: list[str]) -> None:
         self.withdrawn += ids
@@ -150,3 +153,16 @@ def test_executors_that_are_still_starting_count_when_they_register(
     context: Any = SimpleNamespace(master=master)
     shrink_to_minimum(context, 2, 4, cluster)
     assert (len(cluster.there), cluster.withdrawn) == (2, withdrawn)
+
+
+def test_a_session_waits_for_an_application_master_that_registers_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Arriving("1")
+    cluster.deaf_s = 30.0
+    monkeypatch.setattr(session_module, "SparkScheduler", lambda _context: cluster)
+    context: Any = SimpleNamespace(master="yarn")
+    shrink_to_minimum(context, 1, 4, cluster)
+    assert cluster.there == ["1"]
+    assert 30.0 <= cluster.now_s < 31.0
+    cluster.deaf_s = cluster.now_s + 1000.0
+    with pytest.raises(EngineError, match="did not acknowledge a total of 1 executors"):
+        shrink_to_minimum(context, 1, 4, cluster)

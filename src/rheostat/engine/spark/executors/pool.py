@@ -42,6 +42,10 @@ Choose = Callable[[Sequence["Executor"], Mapping[str, int]], Sequence["Executor"
 """(executors, running tasks by executor) -> the executors, those to remove first."""
 
 
+class Unacknowledged(EngineError):  # noqa: N818
+    """The cluster manager did not acknowledge a request. On YARN so until the application master has registered."""
+
+
 @dataclass(frozen=True, slots=True)
 class Loss:
     """An executor that died without a request to remove it."""
@@ -252,7 +256,7 @@ class Executors:
         if note is not None:
             note(f"request {executors} executors" if executors != self._wanted else "")
         if not self._scheduler.request_total(executors):
-            raise EngineError(
+            raise Unacknowledged(
                 f"the cluster manager did not acknowledge a total of {executors} executors: "
                 "it may be down, or this master cannot resize an application"
             )

@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from rheostat.clock import WallClock
-from rheostat.engine.spark.executors.pool import Executors
+from rheostat.engine.spark.executors.pool import Executors, Unacknowledged
 from rheostat.engine.spark.executors.scheduler import SparkScheduler
 from rheostat.engine.spark.session.embedded import LOCALHOST, embedded_cluster, environment
 from rheostat.engine.spark.session.java import use_java
@@ -204,20 +204,32 @@ def shrink_to_minimum(context: SparkContext, min_executors: int, max_executors: 
     """Bring an application that has just started to its smallest size, and wait until it has it."""
     scheduler = SparkScheduler(context)
     executors = Executors(scheduler, clock)
-    executors.request(min_executors)
+    deadline_s = clock.monotonic() + START_S
+    _request(executors, min_executors, clock, deadline_s)
     if is_standalone(str(context.master)):
         registered = scheduler.registered()
         staying = len(set(registered) - set(executors.leaving()))
         executors.withdraw(unregistered_executors(registered, max_executors)[max(min_executors - staying, 0) :])
-    deadline_s = clock.monotonic() + START_S
     while len(executors.running()) != min_executors or executors.leaving():
         if clock.monotonic() > deadline_s:
             raise EngineError(
                 f"{len(executors.running())} of {min_executors} executors registered within {START_S:g} s: the cluster "
                 "may have no free cores or memory; use fewer or smaller executors"
             )
-        executors.request(min_executors)
+        _request(executors, min_executors, clock, deadline_s)
         clock.sleep(POLL_S)
+
+
+def _request(executors: Executors, number: int, clock: Clock, deadline_s: float) -> None:
+    """Request executors until the cluster manager acknowledges: YARN's application master may register later."""
+    while True:
+        try:
+            executors.request(number)
+            return
+        except Unacknowledged:
+            if clock.monotonic() > deadline_s:
+                raise
+            clock.sleep(POLL_S)
 
 
 def unregistered_executors(registered: Collection[str], launched: int) -> list[str]:

@@ -15,7 +15,7 @@ from rheostat.lab.clusters.cluster import Cluster
 from rheostat.lab.clusters.kubernetes.cluster import has_go, kubernetes
 from rheostat.lab.clusters.sparks import NEWEST, OLDEST, VERSIONS, pyspark_folder, spark_home
 from rheostat.lab.clusters.standalone import standalone
-from rheostat.lab.clusters.table_source import COMMITS, FORMATS, ROWS, jars_of, watch_table
+from rheostat.lab.clusters.table_source import FORMATS, jars_of, watch_table
 from rheostat.lab.clusters.table_source import SPARK as TABLE_SPARK
 from rheostat.lab.clusters.visit import Visit, visit, visit_stock
 from rheostat.lab.clusters.yarn import yarn
@@ -72,12 +72,10 @@ def _watch(name: str, progress: Progress) -> Measure:
         with TemporaryDirectory(prefix="rheostat-table-", ignore_cleanup_errors=True) as folder:
             pyspark, jars = pyspark_folder(TABLE_SPARK, progress), jars_of(name, progress)
             seen = in_own_process(watch_table, name, Path(folder), pyspark, jars)
-        windows = [(one, COMMITS) for one in seen.waiting] + [(one, 0) for one in seen.after]
-        wrong = float(sum(not one.has(commits) for one, commits in windows)) if seen.waiting else math.inf
-        shown = "; ".join(
-            dict.fromkeys(f"{one.backlog} rows, {one.versions} versions, {one.bytes} bytes" for one, _ in windows)
-        )
-        note = f"of {len(windows)} windows; {COMMITS * ROWS} rows in {COMMITS} versions waited, shown: {shown}"
+        wrong = float(seen.wrong) if seen.waiting and seen.after else math.inf
+        windows = (*seen.waiting, *seen.after)
+        shown = "; ".join(dict.fromkeys(map(str, windows)))
+        note = f"of {len(windows)} windows; {seen.appended} waited; shown: {shown}"
     except (RheostatError, OSError, RuntimeError) as error:
         note = f"failed: {error}"
     return Measure("matrix", f"wrong_backlogs_{name}", wrong, "windows", "<= 0", "lower", note)

@@ -27,6 +27,7 @@ from rheostat.engine.spark.session.ivy import Notify, cache_folder, ignore
 from rheostat.engine.spark.session.session import WORKER_PYTHON
 from rheostat.errors import EngineError
 from rheostat.lab.clusters.cluster import (
+    CLIENT,
     Cluster,
     check_started,
     free_port,
@@ -160,8 +161,7 @@ def kubernetes(folder: Path, executors_home: Path, nodes: int = NODES, notify: N
             kubelet.start()
         token_file = folder / "driver-token"
         conf = {
-            "spark.driver.host": LOCALHOST,
-            "spark.driver.bindAddress": LOCALHOST,
+            **CLIENT,
             WORKER_PYTHON: sys.executable,
             "spark.kubernetes.namespace": NAMESPACE,
             "spark.kubernetes.container.image": "none",

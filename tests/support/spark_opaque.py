@@ -75,7 +75,7 @@ def end_s(progress: Any) -> float:
 
 def main(folder: Path) -> None:
     sys.path.insert(0, str(ROOT / "examples"))
-    from kinesis_counter import KinesisCounter
+    from kinesis_counter import KinesisCounter  # type: ignore[import-not-found]
 
     builder = SparkSession.builder.master("local[2]").config("spark.driver.host", "127.0.0.1")
     spark = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.ui.enabled", "false").getOrCreate()

@@ -21,8 +21,8 @@ from rheostat.engine.testbed.schedule import Schedule
 from rheostat.errors import RheostatError
 from rheostat.lab.bench.measure import Measure
 from rheostat.lab.experiment.processes import Child, kill_an_executor
-from rheostat.lab.experiment.query_checkpoint import CheckpointReader
 from rheostat.lab.experiment.trial import Progress
+from rheostat.lab.query_checkpoint import CheckpointReader
 from rheostat.model.recovery import Course, implied_downtime_s, recovery_time_s
 
 EXECUTORS, PARTITIONS, SLOT_PER_S, TRIGGER_S = 2, 8, 150.0, 1.0

@@ -6,9 +6,9 @@
 | `failures.py` | a policy that raises: the end of a run, or a failed row |
 | `page.py`, `figures.py` | the page and its figures |
 | `simulated.py`, `profiles.py` | the simulated ground: one fleet; the profiles of forecasting policies |
-| `microbatch.py`, `microbatch_job.py`, `microbatch_run.py`, `input_tasks.py`, `by_second.py` | micro-batches on Spark |
+| `microbatch.py`, `microbatch_job.py`, `microbatch_run.py`, `by_second.py` | micro-batches on Spark |
 | `realtime.py`, `realtime_run.py` | real-time mode on Spark |
-| `processes.py`, `query_checkpoint.py` | child processes that end with this one; a query read from its checkpoint |
+| `processes.py` | child processes that end with this one |
 | `config.py`, `descriptions.py` | a run as a YAML file; jobs, loads and policies from text |
 | `oracle/` | the one cost, its lower bound, and a schedule near it |
 | `grounds.py` | named grounds: drift, hard cases, long traces |

@@ -7,22 +7,25 @@ scaler: executors are counted beside it, and batches are Spark's own progress re
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rheostat.clock import WallClock
 from rheostat.control.controller import Step
+from rheostat.engine.batches.stage import batch_of, moment_s
 from rheostat.engine.spark.session.log4j import quiet
+from rheostat.engine.spark.telemetry.rows import Rows
+from rheostat.engine.spark.telemetry.stages import API
 from rheostat.errors import PolicyError, RheostatError, first_line
 from rheostat.lab.experiment.by_second import BatchRun
 from rheostat.lab.experiment.failures import scaler_failure
-from rheostat.lab.experiment.input_tasks import input_tasks
 from rheostat.lab.experiment.microbatch_job import DYNAMIC, STATIC_MAX, STATIC_MIN, MicroBatchJob
 from rheostat.lab.experiment.processes import kill_an_executor
-from rheostat.lab.experiment.query_checkpoint import CheckpointReader
-from rheostat.lab.experiment.run import Run
+from rheostat.lab.experiment.run import Run, TaskWork
 from rheostat.lab.experiment.trial import LIVE_GUARDS, Trial
+from rheostat.lab.query_checkpoint import CheckpointReader
 from rheostat.lab.workload.catalog import pipeline_named
 from rheostat.lab.workload.pacing import SlotsFile
 from rheostat.lab.workload.pipeline import Pipeline
@@ -37,7 +40,14 @@ RESIZE_S = 60.0
 """Seconds for a scripted resize."""
 FIRST_BATCH_S = 120.0
 """Seconds that a trial waits at its end for a first batch, so that there are rows to check."""
-
+MOST_STAGES, MOST_TASKS = 4096, 1024
+"""Stages of an application, and tasks of a stage, to read at the end."""
+STAGE_FIELDS = frozenset(["stageId", "attemptId", "status", "description", "inputRecords", "executorRunTime"])
+TASK_FIELDS = {
+    "TaskData": frozenset(["launchTime", "duration", "status", "taskMetrics"]),
+    "TaskMetrics": frozenset(["inputMetrics"]),
+    "InputMetrics": frozenset(["recordsRead"]),
+}
 
 MICROBATCH = "spark"
 """Name of the engine in a row."""
@@ -279,3 +289,29 @@ def closed_windows(due: DataFrame, written: DataFrame) -> DataFrame:
 
     mark = next((name for name in ("window_start", "session_end") if name in due.columns), None)
     return due if mark is None else due.where(sql.col(mark) <= written.select(sql.max(mark)).first()[0])  # type: ignore[index]
+
+
+def input_tasks(context: Any, run_id: str) -> Iterator[TaskWork]:
+    """Yield the tasks of every batch's stage that read its input; batches that Spark has forgotten are left out.
+
+    Of several stages with input it is the one with the most work: the table of a join takes little.
+    """
+    gateway, store = context._gateway, context._jsc.sc().statusStore()
+    no_states = gateway.jvm.java.util.ArrayList()
+    by_launch = gateway.jvm.org.apache.spark.status.api.v1.TaskSorting.ID
+    listed = store.stageList(None, False, False, gateway.new_array(gateway.jvm.double, 0), no_states)
+    stages: dict[int, dict[str, Any]] = {}
+    for row in Rows(gateway, API, "StageData", {"StageData": STAGE_FIELDS}).read(listed, MOST_STAGES):
+        owner = batch_of(row)
+        if owner is None or owner[0] != run_id or row["status"] != "COMPLETE" or not row["inputRecords"]:
+            continue
+        if row["executorRunTime"] >= stages.get(owner[1], row)["executorRunTime"]:
+            stages[owner[1]] = row
+    task_rows = Rows(gateway, API, "TaskData", TASK_FIELDS)
+    for number, stage in sorted(stages.items()):
+        tasks = store.taskList(stage["stageId"], stage["attemptId"], 0, MOST_TASKS, by_launch, no_states)
+        for row in task_rows.read(tasks, MOST_TASKS):
+            records = (row.get("taskMetrics") or {}).get("inputMetrics", {}).get("recordsRead", 0)
+            start_s = moment_s(row.get("launchTime"))
+            if row["status"] == "SUCCESS" and start_s is not None:
+                yield number, start_s, row.get("duration", 0) / 1e3, records / stage["inputRecords"]

@@ -18,7 +18,7 @@ from rheostat.engine.testbed.loads import Constant
 from rheostat.engine.testbed.schedule import Schedule
 from rheostat.job.guards import UNGUARDED
 from rheostat.lab.experiment.processes import Child, enclose
-from rheostat.lab.experiment.query_checkpoint import CheckpointReader
+from rheostat.lab.query_checkpoint import CheckpointReader
 from rheostat.lab.soak.driver import serve
 from rheostat.lab.soak.faults import Kind
 from rheostat.lab.soak.restless import Restless

@@ -16,8 +16,8 @@ from rheostat.kafka.broker import Broker
 from rheostat.kafka.load import start_load
 from rheostat.kafka.output import Follower
 from rheostat.lab.experiment.processes import Child, enclose
-from rheostat.lab.experiment.query_checkpoint import CheckpointReader
 from rheostat.lab.experiment.realtime_run import SINK, SOURCE, local_session, open_topics, parse_count
+from rheostat.lab.query_checkpoint import CheckpointReader
 from rheostat.lab.soak.driver import serve
 from rheostat.lab.soak.faults import Kind
 from rheostat.lab.soak.restless import Restless

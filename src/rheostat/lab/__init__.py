@@ -12,5 +12,6 @@
 | `sight/` | what a scaler sees of a job on Spark, against the truth, for `bench sight` |
 | `kills/` | kills over a repartition and its roll-back, for `bench rescale` |
 | `testbeds.py` | testbeds by engine, for `plan` and `profile` |
+| `profiles.py` | profiles of forecasting policies, for all seeds at once |
 | `data.py` | the folder of the papers' measured data |
 """

@@ -13,5 +13,6 @@
 | `kills/` | kills over a repartition and its roll-back, for `bench rescale` |
 | `testbeds.py` | testbeds by engine, for `plan` and `profile` |
 | `query_checkpoint.py` | a query read from its checkpoint |
+| `profiles.py` | profiles of forecasting policies, for all seeds at once |
 | `data.py` | the folder of the papers' measured data |
 """

@@ -5,7 +5,7 @@
 | `trial.py`, `run.py`, `score.py`, `comparison.py` | a trial, its measurements, its row, all rows |
 | `failures.py` | a policy that raises: the end of a run, or a failed row |
 | `page.py`, `figures.py` | the page and its figures |
-| `simulated.py`, `profiles.py` | the simulated ground: one fleet; the profiles of forecasting policies |
+| `simulated.py` | the simulated ground: one fleet |
 | `microbatch.py`, `microbatch_job.py`, `microbatch_run.py`, `by_second.py` | micro-batches on Spark |
 | `realtime.py`, `realtime_run.py` | real-time mode on Spark |
 | `processes.py` | child processes that end with this one |

@@ -18,10 +18,10 @@ from rheostat.lab.experiment.comparison import Comparison
 from rheostat.lab.experiment.descriptions import policy_maker
 from rheostat.lab.experiment.failures import located, policy_errors, raise_failure, unlogged_failures
 from rheostat.lab.experiment.oracle.bound import lower_bound
-from rheostat.lab.experiment.profiles import Profiles, write_profile
 from rheostat.lab.experiment.run import Run, Series
 from rheostat.lab.experiment.score import Column, Score, score_simulated
 from rheostat.lab.experiment.trial import PolicyMaker, Progress, Trial
+from rheostat.lab.profiles import Profiles, write_profile
 from rheostat.ports import Clock, Engine, Journal, Policy
 from rheostat.report import words
 
@@ -137,7 +137,9 @@ class Simulated:
     ) -> Controller[Any]:
         """Start a controller on a replica; what its policy raises meanwhile becomes a PolicyError."""
         policy = self._policy(trial)
-        profile = profiles.read(policy, trial, self.profiled)
+        # Without a profile a policy asks for one round per step.
+        rounds = None if self.profiled else int(trial.duration_s / trial.interval_s)
+        profile = profiles.read(policy, trial.seed, trial.slo, trial.guards, rounds)
         journal = self.journal if self.journal is not None and replica == 0 else MemoryJournal()
         if self.profiled and profile:
             write_profile(journal, trial.job.name, profile)

@@ -20,10 +20,10 @@ from rheostat.engine.testbed.loads import Load, Sine
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement
 from rheostat.journal.memory import MemoryJournal
-from rheostat.lab.experiment.profiles import measure_profiles, write_profile
 from rheostat.lab.jobs.phoebe import FAILURES_S, top_speed, ysb
 from rheostat.lab.papers.phoebe.recordings import DURATION_S, RECORDED_EVERY_S, Floats, displayed, recovery_s, vehicles
 from rheostat.lab.papers.play import Player, by_method, look_after
+from rheostat.lab.profiles import measure_profiles, write_profile
 from rheostat.planner.profiling import Profiling
 from rheostat.policy.phoebe.outage import PREDICTED
 from rheostat.ports import Policy

@@ -10,11 +10,12 @@ from rheostat.control.limits import limits
 from rheostat.engine.testbed.loads import Constant
 from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.job.decision import Reason
+from rheostat.job.guards import UNGUARDED
 from rheostat.job.slo import SLO
-from rheostat.lab.experiment.profiles import Profiles, measure_profiles
 from rheostat.lab.experiment.simulated import Simulated
 from rheostat.lab.experiment.trial import Trial
 from rheostat.lab.jobs import job
+from rheostat.lab.profiles import Profiles, measure_profiles
 from rheostat.planner.profiling import Profiling, clip_to_limits, run_profile
 from rheostat.policy.ds2 import DS2
 from rheostat.policy.phoebe.policy import Phoebe
@@ -50,16 +51,15 @@ def test_a_testbed_returns_what_was_measured_as_long_as_the_trials_match() -> No
 
 
 def test_a_plan_is_measured_once_and_only_for_policies_that_profile() -> None:
-    plant = job("skewed")
-    trial = Trial(plant, Constant(2.0), 120.0, 60.0, seed=1)
-    profiles = Profiles(plant, (0, 1))
+    profiles = Profiles(job("skewed"), (0, 1))
     policy = Phoebe(settle_s=5.0, observe_s=10.0, deployments=2)
-    found = profiles.read(policy, trial)
-    assert len(found) == 4  # two rounds, one per step
-    assert profiles.read(policy, trial) is found
-    assert profiles.read(policy, replace(trial, seed=0)) != found
-    assert profiles.read(replace(policy, profile=False), trial) == ()
-    assert profiles.read(DS2(), trial) == ()
+    found = profiles.read(policy, 1, SLO(), UNGUARDED, rounds=2)
+    assert len(found) == 4
+    assert profiles.read(policy, 1, SLO(), UNGUARDED, rounds=2) is found
+    assert profiles.read(policy, 0, SLO(), UNGUARDED, rounds=2) != found
+    assert profiles.read(replace(policy, profile=False), 1, SLO(), UNGUARDED) == ()
+    assert profiles.read(policy, 1, SLO(), replace(UNGUARDED, explore="never")) == ()
+    assert profiles.read(DS2(), 1, SLO(), UNGUARDED) == ()
 
 
 @pytest.mark.parametrize("profiled", [False, True])

@@ -14,9 +14,9 @@ from rheostat.control.limits import limits
 from rheostat.engine.simulated.plant import Plant
 from rheostat.engine.testbed.simulated import find_problem, measure_together, trial_seed
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Measurement
-from rheostat.job.decision import Trial as Measured
-from rheostat.lab.experiment.trial import Trial
+from rheostat.job.decision import Measurement, Trial
+from rheostat.job.guards import Guards
+from rheostat.job.slo import SLO
 from rheostat.model.profile import point_of
 from rheostat.planner.profiling import Profiling, clip_to_limits, next_round, round_trials
 from rheostat.policy.phoebe.forecasting import ForecastingPolicy
@@ -36,16 +36,16 @@ class Profiles:
     seeds: Sequence[int]
     _measured: dict[Profiling, dict[int, Profile]] = field(default_factory=dict)
 
-    def read(self, policy: Policy[Any], trial: Trial[Plant], whole: bool = False) -> Profile:
-        """Return what a policy's profile measures: a round per step of a trial, or all rounds; () without a profile."""
-        if not isinstance(policy, ForecastingPolicy) or not policy.profile or trial.guards.explore == "never":
+    def read(self, policy: Policy[Any], seed: int, slo: SLO, guards: Guards, rounds: int | None = None) -> Profile:
+        """Return the first rounds of a policy's profile, or all; () if it makes none."""
+        if not isinstance(policy, ForecastingPolicy) or not policy.profile or guards.explore == "never":
             return ()
-        clipped = clip_to_limits(policy.plan, limits(trial.job.spec(), trial.slo))
-        steps = max(1, int(trial.duration_s / trial.interval_s))
-        plan = clipped if whole else replace(clipped, most_rounds=min(clipped.most_rounds, steps))
+        plan = clip_to_limits(policy.plan, limits(self.plant.spec(), slo))
+        if rounds is not None:
+            plan = replace(plan, most_rounds=max(1, min(plan.most_rounds, rounds)))
         if plan not in self._measured:
             self._measured[plan] = measure_profiles(plan, self.plant, self.seeds)
-        return self._measured[plan][trial.seed]
+        return self._measured[plan][seed]
 
 
 def write_profile(journal: Journal, job: str, profile: Profile) -> None:
@@ -68,7 +68,7 @@ def measure_profiles(plan: Profiling, plant: Plant, seeds: Iterable[int]) -> dic
     return {seed: tuple(measurements) for seed, measurements in found.items()}
 
 
-def _next_trials(plan: Profiling, plant: Plant, measured: Sequence[Measurement]) -> tuple[Measured, ...]:
+def _next_trials(plan: Profiling, plant: Plant, measured: Sequence[Measurement]) -> tuple[Trial, ...]:
     """Return the next round of one seed; () if its profile is complete, or a trial measures nothing."""
     points = [point_of(measurement) for measurement in measured]
     known = [point for point in points if point is not None]
@@ -81,7 +81,7 @@ def _next_trials(plan: Profiling, plant: Plant, measured: Sequence[Measurement])
     return () if any(find_problem(plant, trial) for trial in trials) else trials
 
 
-def _measure(plant: Plant, asked: Sequence[tuple[int, Measured]], found: dict[int, list[Measurement]]) -> None:
+def _measure(plant: Plant, asked: Sequence[tuple[int, Trial]], found: dict[int, list[Measurement]]) -> None:
     """Measure trials with the same phases, and add them to the profiles of their seeds."""
     numbers = {seed: len(measurements) for seed, measurements in found.items()}
     seeds = []

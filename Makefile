@@ -41,7 +41,7 @@ kubernetes: $(READY)  ## build Kubernetes by Go, once, and run it with two nodes
 
 matrix: $(READY)  ## every Spark from 3.5 on every cluster manager: grow, shrink, kill; about half an hour
 	$(BIN)/rheostat bench matrix
-	RHEOSTAT_CLUSTERS=1 $(BIN)/python -m pytest tests/lab/clusters tests/examples/test_kinesis_counter.py tests/test_wheel.py
+	RHEOSTAT_CLUSTERS=1 $(BIN)/python -m pytest tests/lab/clusters tests/test_wheel.py
 
 check: $(READY)  ## linter, type checker and import contracts
 	$(BIN)/ruff check src tests examples

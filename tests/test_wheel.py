@@ -104,7 +104,7 @@ def test_the_extra_with_each_spark_attaches_to_a_query(wheel: Path, tmp_path: Pa
     """`pip install 'rheostat[spark]' pyspark==VERSION` into an environment of its own."""
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "env")], check=True)
     python = tmp_path / "env" / "bin" / "python"
-    command: list[str | Path] = [python, "-m", "pip", "install", "--quiet", f"{wheel}[spark]", f"pyspark=={version}"]
+    command = [str(python), "-m", "pip", "install", "--quiet", f"{wheel}[spark]", f"pyspark=={version}"]
     subprocess.run(command, check=True, capture_output=True)
     done = subprocess.run(
         [python, "-c", ATTACHED, str(tmp_path / "journal.db")],

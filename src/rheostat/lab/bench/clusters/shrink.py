@@ -49,6 +49,7 @@ def _shrink(way: str, times: int, progress: Progress) -> list[Measure]:
         gone_s, batch_s = [], []
         with visitor.driving():
             visitor.start(1)
+            before = visitor.status.get("repeated_tasks") or 0
             for number in range(times):
                 progress(f"{way}: shrink {number + 1} of {times}")
                 write_whole(place.folder / "wanted", str(LARGE))
@@ -62,7 +63,7 @@ def _shrink(way: str, times: int, progress: Progress) -> list[Measure]:
                     progress(f"{way}: the batch ended before its executors were gone")
                 visitor.wait(partial(_has_ended, visitor, batch + 1), "no batch ends")
                 batch_s.append(time.monotonic() - began_s)
-            again = visitor.status.get("repeated_tasks") or 0
+            again = (visitor.status.get("repeated_tasks") or 0) - before
             visitor.stop()
         lost, repeated = count_errors(place.folder / "output", visitor.batch)
     note = f"{times} shrinks {LARGE} -> {SMALL} inside a batch; {lost} rows lost, {repeated} repeated"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rheostat.engine.batches.arrivals import LEAST_S, ArrivalCount, arrival_moment_s, present_rate, settles_in_s
+from rheostat.engine.batches.arrivals import LEAST_S, ArrivalCount, arrival_moment_s, present_load, present_rate
 
 
 def counts(rate_at: Callable[[float], float], until_s: int, every_s: int = 5) -> list[ArrivalCount]:
@@ -46,16 +46,16 @@ def test_a_load_in_bursts_is_averaged(period: int) -> None:
 @pytest.mark.parametrize(("seen_s", "left_s"), [(0, 0.0), (1, 1.5), (2, 0.5), (3, 0.0), (10, 0.0)])
 def test_a_load_that_has_just_jumped_settles_when_it_was_seen_for_long_enough(seen_s: int, left_s: float) -> None:
     load = counts(lambda second: 500.0 if second < 100 else 6000.0, 100 + seen_s, every_s=1)
-    assert settles_in_s(load, 30.0) == pytest.approx(left_s)
+    assert present_load(load, 30.0).settles_in_s == pytest.approx(left_s)
     steady = counts(lambda _: 500.0, 100 + seen_s, every_s=1)
-    assert settles_in_s(steady, 30.0) == 0.0
+    assert present_load(steady, 30.0).settles_in_s == 0.0
 
 
 @given(st.lists(st.integers(0, 10_000), min_size=4, max_size=60))
 def test_a_load_that_never_settles_is_not_waited_for(per_s: list[int]) -> None:
     """Of two looks that are `LEAST_S` apart, one at least finds a load to decide from."""
     load = counts(lambda second: float(per_s[int(second) % len(per_s)]), 120, every_s=1)
-    waits = [settles_in_s(load[:last], 30.0) for last in range(60, 121)]
+    waits = [present_load(load[:last], 30.0).settles_in_s for last in range(60, 121)]
     assert all(0.0 <= wait_s <= LEAST_S for wait_s in waits)
     apart = 3
     assert all(not (waits[at] and waits[at + apart]) for at in range(len(waits) - apart))

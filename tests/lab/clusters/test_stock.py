@@ -11,7 +11,15 @@ import pytest
 
 from rheostat.kafka.load import Sent
 from rheostat.lab.clusters.sparks import version_of
-from rheostat.lab.clusters.stock import PARTITIONS, RATE_PER_S, SECTIONS, TOPIC, stock_errors, taken, true_counts
+from rheostat.lab.clusters.stock import (
+    PARTITIONS,
+    RATE_PER_S,
+    SECTIONS,
+    TOPIC,
+    records_taken,
+    stock_errors,
+    true_counts,
+)
 
 SENT = Sent(start_s=1_700_000_000.0, first=0, count=2 * RATE_PER_S + 50)
 """Two seconds of records, and a third of the third one."""
@@ -40,7 +48,7 @@ def test_the_right_counts_are_those_of_the_schedule() -> None:
 def test_right_counts_have_no_errors(tmp_path: Path) -> None:
     first = true_counts(Sent(SENT.start_s, 0, 100))
     write_batches(tmp_path, [100, SENT.count], [first, true_counts(SENT)])
-    assert [taken(tmp_path, batch) for batch in (-1, 0, 1, 2)] == [0, 100, SENT.count, 0]
+    assert [records_taken(tmp_path, batch) for batch in (-1, 0, 1, 2)] == [0, 100, SENT.count, 0]
     assert stock_errors(tmp_path, 1, SENT) == (0, 0)
 
 

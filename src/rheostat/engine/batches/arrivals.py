@@ -35,16 +35,18 @@ class PresentLoad:
     """The load that arrives now."""
 
     rate_per_s: float | None
+    """Its input rate; None with fewer than two counts."""
     settles_in_s: float
-
-
-def present_load(arrived: Sequence[ArrivalCount], window_s: float) -> PresentLoad:
-    """Return the input rate of now, and how soon a load that has just jumped is known."""
-    return PresentLoad(present_rate(arrived, window_s), settles_in_s(arrived, window_s))
+    """Seconds until a load that has just jumped has been seen for `LEAST_S`; 0 if it is steady, or never is."""
 
 
 def present_rate(arrived: Sequence[ArrivalCount], window_s: float) -> float | None:
-    """Return the input rate of the load that arrives now; None with fewer than two counts.
+    """Return the input rate of the load that arrives now; None with fewer than two counts."""
+    return present_load(arrived, window_s).rate_per_s
+
+
+def present_load(arrived: Sequence[ArrivalCount], window_s: float) -> PresentLoad:
+    """Return the input rate of the load that arrives now, and how soon it is known after a jump.
 
     It is measured over the window, or since the load has changed if that is later, but over `LEAST_S` at least: a jump
     shows at once, and a steady load is averaged, also one that comes in bursts. The stretch in which the load changed
@@ -52,10 +54,10 @@ def present_rate(arrived: Sequence[ArrivalCount], window_s: float) -> float | No
     """
     points = _since_reset(arrived)
     if len(points) < 2:
-        return None
+        return PresentLoad(None, 0.0)
     newest = points[-1]
     bursts = _bursts([point for point in points if newest.at_s - point.at_s <= window_s])
-    first = _back(points, len(points) - 1)
+    first = latest = _back(points, len(points) - 1)
     while first > 0 and newest.at_s - points[first - 1].at_s <= window_s:
         earlier = _back(points, first)
         if newest.at_s - points[earlier].at_s > window_s:
@@ -64,25 +66,20 @@ def present_rate(arrived: Sequence[ArrivalCount], window_s: float) -> float | No
             first += newest.at_s - points[first + 1].at_s >= LEAST_S
             break
         first = earlier
-    return _rate([points[first], newest])
+    return PresentLoad(_rate([points[first], newest]), _settles_in_s(points, latest, bursts))
 
 
-def settles_in_s(arrived: Sequence[ArrivalCount], window_s: float) -> float:
-    """Return the seconds until a load that has just jumped has been seen for `LEAST_S`; 0 if it is steady, or never is.
+def _settles_in_s(points: Sequence[ArrivalCount], first: int, bursts: float) -> float:
+    """Return the seconds until a jump after this point has been seen for `LEAST_S`; 0 without one.
 
     Until then its rate is mixed with the one before. A load that was not steady before the jump, either, is taken as it
     is: there would always be something to wait for.
     """
-    points = _since_reset(arrived)
-    if len(points) < 2:
-        return 0.0
     last = len(points) - 1
-    bursts = _bursts([point for point in points if points[-1].at_s - point.at_s <= window_s])
-    first = _back(points, last)
     jump = _jump(points, first, last, bursts)
     if jump is None or first == 0 or _jump(points, _back(points, first), first, bursts) is not None:
         return 0.0
-    return max(0.0, LEAST_S - (points[-1].at_s - points[jump].at_s))
+    return max(0.0, LEAST_S - (points[last].at_s - points[jump].at_s))
 
 
 def arrival_moment_s(arrived: Sequence[ArrivalCount], records: float) -> float | None:
@@ -111,7 +108,8 @@ def _back(points: Sequence[ArrivalCount], last: int) -> int:
 def _jump(points: Sequence[ArrivalCount], first: int, last: int, bursts: float) -> int | None:
     """Return the point between two others at which the load jumped most; None where it is the same on both sides."""
     start, end = points[first], points[last]
-    jumps = [place for place in range(first + 1, last) if _differ(start, points[place], end, bursts)]
+    inside = [place for place in range(first + 1, last) if start.at_s < points[place].at_s < end.at_s]
+    jumps = [place for place in inside if _differ(start, points[place], end, bursts)]
 
     def height(place: int) -> float:
         return abs((_rate([start, points[place]]) or 0.0) - (_rate([points[place], end]) or 0.0))

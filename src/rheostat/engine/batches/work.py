@@ -163,7 +163,7 @@ class WorkReader:
         """
         running = []
         for task in stage.running:
-            if is_silent(task, batch.rows_age_s):
+            if _is_silent(task, batch.rows_age_s):
                 self._silent_s[task.number] = batch.at_s
             elif task.number in self._silent_s:
                 last_s = self._silent_s.pop(task.number) - batch.rows_age_s
@@ -264,10 +264,10 @@ def _working_ages_s(stage: RunningStage, rows_age_s: float) -> list[float]:
     if not stage.running:
         return [stage.active_s / stage.active]
     reporting = stage.records_in > 0 or any(task.records for task in stage.running)
-    return [0.0 if reporting and is_silent(task, rows_age_s) else task.age_s for task in stage.running]
+    return [0.0 if reporting and _is_silent(task, rows_age_s) else task.age_s for task in stage.running]
 
 
-def is_silent(task: RunningTask, rows_age_s: float) -> bool:
+def _is_silent(task: RunningTask, rows_age_s: float) -> bool:
     """Whether a task has read nothing, and would have reported it."""
     return not task.records and task.age_s > rows_age_s + STALE_S
 

@@ -37,7 +37,7 @@ CONF = {"spark.sql.streaming.minBatchesToRetain": "10000"}
 
 
 @contextmanager
-def played(folder: Path, progress: Progress) -> Iterator[tuple[str, KafkaLoad]]:
+def play_load(folder: Path, progress: Progress) -> Iterator[tuple[str, KafkaLoad]]:
     """Start a broker and the load; give its address and the load."""
     with Broker(folder / "broker", notify=progress) as broker:
         broker.create(TOPIC, PARTITIONS)
@@ -69,7 +69,7 @@ def start_stock(spark: SparkSession, folder: Path, bootstrap: str) -> StreamingQ
     return writer.option("checkpointLocation", str(folder / "checkpoint")).start()  # type: ignore[no-any-return]
 
 
-def taken(folder: Path, batch: int) -> int:
+def records_taken(folder: Path, batch: int) -> int:
     """Return the records up to the end of a batch, by its offsets in the checkpoint."""
     file = folder / "checkpoint" / "offsets" / str(batch)
     if batch < 0 or not file.exists():
@@ -99,7 +99,7 @@ def stock_errors(folder: Path, last: int, sent: Sent) -> tuple[int, int]:
     wrong = []
     for number in range(last + 1):
         shown |= json.loads((folder / "output" / f"{number}.json").read_text())
-        wrong.append(taken(folder, number) - sum(shown.values()))
+        wrong.append(records_taken(folder, number) - sum(shown.values()))
     right = true_counts(sent)
     wrong += [right[key] - shown.get(key, 0) for key in right.keys() | shown.keys()]
     return sum(max(0, one) for one in wrong), sum(max(0, -one) for one in wrong)

@@ -20,7 +20,7 @@ from rheostat.kafka.jars import connector_jars
 from rheostat.lab.clusters.cluster import Cluster
 from rheostat.lab.clusters.driver import KEYS, NAME, ROWS, Place, drive, write_whole
 from rheostat.lab.clusters.sparks import version_of
-from rheostat.lab.clusters.stock import CONF, RATE_PER_S, played, start_stock, stock_errors, taken
+from rheostat.lab.clusters.stock import CONF, RATE_PER_S, play_load, records_taken, start_stock, stock_errors
 from rheostat.lab.experiment.processes import Child, await_true, executors_below
 from rheostat.lab.experiment.trial import Progress
 
@@ -146,7 +146,7 @@ def visit_stock(folder: Path, cluster: Cluster, pyspark: Path | None, progress: 
     folder.mkdir(parents=True, exist_ok=True)
     jars = connector_jars(progress, version_of(pyspark))
     conf = {**cluster.conf, **CONF, "spark.jars": ",".join(map(str, jars))}
-    with played(folder, progress) as (bootstrap, load):
+    with play_load(folder, progress) as (bootstrap, load):
         start = partial(start_stock, bootstrap=bootstrap)
         visitor = Visitor(Place(folder, cluster.master, conf, cluster.environment, pyspark, most, start=start))
 
@@ -154,7 +154,7 @@ def visit_stock(folder: Path, cluster: Cluster, pyspark: Path | None, progress: 
             visitor.wait(lambda: "load_per_s" in visitor.status, "no load is seen")
             visitor.words[f"{visitor.status['load_per_s']:.0f} records/s seen of {RATE_PER_S}"] = None
             sent = load.stop()
-            visitor.wait(lambda: taken(folder, visitor.batch) >= sent.count, "records wait")
+            visitor.wait(lambda: records_taken(folder, visitor.batch) >= sent.count, "records wait")
             visitor.wait(lambda: visitor.status.get("backlog") == 0, "a backlog is seen")
 
         return _tour(visitor, progress, lambda: stock_errors(folder, visitor.batch, load.sent), drain)

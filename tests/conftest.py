@@ -33,26 +33,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """A Spark in this process, `local[4]`; a test that needs a cluster starts its own, in a process of its own."""
-    from pyspark.sql import SparkSession
+    from rheostat.engine.spark.session.session import QUICK_START, start_session
 
-    from rheostat.engine.spark.session.java import use_java
-    from rheostat.engine.spark.session.session import QUICK_START
-
-    folder = tmp_path_factory.mktemp("spark")
-    use_java()
-    session = (
-        SparkSession.builder.master("local[4]")
-        .appName("rheostat-tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "4")
-        .config("spark.executor.heartbeatInterval", "1s")
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .config("spark.driver.extraJavaOptions", QUICK_START)
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.ui.showConsoleProgress", "false")
-        .getOrCreate()
+    session = start_session(
+        {
+            "spark.master": "local[4]",
+            "spark.app.name": "rheostat-tests",
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "4",
+            "spark.executor.heartbeatInterval": "1s",
+            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark") / "warehouse"),
+            "spark.driver.extraJavaOptions": QUICK_START,
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.ui.showConsoleProgress": "false",
+        }
     )
     session.sparkContext.setLogLevel("ERROR")
     yield session

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 import tomllib
 from pathlib import Path
 
@@ -7,6 +8,8 @@ import pytest
 from project import ROOT
 
 from rheostat.cli import doctor
+from rheostat.engine.spark.session.archive import archive_folder, spark_home
+from rheostat.engine.spark.session.java import find_java
 from rheostat.kafka.jars import jars_folder
 
 from .conftest import Command
@@ -60,6 +63,15 @@ def test_no_java_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_core_is_what_the_package_depends_on() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert set(doctor.CORE) == {line.partition(">")[0] for line in project["dependencies"]}
+
+
+def test_archives_of_classes_are_shown_or_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    check = doctor._archives()
+    assert check.state == "optional"
+    assert "archive_writer" in check.found
+    archive_folder(spark_home(), find_java()).mkdir(parents=True)
+    assert doctor._archives().state == "ok"
 
 
 def test_kafka_is_told_with_what_is_lacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,20 +65,17 @@ class WordCount:
 
 def start_spark(settings: Mapping[str, str]) -> SparkSession:
     """Start a small Spark with these settings."""
-    from pyspark.sql import SparkSession
+    from rheostat.engine.spark.session.session import QUICK_START, start_session
 
-    from rheostat.engine.spark.session.java import use_java
-    from rheostat.engine.spark.session.session import QUICK_START
-
-    use_java()
     own = {
+        "spark.master": "local[2]",
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": QUICK_START,
         "spark.ui.showConsoleProgress": "false",
     }
-    spark = SparkSession.builder.master("local[2]").config(map={**own, **SETTINGS, **settings}).getOrCreate()
+    spark = start_session({**own, **SETTINGS, **settings})
     spark.sparkContext.setLogLevel("OFF")
     return spark
 

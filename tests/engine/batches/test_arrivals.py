@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rheostat.engine.batches.arrivals import LEAST_S, ArrivalCount, arrival_moment_s, present_load, present_rate
+from rheostat.engine.batches.arrivals import (
+    LEAST_S,
+    ArrivalCount,
+    arrival_moment_s,
+    present_load,
+    present_rate,
+    records_at,
+)
 
 
 def counts(rate_at: Callable[[float], float], until_s: int, every_s: int = 5) -> list[ArrivalCount]:
@@ -121,3 +128,17 @@ def test_the_stretch_in_which_the_load_jumped_belongs_to_neither_load() -> None:
     assert seen[45] == pytest.approx(80.0)
     assert seen[50] == pytest.approx(128.0)  # a second of the new load
     assert seen[55] == seen[60] == pytest.approx(320.0)
+
+
+def test_the_records_at_a_moment_lie_between_its_counts() -> None:
+    load = [ArrivalCount(0.0, 900.0), ArrivalCount(10.0, 0.0), ArrivalCount(20.0, 100.0), ArrivalCount(21.0, 300.0)]
+    # The topic was created again at 10 s.
+    assert [records_at(load, at_s) for at_s in (5.0, 10.0, 15.0, 20.5, 21.0, 30.0)] == [
+        0.0,
+        0.0,
+        50.0,
+        200.0,
+        300.0,
+        300.0,
+    ]
+    assert all(arrival_moment_s(load, records_at(load, at_s)) == pytest.approx(at_s) for at_s in (10.0, 15.0, 20.5))

@@ -162,12 +162,25 @@ def test_the_rows_of_a_running_batch_show_what_is_done() -> None:
     assert result.source.lag_s == pytest.approx(0.5)
     assert [reading.pending for reading in result.operators] == pytest.approx([0.0, 0.0, 150.0])
     assert result.overloaded == ()
-    # After 5 s the source no longer reads: what has arrived since waits for the next batch.
+    # After 5 s the source no longer reads: what has arrived since waits for the next batch. The rows are from between
+    # two heartbeats.
     late = RealTimeBatch(84.0, (), flow=Flow((500.0, 500.0, 1500.0), 1500.0), flow_age_s=1.0)
-    assert window([batch(1, 79.0)], [], 90.0, late, 8400.0).source.backlog == pytest.approx(100.0)
-    # While it reads, what seems to wait there is the age of its count.
-    reading = RealTimeBatch(86.0, (), flow=Flow((310.0, 310.0, 930.0), 930.0), flow_age_s=1.0)
-    assert window([batch(1, 81.0)], [], 90.0, reading, 8600.0).source.backlog == pytest.approx(0.0)
+    source = window([batch(1, 79.0)], [], 90.0, late, 8400.0).source
+    assert (source.backlog, source.measured_s) == (pytest.approx(50.0), pytest.approx(89.5))
+
+
+@pytest.mark.parametrize(("heartbeat_s", "unread"), [(90.0, 0.0), (89.1, 0.0), (88.2, 0.0), (87.0, 100.0)])
+def test_while_the_source_reads_its_rows_tell_the_moment_of_the_last_heartbeat(
+    heartbeat_s: float, unread: float
+) -> None:
+    """At that moment it had read what had arrived, and 20 lines were under way; a later one knows nothing of them."""
+    read = 100.0 * (heartbeat_s - 86.0)
+    flow = Flow((read, read, 3 * read), 3 * (read - 20.0))
+    running = RealTimeBatch(86.0, (), flow=flow, flow_age_s=1.0)
+    source = window([batch(1, 81.0)], [], 90.0, running, 8600.0).source
+    assert source.measured_s == pytest.approx(max(heartbeat_s, 88.0))
+    assert source.backlog == pytest.approx(20.0 + unread)
+    assert source.lag_s == pytest.approx(source.backlog / 100.0)
 
 
 def test_rows_in_front_of_a_stage_show_overload_inside_a_batch_on_time() -> None:

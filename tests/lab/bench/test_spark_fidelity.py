@@ -13,20 +13,23 @@ from rheostat.errors import EngineError
 from rheostat.lab.bench.spark_fidelity import (
     FIT,
     HOLD_S,
-    LEAD_S,
+    LULL,
     PARTITIONS,
     TESTS,
     TRIGGER_S,
+    UNIT_PER_S,
     WARM_UP,
     Span,
     compare,
     fit,
+    least_absolute,
     trial_of,
 )
 from rheostat.lab.experiment.by_second import BatchRun
 from rheostat.lab.experiment.run import Run
 
 START_S = 1000.0
+FIXED_S, TASK_S = 1.0, 0.05
 
 
 def played(pace_per_s: float) -> tuple[BatchRun, list[Span]]:
@@ -36,9 +39,9 @@ def played(pace_per_s: float) -> tuple[BatchRun, list[Span]]:
     script = [(0.0, WARM_UP.start), *trial.job.resizes]
     discipline = MicroBatch(
         trigger_s=TRIGGER_S,
-        fixed_s=1.0,
+        fixed_s=FIXED_S,
         partitions=PARTITIONS,
-        task_s=0.05,
+        task_s=TASK_S,
         grow_s=0.0,
         grow_each_s=0.0,
         shrink_s=0.0,
@@ -51,9 +54,18 @@ def played(pace_per_s: float) -> tuple[BatchRun, list[Span]]:
 
     batches, tasks = [], []
     for number, one in enumerate(run.batches):
-        # What was worked off in every second, as a task of a second.
-        parts = np.diff(np.clip(run.worked - one.before, 0.0, one.records), prepend=0.0) / one.records
-        tasks += [(number, START_S + at_s, 1.0, float(parts[at_s])) for at_s in np.flatnonzero(parts)]
+        held = {size for moment, size in script if one.start_s < moment < one.end_s}
+        held.add([size for moment, size in script if moment <= one.start_s][-1])
+        if len(held) == 1:
+            task_s = TASK_S + one.records / PARTITIONS / pace_per_s
+            waves = (place // next(iter(held)) for place in range(PARTITIONS))
+            tasks += [
+                (number, START_S + one.start_s + FIXED_S + wave * task_s, task_s, 1 / PARTITIONS) for wave in waves
+            ]
+        else:
+            # What was worked off in every second, as a task of a second.
+            parts = np.diff(np.clip(run.worked - one.before, 0.0, one.records), prepend=0.0) / one.records
+            tasks += [(number, START_S + at_s, 1.0, float(parts[at_s])) for at_s in np.flatnonzero(parts)]
         ends = second(one.before), second(one.before + one.records)
         source = SourceProgress("rate", *ends, ends[1], round(one.records), {})
         seconds = one.end_s - one.start_s
@@ -81,12 +93,16 @@ def played(pace_per_s: float) -> tuple[BatchRun, list[Span]]:
 def test_courses_follow_each_other_with_their_own_sizes() -> None:
     trial, spans = trial_of("ysb", (WARM_UP, FIT, *TESTS), 5)
     warm_s = HOLD_S * len(WARM_UP.levels)
-    begins = [0, warm_s, warm_s + 120, warm_s + 220, warm_s + 320]
-    assert spans == list(pairwise(begins))
+    assert spans[0] == (0, warm_s)
+    assert [end - begin for begin, end in spans[1:]] == [120, 100, 100]
+    # Before every course is a lull, with the course's first size from its start.
+    assert all(later[0] == sooner[1] + HOLD_S for sooner, later in pairwise(spans))
+    lull = trial.schedule.due(warm_s + HOLD_S) - trial.schedule.due(warm_s)
+    assert lull == pytest.approx(HOLD_S * LULL * UNIT_PER_S, rel=0.02)
     assert trial.job.executors[0] == WARM_UP.start
-    fitting = [(moment, size) for moment, size in trial.job.resizes if moment < spans[1][1] - LEAD_S]
-    assert fitting == [(warm_s - LEAD_S, 1), (warm_s + 45.0, 3), (warm_s + 70.0, 4)]
-    assert [size for moment, size in trial.job.resizes if moment == spans[2][0] - LEAD_S] == [TESTS[0].start]
+    fitting = [(moment, size) for moment, size in trial.job.resizes if moment < spans[1][1]]
+    assert fitting == [(warm_s, 1), (spans[1][0] + 45.0, 3), (spans[1][0] + 70.0, 4)]
+    assert [size for moment, size in trial.job.resizes if moment == spans[1][1]] == [TESTS[0].start]
     assert trial.duration_s == spans[-1][1]
 
 
@@ -94,11 +110,24 @@ def test_a_run_of_the_simulator_is_fitted_and_predicted_by_itself() -> None:
     run, (_, fitting, testing) = played(300.0)
     fitted = fit(run, fitting)
     assert fitted.slot_per_s == pytest.approx(300.0, rel=0.01)
+    assert fitted.discipline.task_s == pytest.approx(TASK_S, abs=0.01)
+    assert fitted.discipline.fixed_s == pytest.approx(FIXED_S, abs=0.05)
     errors = compare(run, fitted, testing)
     assert errors["throughput"] is not None
     assert errors["backlog"] is not None
     assert errors["throughput"] < 0.02
     assert errors["backlog"] < 0.05
+
+
+def test_few_disturbed_tasks_do_not_move_the_fit() -> None:
+    records = np.linspace(10.0, 300.0, 60)
+    seconds = 0.08 + records / 400.0
+    seconds[::7] += 4.0
+    task_s, record_s = least_absolute(records, seconds)
+    assert task_s == pytest.approx(0.08, abs=0.01)
+    assert record_s == pytest.approx(1 / 400.0, rel=0.02)
+    # Seconds per task are not negative.
+    assert least_absolute(records, records / 400.0 - 0.05)[0] == 0.0
 
 
 def test_another_pace_shows_as_an_error() -> None:

@@ -70,6 +70,11 @@ def test_a_spike_is_dated_by_the_producers_own_count() -> None:
     truth = Truth(at_s, np.cumsum(per_tenth), np.array([]), np.array([]))
     assert truth.stretch_above(275.0, 100.0 + 1e-6, 6) == pytest.approx((102.0, 105.0), abs=1e-3)
     assert truth.stretch_above(1000.0, 100.0, 6) is None
+    # A producer that makes up for a pause in one second: the longer stretch is the load.
+    burst = Truth(
+        np.arange(100.0, 108.0), np.array([0.0, 400, 400, 700, 1000, 1300, 1400, 1400]), np.array([]), np.array([])
+    )
+    assert burst.stretch_above(275.0, 100.0, 7) == (102.0, 105.0)
     assert truth.stretch_above(275.0, 100.0 + 1e-6, 4) == pytest.approx((102.0, 104.0), abs=1e-3)
 
 

@@ -92,6 +92,16 @@ def arrival_moment_s(arrived: Sequence[ArrivalCount], records: float) -> float |
     return low.at_s + (high.at_s - low.at_s) * (records - low.records) / (high.records - low.records)
 
 
+def records_at(arrived: Sequence[ArrivalCount], at_s: float) -> float:
+    """Return how many records had arrived at a moment between the first and the last count."""
+    points = _since_reset(arrived)
+    after = next((place for place, point in enumerate(points) if point.at_s > at_s), len(points))
+    if after in (0, len(points)):
+        return points[min(after, len(points) - 1)].records
+    low, high = points[after - 1], points[after]
+    return low.records + (high.records - low.records) * (at_s - low.at_s) / (high.at_s - low.at_s)
+
+
 def _since_reset(arrived: Sequence[ArrivalCount]) -> Sequence[ArrivalCount]:
     """Return the counts since they last fell: a topic that was deleted and created again counts from 0."""
     for place in range(len(arrived) - 1, 0, -1):

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rheostat.engine.batches.arrivals import FRESH_S, ArrivalCount, arrival_moment_s, present_rate
+from rheostat.engine.batches.arrivals import FRESH_S, ArrivalCount, arrival_moment_s, present_rate, records_at
 from rheostat.engine.batches.flow import Flow, queues, records_inside, total_flow
 from rheostat.engine.batches.lateness import (
     LATE,
@@ -54,7 +54,7 @@ class SourceNow:
     lag_s: float | None = None
     """Age of the oldest of them."""
     measured_s: float | None = None
-    """When the topic was asked."""
+    """The moment of backlog and lag: when the topic was asked, or when executors last reported rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +156,36 @@ def read_source(
     """Return load, backlog and lag of this moment. `usual` are the rows of finished batches."""
     if not arrived or now_s - arrived[-1].at_s > FRESH_S:
         return SourceNow()
-    rate, newest = present_rate(arrived, math.inf), arrived[-1]
-    backlog = _backlog(newest.records, done, rate, running, usual, chain, now_s)
+    rate, at_s = present_rate(arrived, math.inf), _rows_s(chain, arrived, done, running, now_s)
+    records = records_at(arrived, at_s)
+    backlog = _backlog(records, done, rate, running, usual, chain, at_s)
     lag_s = None
     if backlog is not None and rate is not None:
-        moment_s = arrival_moment_s(arrived, newest.records - backlog)
+        moment_s = arrival_moment_s(arrived, records - backlog)
         by_rate_s = backlog / rate if rate else None
-        lag_s = 0.0 if not backlog else by_rate_s if moment_s is None else max(0.0, now_s - moment_s)
-    return SourceNow(rate, backlog, lag_s, min(newest.at_s, now_s))
+        lag_s = 0.0 if not backlog else by_rate_s if moment_s is None else max(0.0, at_s - moment_s)
+    return SourceNow(rate, backlog, lag_s, at_s)
+
+
+def _rows_s(
+    chain: Chain, arrived: Sequence[ArrivalCount], done: float | None, running: RealTimeBatch | None, now_s: float
+) -> float:
+    """Return the moment at which the running batch had its rows: that of the executors' last heartbeat.
+
+    While the source reads, it reads everything: its rows are those that had arrived by then. Later the moment is
+    unknown, and the middle between two heartbeats stands for it.
+    """
+    newest_s = min(arrived[-1].at_s, now_s)
+    if done is None or running is None or running.flow is None or not running.flow.entered[0]:
+        return newest_s
+    if now_s - running.start_s >= chain.batch_s:
+        return newest_s - running.flow_age_s / 2
+    read = done + running.flow.entered[0]
+    if read >= arrived[-1].records:
+        return newest_s
+    # The report takes its time on a busy machine. What is missing after two heartbeats has not been read.
+    oldest_s = newest_s - 2 * running.flow_age_s
+    return min(max(arrival_moment_s(arrived, read) or oldest_s, oldest_s), newest_s)
 
 
 def _spans(
@@ -317,24 +339,19 @@ def _backlog(
     running: RealTimeBatch | None,
     usual: Flow | None,
     chain: Chain,
-    now_s: float,
+    at_s: float,
 ) -> float | None:
-    """Return the records without a result; without rows of the running batch, those that a batch on time leaves.
-
-    While the source reads, it reads everything: what seems to wait there is the age of its count.
-    """
+    """Return the records without a result; without rows of the running batch, those that a batch on time leaves."""
     if done is None or rate is None:
         return None
     waiting, running_s = arrived - done, 0.0
     if running is not None:
-        running_s = min(chain.batch_s, max(0.0, now_s - running.start_s))
+        running_s = min(chain.batch_s, max(0.0, at_s - running.start_s))
     if running is None or running.flow is None or not running.flow.entered[0]:
         return max(0.0, waiting - rate * running_s)
     if usual is None or not usual.entered[0]:
         return None  # rows are on their way, and nothing shows yet how many of them come out
-    age_s = min(running.flow_age_s, running_s) if running_s < chain.batch_s else 0.0
-    unread = max(0.0, waiting - running.flow.entered[0] - rate * age_s)
-    return unread + records_inside(running.flow, usual)
+    return max(0.0, waiting - running.flow.entered[0]) + records_inside(running.flow, usual)
 
 
 def _latency(inside: Sequence[Batch], last: str) -> Latency | None:

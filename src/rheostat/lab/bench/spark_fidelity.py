@@ -1,17 +1,20 @@
 """The simulator's micro-batch job against Spark's, under the same load and resizes.
 
-A pipeline runs in one application: a warm-up, a course that fits a slot's pace, the fixed cost of a batch and the
-warm-up of executors, and courses that test the fit. The code of a driver compiles for a minute; the simulator has a
-warm one, so Spark gets one, too. Both sides have the same executors at the same time. A simulated course begins at the
-end of a batch of the real run, with its backlog. What is compared is what the engines see: records that tasks have
-worked off, those of the running batch included, and what waits for them. The comparison is by load level (20 s): within
-a level, the source's whole seconds and the batches' phase say nothing about the job.
+A pipeline runs in one application: a warm-up, a course that fits a slot's pace and the fixed costs of tasks and
+batches, and courses that test the fit. The code of a driver compiles for a minute, that of executors for
+half of one; the simulator has warm ones, so Spark gets them, too: before each course is a lull, with the course's first
+size. Both sides have the same executors at the same time. Executors that come inside a course are cold on both sides,
+for as long as their first tasks show: the same three took 4 s in one run, and 8 s in another (two cores, 2026-11-18).
+A simulated course begins at the end of a batch of the real run, with its backlog. What is compared is what the engines
+see: records that tasks have worked off, those of the running batch included, and what waits for them. The comparison is
+by load level (20 s): within a level, the source's whole seconds and the batches' phase say nothing about the job.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from statistics import median
 
 import numpy as np
@@ -38,12 +41,14 @@ UNIT_PER_S = 100.0
 PARTITIONS, TRIGGER_S, HOLD_S = 12, 2.0, 20
 LEVELS, QUICK_LEVELS = 5, 4
 """Load levels of a course that tests the fit; a quick run leaves out the last one."""
-LEAD_S = 8.0
-"""Seconds before a course at which its first size is requested."""
+LULL = 1.0
+"""Level of the load before a course, for as long as any other: its first size is requested at the start."""
 TOGETHER_S = 5.0
 """Seconds within which executors count as started together."""
-COLD_S = tuple(0.5 * k for k in range(13))
-"""Candidates for the warm-up time of new executors, in seconds."""
+COLD_WITHIN_S = 10.0
+"""Seconds after executors have come in which their first tasks start."""
+ROUNDS, LEAST_S = 30, 1e-3
+"""Rounds of a fit by least absolute deviations, and the smallest deviation in it, in seconds."""
 FEWEST_BATCHES = 3
 """Batches of a course with which it is compared."""
 CAUGHT_UP_S = 5.0
@@ -117,11 +122,13 @@ def trial_of(pipeline: str, courses: Sequence[Course], levels: int) -> tuple[Bat
     resizes: list[tuple[float, int]] = []
     spans: list[Span] = []
     for course in courses:
-        begin, part = HOLD_S * len(played), course.levels[: levels if len(spans) > 1 else None]
+        part = course.levels[: levels if len(spans) > 1 else None]
         if played:
-            resizes.append((begin - LEAD_S, course.start))
+            resizes.append((HOLD_S * len(played), course.start))
+            played.append(LULL)
+        begin = HOLD_S * len(played)
         length = HOLD_S * len(part)
-        resizes += [(begin + moment, size) for moment, size in course.resizes if moment < length - LEAD_S]
+        resizes += [(begin + moment, size) for moment, size in course.resizes if moment < length - TOGETHER_S]
         played += part
         spans.append((begin, begin + length))
     job = MicroBatchJob(
@@ -137,53 +144,77 @@ def trial_of(pipeline: str, courses: Sequence[Course], levels: int) -> tuple[Bat
 
 
 def fit(run: BatchRun, span: Span) -> Fitted:
-    """Fit a slot's pace, the fixed cost of a batch and the warm-up time of new executors.
+    """Fit a slot's pace, and the fixed costs of a task and of a batch.
 
-    A batch of n records on constant slots lasts fixed + waves * (task + n / partitions / pace).
+    A task of n records lasts task + n / pace; a batch lasts longer than its tasks by the fixed cost. Both come from
+    batches on constant slots. The first batch on new executors is left out: it compiles code.
     """
-    rows, seconds = [], []
-    sizes = size_by_second(run)
-    before = None
+    tasks, sizes = _tasks_by_batch(run), size_by_second(run)
+    records: list[float] = []
+    seconds: list[float] = []
+    rests: list[float] = []
+    before: set[float] | None = None
     for batch in run.batches:
         start, end = batch.start_s - run.start_s, batch.end_s - run.start_s
         held = set(sizes[int(start) : int(end) + 1])
-        # The first batch on new executors compiles code: that is their warm-up.
-        warm, before = held == before, set(held)
-        if span[0] <= start and end <= span[1] and len(held) == 1 and warm:
-            waves = -(-PARTITIONS // int(held.pop()))
-            rows.append((1.0, waves, records_of(run, batch) * waves / PARTITIONS))
-            seconds.append(batch.seconds)
-    # Relative errors, so that long batches do not outweigh the short ones of a calm job.
-    scale = np.array(seconds)[:, None]
-    fixed_s, task_s, per_record_s = non_negative(np.array(rows) / scale)
+        warm, before = held == before, held
+        if not (span[0] <= start and end <= span[1] and len(held) == 1 and warm and batch.number in tasks):
+            continue
+        own = tasks[batch.number]
+        records += [records_of(run, batch) * share for _, _, share in own]
+        seconds += [task_s for _, task_s, _ in own]
+        rests.append(batch.seconds - (max(at + task_s for at, task_s, _ in own) - min(at for at, _, _ in own)))
+    if not rests:
+        raise EngineError(f"no batch between second {span[0]} and {span[1]} had constant slots: nothing to fit")
+    task_s, record_s = least_absolute(np.array(records), np.array(seconds))
     discipline = MicroBatch(
         trigger_s=TRIGGER_S,
-        fixed_s=max(float(fixed_s), 0.01),
+        fixed_s=max(median(rests), 0.01),
         partitions=PARTITIONS,
-        task_s=float(task_s),
+        task_s=task_s,
         grow_s=0.0,
         grow_each_s=0.0,
         shrink_s=0.0,
         boundary_s=0.0,
     )
-    candidates = [Fitted(1.0 / max(float(per_record_s), 1e-9), replace(discipline, cold_s=cold_s)) for cold_s in COLD_S]
-    return min(candidates, key=lambda fitted: _total_error(run, fitted, span))
+    return Fitted(1.0 / record_s, discipline)
 
 
-def _total_error(run: BatchRun, fitted: Fitted, span: Span) -> float:
-    errors = compare(run, fitted, span)
-    return (errors["throughput"] or 0.0) + (errors["backlog"] or 0.0)
+def _tasks_by_batch(run: BatchRun) -> dict[int, list[tuple[float, float, float]]]:
+    """Return the start, the seconds and the share of the records of every batch's tasks, from the run's start."""
+    tasks: dict[int, list[tuple[float, float, float]]] = {}
+    for number, start_s, seconds, share in run.tasks:
+        tasks.setdefault(number, []).append((start_s - run.start_s, seconds, share))
+    return tasks
 
 
-def non_negative(rows: Floats) -> Floats:
-    """Return the non-negative least-squares weights with which every row adds up to 1."""
-    active = np.ones(rows.shape[1], dtype=bool)
-    while True:
-        weights = np.zeros(rows.shape[1])
-        weights[active] = np.linalg.lstsq(rows[:, active], np.ones(len(rows)), rcond=None)[0]
-        if (weights >= 0).all():
-            return weights
-        active &= weights > 0
+def least_absolute(records: Floats, seconds: Floats) -> tuple[float, float]:
+    """Return the seconds per task, at least 0, and per record, by least absolute deviations: some are disturbed."""
+    both = np.column_stack([np.ones(len(records)), records])
+    for terms in (both, both * [0.0, 1.0]):
+        weights = np.ones(len(records))
+        for _ in range(ROUNDS):
+            found = np.linalg.lstsq(terms * weights[:, None], seconds * weights, rcond=None)[0]
+            weights = 1.0 / np.sqrt(np.maximum(np.abs(seconds - terms @ found), LEAST_S))
+        if found[0] >= 0:
+            break
+    return float(found[0]), max(float(found[1]), 1e-9)
+
+
+def _cold_s(run: BatchRun, span: Span, fitted: Fitted) -> float:
+    """Return by how much the first task of a new executor is longer in a course, per executor that starts with it."""
+    extra_s = started = 0.0
+    tasks, sizes = _tasks_by_batch(run), merge_starts(run.sizes)
+    for (_, size), (moment, grown) in pairwise(sizes):
+        first_s = [
+            seconds - fitted.discipline.task_s - records_of(run, batch) * share / fitted.slot_per_s
+            for batch in run.batches
+            for at_s, seconds, share in tasks.get(batch.number, ())
+            if moment - 1.0 <= at_s <= moment + COLD_WITHIN_S
+        ]
+        if grown > size and span[0] <= moment <= span[1] and first_s:
+            extra_s, started = extra_s + max(0.0, *first_s), started + grown - size
+    return extra_s / started if started else 0.0
 
 
 def simulate(run: BatchRun, fitted: Fitted, span: Span) -> tuple[int, ScriptedRun]:
@@ -206,7 +237,7 @@ def simulate(run: BatchRun, fitted: Fitted, span: Span) -> tuple[int, ScriptedRu
     merged = merge_starts(run.sizes)
     script = [(0.0, [size for moment, size in merged if moment <= begin][-1])]
     script += [(moment - begin, size) for moment, size in merged if moment > begin]
-    discipline = replace(fitted.discipline, trigger_phase_s=phase_s)
+    discipline = replace(fitted.discipline, trigger_phase_s=phase_s, cold_s=_cold_s(run, span, fitted))
     played = simulated_run(arrivals, script, fitted.slot_per_s, discipline)
     return begin, played
 
@@ -259,7 +290,7 @@ def _catch_up_error(
     It is None where a job was not behind at the resize, or never caught up.
     """
     first_s = next((moment for moment, _ in run.trial.job.resizes if span[0] <= moment), None)
-    if first_s is None or not begin <= first_s < span[1] - LEAD_S:
+    if first_s is None or not begin <= first_s < span[1] - TOGETHER_S:
         return None
     ours, real = (caught_up_s(records, int(first_s) - begin, limit, noticed_s=1) for records in waiting)
     return abs(ours - real) / max(real, 1.0) if all(0 < late_s < np.inf for late_s in (real, ours)) else None

@@ -301,13 +301,13 @@ def input_tasks(context: Any, run_id: str) -> Iterator[TaskWork]:
     by_launch = gateway.jvm.org.apache.spark.status.api.v1.TaskSorting.ID
     listed = store.stageList(None, False, False, gateway.new_array(gateway.jvm.double, 0), no_states)
     stages: dict[int, dict[str, Any]] = {}
-    for row in Rows(gateway, API, "StageData", {"StageData": STAGE_FIELDS}).read(listed, MOST_STAGES):
+    for row in Rows(gateway, API, {"StageData": STAGE_FIELDS}).read(listed, MOST_STAGES):
         owner = batch_of(row)
         if owner is None or owner[0] != run_id or row["status"] != "COMPLETE" or not row["inputRecords"]:
             continue
         if row["executorRunTime"] >= stages.get(owner[1], row)["executorRunTime"]:
             stages[owner[1]] = row
-    task_rows = Rows(gateway, API, "TaskData", TASK_FIELDS)
+    task_rows = Rows(gateway, API, TASK_FIELDS)
     for number, stage in sorted(stages.items()):
         tasks = store.taskList(stage["stageId"], stage["attemptId"], 0, MOST_TASKS, by_launch, no_states)
         for row in task_rows.read(tasks, MOST_TASKS):

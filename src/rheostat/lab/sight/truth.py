@@ -60,18 +60,19 @@ class Truth:
         return float(max(0.0, at_s - self._arrived_s[int(np.argmax(without))]))
 
     def stretch_above(self, per_s: float, start_s: float, seconds: int) -> tuple[float, float] | None:
-        """Return start and end of the first stretch of whole seconds with more than `per_s` arrivals, if there is one.
+        """Return start and end of the longest stretch of whole seconds with more than `per_s` arrivals, if any.
 
-        Seconds are counted from `start_s`.
+        Seconds are counted from `start_s`. A producer that makes up for a pause has a short one, too.
         """
         edges_s = start_s + np.arange(seconds + 1)
         above = np.diff([self.arrived(edge_s) for edge_s in edges_s]) > per_s
-        if not above.any():
+        # Both edges of every stretch, in turn.
+        changes = np.flatnonzero(np.diff(np.concatenate([[False], above, [False]]).astype(int)))
+        firsts, lasts = changes[::2], changes[1::2]
+        if not len(firsts):
             return None
-        first = int(np.argmax(above))
-        after = np.flatnonzero(~above[first:])
-        last = first + int(after[0]) if len(after) else seconds
-        return float(edges_s[first]), float(edges_s[last])
+        longest = int(np.argmax(lasts - firsts))
+        return float(edges_s[firsts[longest]]), float(edges_s[lasts[longest]])
 
     @cached_property
     def _processed_in_order_s(self) -> Floats:

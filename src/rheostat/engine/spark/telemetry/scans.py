@@ -39,7 +39,7 @@ class ScanRows:
 
     def __init__(self, spark: Any) -> None:
         self._sql = spark._jsparkSession.sharedState().statusStore()
-        self._rows = Rows(spark.sparkContext._gateway, PACKAGE, EXECUTION, {EXECUTION: FIELDS})
+        self._rows = Rows(spark.sparkContext._gateway, PACKAGE, {EXECUTION: FIELDS})
         self.heartbeat_s = heartbeat_s(spark)
         self._listed_s: float | None = None
         self._listed: list[dict[str, Any]] = []

@@ -64,8 +64,8 @@ class Stages:
         self._store = context._jsc.sc().statusStore()
         self._no_quantiles = gateway.new_array(gateway.jvm.double, 0)
         self._no_states = gateway.jvm.java.util.ArrayList()
-        self._stage_rows = Rows(gateway, API, "StageData", {"StageData": FIELDS})
-        self._task_rows = Rows(gateway, API, "TaskData", TASK_FIELDS)
+        self._stage_rows = Rows(gateway, API, {"StageData": FIELDS})
+        self._task_rows = Rows(gateway, API, TASK_FIELDS)
         kinds = gateway.jvm.org.apache.spark.status.api.v1
         # Running tasks have no run time yet, so they come first. Without an order Spark sorts the tasks of all stages.
         self._running_first = kinds.TaskSorting.INCREASING_RUNTIME

@@ -24,7 +24,8 @@ CLUSTER = {
     "spark.dynamicAllocation.shuffleTracking.timeout": "3s",
 }
 LOCAL = {"spark.master": "local[4]"}
-SECONDS = 45.0
+LEAST_S, MOST_S = 30.0, 180.0
+"""Seconds of a run: on a busy machine the first batches take longer than the least."""
 
 
 def main(folder: Path, way: str) -> None:
@@ -58,7 +59,9 @@ def watch(spark: Any, folder: Path) -> None:
     # By default a smaller size must have been enough for five minutes.
     options = rheostat.Options(interval_s=2.0, guards=rheostat.Guards(shrink_after_s=0.0, cooldown_down_s=0.0))
     with rheostat.autoscale(running, dry_run=True, journal=journal, options=options) as scaler:
-        time.sleep(SECONDS)
+        begun_s = time.monotonic()
+        while time.monotonic() - begun_s < (LEAST_S if decided(scaler.steps) else MOST_S):
+            time.sleep(1.0)
         steps, text, status, needs = scaler.steps, repr(scaler), scaler.status, scaler.needs
     told = {
         "status": status,
@@ -73,6 +76,11 @@ def watch(spark: Any, folder: Path) -> None:
     running.stop()
     spark.stop()
     print(json.dumps(told))
+
+
+def decided(steps: Any) -> bool:
+    """Whether a few decisions for less than everything have been made."""
+    return sum(step.decision.shadow is not None and step.decision.shadow.slots < 3 for step in steps) >= 3
 
 
 if __name__ == "__main__":

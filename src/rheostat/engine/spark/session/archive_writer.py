@@ -25,8 +25,8 @@ from rheostat.errors import EngineError, RheostatError
 
 WRITE_S = 90.0
 """Seconds that the JVMs have for their archives after their end."""
-BATCHES = 3
-POLL_S = 0.5
+BATCHES, TRIGGER = 3, "4 seconds"
+POLL_S = 0.2
 
 
 def write_archives() -> Path:
@@ -88,8 +88,11 @@ def _run_batches(spark: Any, scratch: Path) -> None:
         frame.write.mode("overwrite").parquet(f"{scratch}/{number}")
 
     writer = counts.writeStream.outputMode("update").foreachBatch(save)
-    query = writer.option("checkpointLocation", f"{scratch}/checkpoint").start()
-    while query.isActive and (query.lastProgress or {"batchId": 0})["batchId"] < BATCHES:
+    # Stopped between two batches: an interrupted one ends with an error of many lines.
+    query = writer.option("checkpointLocation", f"{scratch}/checkpoint").trigger(processingTime=TRIGGER).start()
+    while query.isActive and (
+        (query.lastProgress or {"batchId": 0})["batchId"] < BATCHES or query.status["isTriggerActive"]
+    ):
         time.sleep(POLL_S)
     if (error := query.exception()) is not None:
         raise EngineError(f"the query that loads Spark's classes failed: {error}")

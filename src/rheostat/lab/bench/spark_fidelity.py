@@ -29,6 +29,7 @@ from rheostat.lab.experiment.by_second import (
     due_by_second,
     records_of,
     size_by_second,
+    tasks_by_batch,
     worked,
 )
 from rheostat.lab.experiment.microbatch_job import STATIC_MIN, MicroBatchJob
@@ -149,7 +150,7 @@ def fit(run: BatchRun, span: Span) -> Fitted:
     A task of n records lasts task + n / pace; a batch lasts longer than its tasks by the fixed cost. Both come from
     batches on constant slots. The first batch on new executors is left out: it compiles code.
     """
-    tasks, sizes = _tasks_by_batch(run), size_by_second(run)
+    tasks, sizes = tasks_by_batch(run), size_by_second(run)
     records: list[float] = []
     seconds: list[float] = []
     rests: list[float] = []
@@ -180,14 +181,6 @@ def fit(run: BatchRun, span: Span) -> Fitted:
     return Fitted(1.0 / record_s, discipline)
 
 
-def _tasks_by_batch(run: BatchRun) -> dict[int, list[tuple[float, float, float]]]:
-    """Return the start, the seconds and the share of the records of every batch's tasks, from the run's start."""
-    tasks: dict[int, list[tuple[float, float, float]]] = {}
-    for number, start_s, seconds, share in run.tasks:
-        tasks.setdefault(number, []).append((start_s - run.start_s, seconds, share))
-    return tasks
-
-
 def least_absolute(records: Floats, seconds: Floats) -> tuple[float, float]:
     """Return the seconds per task, at least 0, and per record, by least absolute deviations: some are disturbed."""
     both = np.column_stack([np.ones(len(records)), records])
@@ -204,13 +197,13 @@ def least_absolute(records: Floats, seconds: Floats) -> tuple[float, float]:
 def _cold_s(run: BatchRun, span: Span, fitted: Fitted) -> float:
     """Return by how much the first task of a new executor is longer in a course, per executor that starts with it."""
     extra_s = started = 0.0
-    tasks, sizes = _tasks_by_batch(run), merge_starts(run.sizes)
+    tasks, sizes = tasks_by_batch(run), merge_starts(run.sizes)
     for (_, size), (moment, grown) in pairwise(sizes):
         first_s = [
             seconds - fitted.discipline.task_s - records_of(run, batch) * share / fitted.slot_per_s
             for batch in run.batches
             for at_s, seconds, share in tasks.get(batch.number, ())
-            if moment - 1.0 <= at_s <= moment + COLD_WITHIN_S
+            if moment - 1.0 <= at_s - run.start_s <= moment + COLD_WITHIN_S
         ]
         if grown > size and span[0] <= moment <= span[1] and first_s:
             extra_s, started = extra_s + max(0.0, *first_s), started + grown - size

@@ -53,15 +53,21 @@ def worked(run: BatchRun) -> Floats:
 
     A task works evenly from its launch to its end. A batch whose tasks Spark has forgotten works evenly, too.
     """
-    tasks: dict[int, list[tuple[float, float, float]]] = {}
-    for number, start_s, seconds, share in run.tasks:
-        tasks.setdefault(number, []).append((start_s, seconds, share))
+    tasks = tasks_by_batch(run)
     ends_s = run.start_s + np.arange(1, int(run.end_s) + 1)
     total = np.zeros(len(ends_s))
     for batch in run.batches:
         for start_s, seconds, share in tasks.get(batch.number, [(batch.start_s, batch.seconds, 1.0)]):
             total += records_of(run, batch) * share * np.clip((ends_s - start_s) / max(seconds, 1e-9), 0.0, 1.0)
     return total
+
+
+def tasks_by_batch(run: BatchRun) -> dict[int, list[tuple[float, float, float]]]:
+    """Return the start, the seconds and the share of the records of every batch's tasks."""
+    tasks: dict[int, list[tuple[float, float, float]]] = {}
+    for number, start_s, seconds, share in run.tasks:
+        tasks.setdefault(number, []).append((start_s, seconds, share))
+    return tasks
 
 
 def size_by_second(run: BatchRun) -> Floats:

@@ -1,5 +1,6 @@
 """The comparison of Spark with the simulator, on runs that the simulator itself has played."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -19,10 +20,14 @@ from rheostat.lab.bench.spark_fidelity import (
     TRIGGER_S,
     UNIT_PER_S,
     WARM_UP,
+    Course,
     Span,
     compare,
+    compare_with_itself,
     fit,
     least_absolute,
+    repeated,
+    shorten,
     trial_of,
 )
 from rheostat.lab.experiment.by_second import BatchRun
@@ -32,9 +37,9 @@ START_S = 1000.0
 FIXED_S, TASK_S = 1.0, 0.05
 
 
-def played(pace_per_s: float) -> tuple[BatchRun, list[Span]]:
-    """Return a run of the quick courses, as Spark would report it."""
-    trial, spans = trial_of("ysb", (WARM_UP, FIT, *TESTS[:1]), 4)
+def played(pace_per_s: float, more: Sequence[Course] = (shorten(TESTS[0], 4),)) -> tuple[BatchRun, list[Span]]:
+    """Return a run of these courses after the one to fit, as Spark would report it."""
+    trial, spans = trial_of("ysb", (WARM_UP, FIT, *more))
     due = np.array([trial.schedule.due(second) for second in range(int(trial.duration_s) + 1)])
     script = [(0.0, WARM_UP.start), *trial.job.resizes]
     discipline = MicroBatch(
@@ -91,7 +96,7 @@ def played(pace_per_s: float) -> tuple[BatchRun, list[Span]]:
 
 
 def test_courses_follow_each_other_with_their_own_sizes() -> None:
-    trial, spans = trial_of("ysb", (WARM_UP, FIT, *TESTS), 5)
+    trial, spans = trial_of("ysb", (WARM_UP, FIT, *TESTS))
     warm_s = HOLD_S * len(WARM_UP.levels)
     assert spans[0] == (0, warm_s)
     assert [end - begin for begin, end in spans[1:]] == [120, 100, 100]
@@ -128,6 +133,26 @@ def test_few_disturbed_tasks_do_not_move_the_fit() -> None:
     assert record_s == pytest.approx(1 / 400.0, rel=0.02)
     # Seconds per task are not negative.
     assert least_absolute(records, records / 400.0 - 0.05)[0] == 0.0
+
+
+def test_a_course_that_is_played_twice_differs_from_itself_by_what_has_changed() -> None:
+    twice = (TESTS[0], TESTS[1], TESTS[0])
+    assert repeated((WARM_UP, FIT, *twice)) == [(2, 4)]
+    run, spans = played(300.0, twice)
+    same = compare_with_itself(run, spans[2], spans[4])
+    assert same["throughput"] < 0.02
+    assert same["backlog"] < 0.05
+    # Tasks of the second time that start five seconds later.
+    begin_s = START_S + spans[4][0]
+    late = tuple((n, at + 5.0 * (at >= begin_s), seconds, share) for n, at, seconds, share in run.tasks)
+    other = compare_with_itself(replace(run, tasks=late), spans[2], spans[4])
+    assert other["throughput"] > 0.05
+    assert other["backlog"] > 0.15
+
+
+def test_a_shorter_course_keeps_the_resizes_before_its_end() -> None:
+    assert shorten(FIT, 4) == Course((2.0, 3.0, 6.0, 8.0), 1, ((45.0, 3), (70.0, 4)))
+    assert shorten(FIT, 3).resizes == ((45.0, 3),)
 
 
 def test_another_pace_shows_as_an_error() -> None:

@@ -2,7 +2,7 @@
 
 Accuracy: a paced pipeline with fixed tasks under rising loads; every stage's true rate in its windows against its pace.
 Sight: a query under a steady load, watched with the defaults in every second stretch of batches; the CPU time per line
-is compared. Cost: the same query without anything, with latencies, and with latencies and probes, at the same time on
+is compared. Its tasks run in a process of their own, so that what the driver spends can be told from it. Cost: the same query without anything, with latencies, and with latencies and probes, at the same time on
 the same records; the CPU times of their tasks are compared.
 """
 
@@ -23,6 +23,7 @@ from rheostat.engine.testbed.schedule import Schedule
 from rheostat.errors import EngineError
 from rheostat.job.allocation import Allocation
 from rheostat.kafka.broker import Broker
+from rheostat.kafka.jars import connector_jars
 from rheostat.kafka.load import start_load
 from rheostat.lab.bench.measure import Measure
 from rheostat.lab.experiment.processes import in_own_process
@@ -147,17 +148,24 @@ def readings(run: Run[Plant]) -> Iterator[Reading]:
 def watched_ratio(pairs: int) -> Ratios:
     """Return the CPU time per line with a scaler over that without one, in this process."""
     from rheostat.api.start import start
+    from rheostat.engine.spark.session.session import session
 
     with TemporaryDirectory(prefix="rheostat-probes-") as folder, Broker() as broker:
         open_topics(broker, 2)
-        spark = local_session(SLOTS, quiet(Path(folder)))
+        conf = {**quiet(Path(folder)), "spark.jars": ",".join(map(str, connector_jars()))}
+        spark = session("rheostat-probes", max_executors=1, cores=SLOTS, memory_mb=1024, conf=conf)
         try:
             staged = pipeline_on(broker, "wordcount", f"{folder}/checkpoint", latencies=False)
             schedule = Schedule(Constant(1.0), LINES_PER_S, 3600)
             with (
                 start_load(broker.bootstrap, SOURCE, schedule),
                 start(
-                    staged, mode="realtime", initial=Allocation(SIZE), policy="static", journal=f"{folder}/journal.db"
+                    staged,
+                    mode="realtime",
+                    initial=Allocation(SIZE),
+                    max_executors=1,
+                    policy="static",
+                    journal=f"{folder}/journal.db",
                 ) as scaler,
             ):
                 scaler.pause()

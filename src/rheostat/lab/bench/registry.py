@@ -52,7 +52,7 @@ BENCHES: Mapping[str, Mapping[str, Part]] = {
     "decision": {"decision": Part(decision)},
     "fidelity": {
         "phoebe": Part(fidelity),
-        "spark": Part(fidelity_on_spark, "one of two pipelines, one of four runs, four of five levels"),
+        "spark": Part(fidelity_on_spark, "one of two pipelines, one of five courses, shorter ones"),
         "realtime": Part(fidelity_of_realtime, "one of six runs", slow=True),
     },
     "forecast": {"forecast": Part(forecast)},

@@ -8,13 +8,14 @@ for as long as their first tasks show: the same three took 4 s in one run, and 8
 A simulated course begins at the end of a batch of the real run, with its backlog. What is compared is what the engines
 see: records that tasks have worked off, those of the running batch included, and what waits for them. The comparison is
 by load level (20 s): within a level, the source's whole seconds and the batches' phase say nothing about the job.
+One course is played twice: Spark differs from itself, too, and no simulator comes closer than that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from statistics import median
 
 import numpy as np
@@ -40,8 +41,6 @@ from rheostat.lab.experiment.trial import Progress, Trial
 UNIT_PER_S = 100.0
 """Records/s at level 1."""
 PARTITIONS, TRIGGER_S, HOLD_S = 12, 2.0, 20
-LEVELS, QUICK_LEVELS = 5, 4
-"""Load levels of a course that tests the fit; a quick run leaves out the last one."""
 LULL = 1.0
 """Level of the load before a course, for as long as any other: its first size is requested at the start."""
 TOGETHER_S = 5.0
@@ -67,6 +66,8 @@ class Course:
 
 WARM_UP = Course((2.0, 3.0), 2)
 FIT = Course((2.0, 3.0, 6.0, 8.0, 3.0, 2.0), 1, ((45.0, 3), (70.0, 4)))
+QUICK_LEVELS = 1, 5, 4
+"""Load levels of the warm-up, of the course that is fitted and of the one that tests it, in a quick run."""
 TESTS = (
     Course((2.0, 2.0, 6.0, 3.0, 2.0), 1, ((50.0, 3),)),
     Course((3.0, 5.0, 10.0, 8.0, 3.0), 2, ((45.0, 5), (85.0, 2))),
@@ -89,49 +90,60 @@ class Fitted:
 
 def fidelity_on_spark(quick: bool, progress: Progress) -> list[Measure]:
     """Run pipelines on Spark and in the simulator, and compare them."""
-    plan = {"ysb": TESTS[:1]} if quick else {"ysb": (*TESTS, *MORE), "q5": TESTS}
+    if quick:
+        parts = zip((WARM_UP, FIT, TESTS[0]), QUICK_LEVELS, strict=True)
+        plan = {"ysb": [shorten(course, levels) for course, levels in parts]}
+    else:
+        plan = {"ysb": [WARM_UP, FIT, *TESTS, *MORE, TESTS[-1]], "q5": [WARM_UP, FIT, *TESTS]}
     errors: dict[str, list[float]] = {"throughput": [], "backlog": [], "catch_up": []}
+    repeats: dict[str, list[float]] = {"throughput": [], "backlog": []}
     notes = []
     for pipeline, courses in plan.items():
-        trial, (_, fitting, *testing) = trial_of(pipeline, (WARM_UP, FIT, *courses), QUICK_LEVELS if quick else LEVELS)
+        trial, spans = trial_of(pipeline, courses)
         [run] = run_apart(run_microbatches, [trial], progress)
-        fitted = fit(run, fitting)
-        parts = f"{fitted.discipline.fixed_s:.2f} s per batch, {fitted.discipline.task_s:.2f} s per task"
-        notes.append(f"{pipeline}: {fitted.slot_per_s:.0f}/s per slot, {parts}")
-        for span in testing:
+        fitted = fit(run, spans[1])
+        costs = f"{fitted.discipline.fixed_s:.2f} s per batch, {fitted.discipline.task_s:.2f} s per task"
+        notes.append(f"{pipeline}: {fitted.slot_per_s:.0f}/s per slot, {costs}")
+        for span in spans[2:]:
             for what, error in compare(run, fitted, span).items():
                 if error is not None:
                     errors[what].append(error)
+        for one, other in repeated(courses):
+            for what, error in compare_with_itself(run, spans[one], spans[other]).items():
+                repeats[what].append(error)
     goals = {"throughput": "<= 0.05", "backlog": "<= 0.15", "catch_up": ""}
-    return [
-        Measure(
-            "fidelity",
-            f"spark_{what}_error",
-            median(errors[what]) if errors[what] else float("nan"),
-            "share",
-            goals[what],
-            "lower",
-            f"courses: {', '.join(f'{error:.3f}' for error in errors[what]) or 'none'}; {'; '.join(notes)}",
-        )
-        for what in errors
+    measures = [
+        _measure(f"spark_{what}_error", errors[what], goals[what], f"courses; {'; '.join(notes)}") for what in errors
     ]
+    again = "between two runs of one course on Spark"
+    return measures + [_measure(f"spark_{what}_repeat", repeats[what], "", again) for what in repeats if repeats[what]]
 
 
-def trial_of(pipeline: str, courses: Sequence[Course], levels: int) -> tuple[BatchTrial, list[Span]]:
-    """Return one trial of these courses, with this number of levels of those after the second, and their spans."""
+def _measure(name: str, errors: Sequence[float], goal: str, what: str) -> Measure:
+    """Return the median, with every value in the note."""
+    note = f"{', '.join(f'{error:.3f}' for error in errors) or 'none'}: {what}"
+    return Measure("fidelity", name, median(errors) if errors else float("nan"), "share", goal, "lower", note)
+
+
+def shorten(course: Course, levels: int) -> Course:
+    """Return the first levels of a course, and its resizes before their end."""
+    kept = tuple((moment, size) for moment, size in course.resizes if moment < HOLD_S * levels - TOGETHER_S)
+    return replace(course, levels=course.levels[:levels], resizes=kept)
+
+
+def trial_of(pipeline: str, courses: Sequence[Course]) -> tuple[BatchTrial, list[Span]]:
+    """Return one trial of these courses, and their spans."""
     played: list[float] = []
     resizes: list[tuple[float, int]] = []
     spans: list[Span] = []
     for course in courses:
-        part = course.levels[: levels if len(spans) > 1 else None]
         if played:
             resizes.append((HOLD_S * len(played), course.start))
             played.append(LULL)
         begin = HOLD_S * len(played)
-        length = HOLD_S * len(part)
-        resizes += [(begin + moment, size) for moment, size in course.resizes if moment < length - TOGETHER_S]
-        played += part
-        spans.append((begin, begin + length))
+        resizes += [(begin + moment, size) for moment, size in course.resizes]
+        played += course.levels
+        spans.append((begin, begin + HOLD_S * len(course.levels)))
     job = MicroBatchJob(
         pipeline,
         pipeline,
@@ -142,6 +154,11 @@ def trial_of(pipeline: str, courses: Sequence[Course], levels: int) -> tuple[Bat
         resizes=tuple(resizes),
     )
     return Trial(job, Steps(tuple(played), HOLD_S), spans[-1][1], way=STATIC_MIN), spans
+
+
+def repeated(courses: Sequence[Course]) -> list[tuple[int, int]]:
+    """Return the places of courses that are played twice."""
+    return [pair for pair in combinations(range(len(courses)), 2) if courses[pair[0]] == courses[pair[1]]]
 
 
 def fit(run: BatchRun, span: Span) -> Fitted:
@@ -260,6 +277,18 @@ def compare(run: BatchRun, fitted: Fitted, span: Span) -> dict[str, float | None
         "throughput": apart(np.diff(ours, prepend=0.0), np.diff(real, prepend=before)),
         "backlog": apart(*waiting),
         "catch_up": _catch_up_error(run, begin, span, waiting, limit),
+    }
+
+
+def compare_with_itself(run: BatchRun, one: Span, other: Span) -> dict[str, float]:
+    """Return the differences between two runs of one course, by the same measures."""
+    done, due = worked(run), due_by_second(run)
+    ended = min(len(done) - begin for begin, _ in (one, other))
+    first, again = (np.arange(begin, begin + min(end - begin, ended)) for begin, end in (one, other))
+    rates, waiting = np.diff(done, prepend=0.0), np.maximum(due[1 : len(done) + 1] - done, 0.0)
+    return {
+        "throughput": apart(rates[again], rates[first]),
+        "backlog": apart(waiting[again], waiting[first]),
     }
 
 

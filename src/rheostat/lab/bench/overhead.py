@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 ROWS = {"q1": 1_200_000, "q5": 120_000}
 """Pipeline -> rows of a batch: about a second of work."""
-BATCHES, QUICK_BATCHES = 20, 7
-"""Batches of a stretch: four steps of the scaler or so."""
+BATCHES, QUICK_BATCHES = 10, 7
+"""Batches of a stretch: about four steps of the scaler."""
 QUERIES = 16
 """Queries whose steps are measured together."""
 STEPS = 12

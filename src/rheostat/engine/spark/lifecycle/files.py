@@ -1,14 +1,16 @@
-"""The files below one folder, wherever Spark writes its checkpoints: through Hadoop's file system API in the JVM."""
+"""The files below one folder, wherever Spark writes its checkpoints: through Hadoop's file system API in the JVM.
+
+On the driver's own disk Python writes them itself.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
-
-from rheostat.engine.spark.telemetry.reflect import array
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,7 +19,6 @@ GONE = ("java.io.FileNotFoundException", "java.nio.file.NoSuchFileException")
 """Java's errors for a file that is missing, or is deleted before it is read."""
 EXISTS = (
     "org.apache.hadoop.fs.FileAlreadyExistsException",
-    "java.nio.file.FileAlreadyExistsException",
     "org.apache.hadoop.fs.s3a.RemoteFileChangedException",
 )
 """Java's errors for a file that exists already."""
@@ -74,14 +75,16 @@ class HadoopFiles:
     def __init__(self, spark: SparkSession, location: str) -> None:
         self._location = location
         jvm: Any = spark._jvm
-        gateway: Any = spark.sparkContext._gateway
-        self._jvm, self._gateway = jvm, gateway
+        self._jvm = jvm
         self._path: Any = jvm.org.apache.hadoop.fs.Path
         self._conf: Any = spark._jsparkSession.sessionState().newHadoopConf()
         self._files: Any = self._path(location).getFileSystem(self._conf)
-        self._local = str(self._files.getScheme()) == "file"
+        local = str(self._files.getScheme()) == "file"
+        # The driver's Python and its JVM have the same disk. A claim is renewed every few seconds, for ever: through
+        # the JVM that took a hundredth of a core.
+        self._disk = Path(self.resolve()[2]) if local else None
         # The local file system replaces a file and its checksum one after the other: in between they do not match.
-        self._readable: Any = self._files.getRawFileSystem() if self._local else self._files
+        self._readable: Any = self._files.getRawFileSystem() if local else self._files
         self._whole = bool(self._files.hasPathCapability(self._path(location), WHOLE))
         # Spark's own manager creates a file atomically on every store that Spark supports.
         self._manager: Any = jvm.org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
@@ -140,19 +143,18 @@ class HadoopFiles:
         """Create a file exclusively, as each store does it: Spark's own manager checks first and writes then."""
         from py4j.protocol import Py4JJavaError
 
+        if self._disk is not None:
+            # Hadoop's local file system checks first, too.
+            return self._create_on_disk(text, self._disk.joinpath(*names))
         file = self._at(*names)
         self._files.mkdirs(file.getParent())
         try:
-            if self._local:
-                # Hadoop's local file system checks first, too.
-                self._write_local(text, file)
-            else:
-                builder = self._files.createFile(file).overwrite(False)
-                stream = builder.opt(CONDITIONAL, "true").build()
-                try:
-                    stream.write(bytearray(text.encode()))
-                finally:
-                    stream.close()
+            builder = self._files.createFile(file).overwrite(False)
+            stream = builder.opt(CONDITIONAL, "true").build()
+            try:
+                stream.write(bytearray(text.encode()))
+            finally:
+                stream.close()
         except Py4JJavaError as error:
             # The answer may be lost, and a client that asks again hears that the file exists: it may be ours.
             if self.text(*names) == text:
@@ -164,10 +166,10 @@ class HadoopFiles:
 
     def replace(self, text: str, *names: str) -> None:
         """Replace a file: atomically on disks, object stores and through Hadoop's FileContext, else in place."""
-        file = self._at(*names)
-        if self._local:
-            self._replace_local(text, file)
+        if self._disk is not None:
+            self._replace_on_disk(text, self._disk.joinpath(*names))
             return
+        file = self._at(*names)
         if self._whole:
             # A rename deletes the old object first, and copies the new one many requests later.
             stream = self._files.create(file, True)
@@ -190,25 +192,23 @@ class HadoopFiles:
         """Delete a file; Spark's local file systems delete its checksum, too."""
         self._files.delete(self._at(*names), False)
 
-    def _replace_local(self, text: str, file: Any) -> None:
+    def _create_on_disk(self, text: str, file: Path) -> bool:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with file.open("xb") as stream:
+                stream.write(text.encode())
+        except FileExistsError:
+            return file.read_bytes() == text.encode()
+        return True
+
+    def _replace_on_disk(self, text: str, file: Path) -> None:
         """Move a draft onto a file. Hadoop's local file system deletes the old file first: a reader finds none."""
-        self._files.mkdirs(file.getParent())
-        draft = self._path(file.getParent(), f".{file.getName()}.{uuid4()}.tmp")
-        self._write_local(text, draft)
-        nio = self._jvm.java.nio.file
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft = file.with_name(f".{file.name}.{uuid4()}.tmp")
+        draft.write_bytes(text.encode())
         # A file without a checksum is not checked; one with another file's checksum is an error for Spark.
-        nio.Files.deleteIfExists(self._local_path(self._files.getChecksumFile(file)))
-        move = array(self._gateway, nio.CopyOption, nio.StandardCopyOption.ATOMIC_MOVE)
-        nio.Files.move(self._local_path(draft), self._local_path(file), move)
-
-    def _write_local(self, text: str, file: Any) -> None:
-        """Write a new file; an error where it exists."""
-        nio = self._jvm.java.nio.file
-        new = array(self._gateway, nio.OpenOption, nio.StandardOpenOption.CREATE_NEW, nio.StandardOpenOption.WRITE)
-        nio.Files.write(self._local_path(file), bytearray(text.encode()), new)
-
-    def _local_path(self, file: Any) -> Any:
-        return self._jvm.java.nio.file.Paths.get(self._files.makeQualified(file).toUri())
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+        draft.replace(file)
 
     def _at(self, *names: str) -> Any:
         return self._path("/".join((self._location, *names)))

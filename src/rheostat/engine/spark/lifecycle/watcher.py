@@ -10,8 +10,8 @@ from rheostat.engine.spark.lifecycle.owner import Overtaken
 from rheostat.engine.spark.lifecycle.restart import TWO_DRIVERS, Pipeline
 from rheostat.errors import EngineError, describe
 
-WATCH_S = 0.2
-"""Seconds between two checks that the query runs."""
+WATCH_S = 0.5
+"""Seconds between two checks that the query runs: each is a call into the JVM, for as long as it does."""
 BACK_OFF_S: tuple[float, ...] = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Seconds before each restart of a query that fails again and again without finishing a batch."""
 

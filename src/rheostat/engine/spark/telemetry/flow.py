@@ -33,14 +33,30 @@ class OpenFlow:
     flow: Flow | None
 
 
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """What counts the rows of one node: an accumulator of the driver."""
+
+    metric: Any
+    number: int
+
+    @classmethod
+    def of(cls, node: Any) -> Counter:
+        """Return the counter of a node's output rows."""
+        metric = node.metrics().apply(ROWS)
+        return cls(metric, int(metric.id()))
+
+
 class BatchFlows:
     """Counts the rows of one run of a query with this number of stages. A restarted query needs a new one."""
 
     def __init__(self, spark: SparkSession, query: StreamingQuery, stages: int) -> None:
         self._execution: Any = query._jsq.streamingQuery()
         self._scan_rows, self._stages = ScanRows(spark), stages
-        self._plans: dict[int, tuple[Any, ...]] = {}
+        self._plans: dict[int, tuple[Counter, ...]] = {}
         """Batch -> its counters."""
+        self._places: tuple[tuple[int, str], ...] = ()
+        """Number and name of the nodes that count, in the plan of every batch."""
 
     def read(self, now_s: float) -> OpenFlow | None:
         """Return the running batch; None between two batches."""
@@ -58,7 +74,7 @@ class BatchFlows:
         from py4j.protocol import Py4JError
 
         try:
-            return read_flow([int(counter.value()) for counter in self._plans.pop(number, ())])
+            return read_flow([int(counter.metric.value()) for counter in self._plans.pop(number, ())])
         except Py4JError as error:
             log.debug("the rows of batch %d are not known: %s", number, describe(error))
             return None
@@ -71,7 +87,7 @@ class BatchFlows:
             counters for number, counters in self._plans.items() if number > reported and number != running and counters
         )
         try:
-            return float(sum(int(counters[0].value()) for counters in ended))
+            return float(sum(int(counters[0].metric.value()) for counters in ended))
         except Py4JError as error:
             log.debug("the rows of a batch that has ended are not known: %s", describe(error))
             return 0.0
@@ -88,15 +104,41 @@ class BatchFlows:
             execution = context.executionPlan()
             if execution is None:
                 return OpenFlow(number, start_ms / 1e3, None)
-            counters = self._plans[number] = flow_counters(_path(execution.executedPlan()), self._stages)
+            counters = self._plans[number] = self._counters(execution.executedPlan())
             while len(self._plans) > PLANS:
                 del self._plans[next(iter(self._plans))]
-        ids = tuple(int(counter.id()) for counter in counters)
+        ids = tuple(counter.number for counter in counters)
         rows = self._scan_rows.read(str(self._execution.getBatchDescriptionString()), ids, now_s) if ids else {}
         return OpenFlow(number, start_ms / 1e3, read_flow([rows.get(counter) for counter in ids]))
 
+    def _counters(self, plan: Any) -> tuple[Counter, ...]:
+        """Return the counters of a batch's plan: at the places of the batch before, else by a walk through the plan.
 
-def _path(plan: Any) -> list[PlanNode]:
-    """Return the nodes from the scan to the sink."""
-    counted = ((node, node.metrics().get(ROWS)) for node in next(stream_paths(plan), ()))
-    return [PlanNode(str(node.nodeName()), rows.get() if rows.isDefined() else None) for node, rows in counted]
+        A walk takes a hundred calls into the JVM, and the plans of a run are alike.
+        """
+        nodes = [(plan.p(place), name) for place, name in self._places]
+        if nodes and all(node is not None and str(node.nodeName()) == name for node, name in nodes):
+            return tuple(Counter.of(node) for node, _ in nodes)
+        self._places = ()
+        path = next(stream_paths(plan), ())
+        named = [str(node.nodeName()) for node in path]
+        counting = (index if node.metrics().contains(ROWS) else None for index, node in enumerate(path))
+        places = flow_counters([PlanNode(*pair) for pair in zip(named, counting, strict=True)], self._stages)
+        counters = tuple(Counter.of(path[index]) for index in places)
+        self._places = self._numbered(plan, [(len(path) - 1 - index, named[index]) for index in places], counters)
+        return counters
+
+    def _numbered(
+        self, plan: Any, places: list[tuple[int, str]], counters: tuple[Counter, ...]
+    ) -> tuple[tuple[int, str], ...]:
+        """Return the places if Spark finds the same counters there by number; else none.
+
+        Spark numbers the nodes of a plan from the sink downwards, the first child first.
+        """
+        from py4j.protocol import Py4JError
+
+        try:
+            found = [Counter.of(plan.p(place)).number for place, _ in places]
+        except (Py4JError, AttributeError):  # a node without counter, or none
+            return ()
+        return tuple(places) if found == [counter.number for counter in counters] else ()

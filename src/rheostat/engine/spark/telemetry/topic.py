@@ -28,7 +28,10 @@ CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 NOT_OURS = ("group.id", "client.id")
 """Settings of the query's client that ours leaves out: it joins no group, and two clients of one name log warnings."""
 RESULT = r"ListOffsetsResultInfo\(offset=(-?\d+)[^)]*\)"
-"""The client's text for one end, cut in the JVM to its offset: py4j needs 40 ms more for a text beyond 8 KB."""
+"""The client's text for one end."""
+FEW = 40
+"""Partitions whose text is read as it is. That of more is cut in the JVM: py4j needs 40 ms more for 8 KB."""
+_RESULT = re.compile(RESULT)
 _END = re.compile(r"([A-Za-z0-9._-]+)-(\d+)=(-?\d+)")
 
 
@@ -67,6 +70,7 @@ class TopicEnds:
         self._closed = self._answered = False
         self._partitions: Any = None
         self._specs: Any = None
+        self._count = 0
 
     @classmethod
     def of_source(cls, spark: SparkSession, source: Any) -> TopicEnds:
@@ -106,7 +110,7 @@ class TopicEnds:
     def partitions(self) -> int:
         """Return the number of partitions, which is the number of the source's tasks."""
         self._refresh()
-        return int(self._specs.size())
+        return self._count
 
     def offsets(self, refresh: bool = True) -> dict[str, dict[str, int]]:
         """Return the end offset of every partition that exists now, in the form of progress events.
@@ -127,12 +131,14 @@ class TopicEnds:
         timeout_ms = ANSWER_MS if self._answered else FIRST_ANSWER_MS
         ends = self._ask(lambda admin: admin.listOffsets(self._specs, self._options).all().get(timeout_ms, self._unit))
         self._answered = True
-        text = self._new_text().append(ends)
-        answer = str(self._result.matcher(text).replaceAll("$1"))
+        if self._count <= FEW:
+            answer = _RESULT.sub(r"\1", str(ends.toString()))
+        else:
+            answer = str(self._result.matcher(self._new_text().append(ends)).replaceAll("$1"))
         topics: dict[str, dict[str, int]] = {}
         for topic, partition, offset in _END.findall(answer):
             topics.setdefault(topic, {})[partition] = int(offset)
-        if sum(map(len, topics.values())) != int(self._specs.size()):
+        if sum(map(len, topics.values())) != self._count:
             raise EngineError(f"{self.name} answers in an unknown way: {answer[:200]}")
         return topics
 
@@ -146,7 +152,7 @@ class TopicEnds:
             each = partitions.iterator()
             while each.hasNext():
                 specs.put(each.next(), latest)
-            self._partitions, self._specs = partitions, specs
+            self._partitions, self._specs, self._count = partitions, specs, int(specs.size())
 
     def _ask(self, request: Callable[[Any], Any]) -> Any:
         from py4j.protocol import Py4JJavaError

@@ -2,8 +2,9 @@
 
 Accuracy: a paced pipeline with fixed tasks under rising loads; every stage's true rate in its windows against its pace.
 Sight: a query under a steady load, watched with the defaults in every second stretch of batches; the CPU time per line
-is compared. Its tasks run in a process of their own, so that what the driver spends can be told from it. Cost: the same query without anything, with latencies, and with latencies and probes, at the same time on
-the same records; the CPU times of their tasks are compared.
+is compared. Its tasks run in a process of their own, so that what the driver spends can be told from it. Cost: the same
+query without anything, with latencies, and with latencies and probes, at the same time on the same records; the CPU
+times of their tasks are compared.
 """
 
 from __future__ import annotations

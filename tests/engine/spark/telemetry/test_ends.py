@@ -21,7 +21,7 @@ from rheostat.engine.batches.present import SourceEnd
 from rheostat.engine.spark.telemetry import folder
 from rheostat.engine.spark.telemetry.ends import SAMPLE_S, SourceEnds
 from rheostat.engine.spark.telemetry.readers import find_readers
-from rheostat.engine.spark.telemetry.topic import TopicEnds
+from rheostat.engine.spark.telemetry.topic import FEW, TopicEnds
 from rheostat.errors import EngineError
 from rheostat.kafka import client as kafka_client
 from rheostat.kafka.broker import Broker
@@ -129,10 +129,13 @@ def test_kafka_grows_while_a_batch_runs(kafka_spark: SparkSession, broker: Broke
             until(ends, lambda read: read[0].offset == {topic: {"0": 10, "1": 7}} and not read[0].problem)
             admin.create_partitions([NewPartitions(topic, 3)])[topic].result()
             until(ends, lambda read: read[0].offset == {topic: {"0": 10, "1": 7, "2": 0}})
+            admin.create_partitions([NewPartitions(topic, FEW + 1)])[topic].result()  # another way to read the answer
+            many = {"0": 10, "1": 7} | {str(number): 0 for number in range(2, FEW + 1)}
+            until(ends, lambda read: read[0].offset == {topic: many})
             admin.delete_topics([topic])[topic].result()
             missing = f"topic '{topic}' is not on {broker.bootstrap}: create it first"
             gone = until(ends, lambda read: read[0].problem == missing)[0]
-            assert gone.offset == {topic: {"0": 10, "1": 7, "2": 0}}
+            assert gone.offset == {topic: many}
             assert gone.at_s < time.time()
             assert consumer_groups(broker) == groups
     finally:

@@ -116,16 +116,18 @@ class BatchFlows:
 
         A walk takes a hundred calls into the JVM, and the plans of a run are alike.
         """
-        nodes = [(plan.p(place), name) for place, name in self._places]
+        places, self._places = self._places, ()  # a failure here leads to a walk the next time
+        nodes = [(plan.p(place), name) for place, name in places]
         if nodes and all(node is not None and str(node.nodeName()) == name for node, name in nodes):
-            return tuple(Counter.of(node) for node, _ in nodes)
-        self._places = ()
+            counters = tuple(Counter.of(node) for node, _ in nodes)
+            self._places = places
+            return counters
         path = next(stream_paths(plan), ())
         named = [str(node.nodeName()) for node in path]
         counting = (index if node.metrics().contains(ROWS) else None for index, node in enumerate(path))
-        places = flow_counters([PlanNode(*pair) for pair in zip(named, counting, strict=True)], self._stages)
-        counters = tuple(Counter.of(path[index]) for index in places)
-        self._places = self._numbered(plan, [(len(path) - 1 - index, named[index]) for index in places], counters)
+        indices = flow_counters([PlanNode(*pair) for pair in zip(named, counting, strict=True)], self._stages)
+        counters = tuple(Counter.of(path[index]) for index in indices)
+        self._places = self._numbered(plan, [(len(path) - 1 - index, named[index]) for index in indices], counters)
         return counters
 
     def _numbered(

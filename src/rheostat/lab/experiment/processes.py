@@ -149,6 +149,7 @@ def _live(watched: Connection, work: Callable[..., object], arguments: tuple[obj
     watched.close()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     work(*arguments)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it ends by itself now, and an exit inside that prints a traceback
 
 
 def _answer(answer: Connection, work: Callable[..., object], *arguments: object) -> None:

@@ -57,6 +57,18 @@ def test_one_batch_after_another_at_a_constant_load() -> None:
     assert run.throughput_per_s[:6].tolist() == pytest.approx([0.0, 0.0, 0.0, 100.0, 0.0, 100.0])
 
 
+def test_a_batch_has_its_results_after_its_commits() -> None:
+    discipline = replace(BARE, partitions=2, commit_s=1.0, shrink_s=0.5, boundary_s=60.0)
+    run = burst(200.0, discipline, [(0, 2), (2.2, 1)])
+    (batch,) = run.batches
+    # Tasks work from 1 s to 2 s; the batch ends a second later.
+    assert (batch.end_s, batch.work_s) == (pytest.approx(3.0), pytest.approx(1.0))
+    assert run.worked[:3].tolist() == pytest.approx([0.0, 200.0, 200.0])
+    assert run.backlog[:3].tolist() == pytest.approx([200.0, 200.0, 0.0])
+    # During the commits no task runs: an executor stops at once.
+    assert run.slots[:4].tolist() == pytest.approx([2, 2, 1.7, 1])
+
+
 def test_after_a_batch_longer_than_the_trigger_interval_the_next_starts_at_once() -> None:
     run = simulated_run([250.0, 0, 0, 90.0, 0, 30.0, 0, 0, 0, 0], [(0, 1)], 100.0, replace(BARE, trigger_s=2.0))
     assert [(b.start_s, b.end_s, b.records) for b in run.batches] == [
@@ -214,6 +226,7 @@ DISCIPLINES = st.builds(
     MicroBatch,
     trigger_s=st.sampled_from([0.0, 1.0, 2.5]),
     fixed_s=st.floats(0.05, 1.0),
+    commit_s=st.sampled_from([0.0, 0.4]),
     partitions=st.sampled_from([None, 1, 4, 12]),
     max_records_per_batch=st.sampled_from([None, 250.0]),
     source_step_s=st.sampled_from([0.0, 0.5, 1.0, 5.0]),

@@ -2,7 +2,7 @@
 
 Accuracy: a paced pipeline with fixed tasks under rising loads; every stage's true rate in its windows against its pace.
 Sight: a query under a steady load, watched with the defaults in every second stretch of batches; the CPU time per line
-is compared. Its tasks run in a process of their own, so that what the driver spends can be told from it. Cost: the same
+is compared. Its tasks run in a process of their own, which separates the driver's CPU time from theirs. Cost: the same
 query without anything, with latencies, and with latencies and probes, at the same time on the same records; the CPU
 times of their tasks are compared.
 """

@@ -1,7 +1,7 @@
 """The simulator's micro-batch job against Spark's, under the same load and resizes.
 
-A pipeline runs in one application: a warm-up, a course that fits a slot's pace and the fixed costs of tasks and
-batches, and courses that test the fit. The code of a driver compiles for a minute, that of executors for
+A pipeline runs in one application: a warm-up, and courses. For each course, a slot's pace and the fixed costs of tasks
+and batches are fitted to all the others. The code of a driver compiles for a minute, that of executors for
 half of one; the simulator has warm ones, so Spark gets them, too: before each course is a lull, with the course's first
 size. Both sides have the same executors at the same time. Executors that come inside a course are cold on both sides,
 for as long as their first tasks show: the same three took 4 s in one run, and 8 s in another (two cores, 2026-11-18).
@@ -13,7 +13,7 @@ One course is played twice: Spark differs from itself, too, and no simulator com
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from statistics import median
@@ -101,13 +101,14 @@ def fidelity_on_spark(quick: bool, progress: Progress) -> list[Measure]:
     for pipeline, courses in plan.items():
         trial, spans = trial_of(pipeline, courses)
         [run] = run_apart(run_microbatches, [trial], progress)
-        fitted = fit(run, spans[1])
-        costs = f"{fitted.discipline.fixed_s:.2f} s per batch, {fitted.discipline.task_s:.2f} s per task"
-        notes.append(f"{pipeline}: {fitted.slot_per_s:.0f}/s per slot, {costs}")
-        for span in spans[2:]:
+        for span, fitting in fits(courses, spans):
+            fitted = fit(run, fitting)
             for what, error in compare(run, fitted, span).items():
                 if error is not None:
                     errors[what].append(error)
+        own = fitted.discipline
+        costs = f"{own.fixed_s:.2f} s before and {own.commit_s:.2f} s after the tasks, {own.task_s:.2f} s per task"
+        notes.append(f"{pipeline}: {fitted.slot_per_s:.0f}/s per slot, {costs}")
         for one, other in repeated(courses):
             for what, error in compare_with_itself(run, spans[one], spans[other]).items():
                 repeats[what].append(error)
@@ -156,38 +157,53 @@ def trial_of(pipeline: str, courses: Sequence[Course]) -> tuple[BatchTrial, list
     return Trial(job, Steps(tuple(played), HOLD_S), spans[-1][1], way=STATIC_MIN), spans
 
 
+def fits(courses: Sequence[Course], spans: Sequence[Span]) -> Iterator[tuple[Span, list[Span]]]:
+    """Yield the span of every course that tests a fit, and those of all others, after the warm-up, that are fitted.
+
+    Spark gets faster for minutes: a fit to the first course alone would be of a slower Spark than the last one has.
+    """
+    after = list(zip(courses, spans, strict=True))[1:]
+    for course, span in after[1:]:
+        yield span, [other for each, other in after if each != course]
+
+
 def repeated(courses: Sequence[Course]) -> list[tuple[int, int]]:
     """Return the places of courses that are played twice."""
     return [pair for pair in combinations(range(len(courses)), 2) if courses[pair[0]] == courses[pair[1]]]
 
 
-def fit(run: BatchRun, span: Span) -> Fitted:
+def fit(run: BatchRun, spans: Sequence[Span]) -> Fitted:
     """Fit a slot's pace, and the fixed costs of a task and of a batch.
 
-    A task of n records lasts task + n / pace; a batch lasts longer than its tasks by the fixed cost. Both come from
-    batches on constant slots. The first batch on new executors is left out: it compiles code.
+    A task of n records lasts task + n / pace; a batch begins before its tasks, and ends after them. All of it comes
+    from batches on constant slots. The first batch on new executors is left out: it compiles code.
     """
     tasks, sizes = tasks_by_batch(run), size_by_second(run)
     records: list[float] = []
     seconds: list[float] = []
-    rests: list[float] = []
+    planned: list[float] = []
+    committed: list[float] = []
     before: set[float] | None = None
     for batch in run.batches:
         start, end = batch.start_s - run.start_s, batch.end_s - run.start_s
         held = set(sizes[int(start) : int(end) + 1])
         warm, before = held == before, held
-        if not (span[0] <= start and end <= span[1] and len(held) == 1 and warm and batch.number in tasks):
+        inside = any(span[0] <= start and end <= span[1] for span in spans)
+        if not (inside and len(held) == 1 and warm and batch.number in tasks):
             continue
         own = tasks[batch.number]
         records += [records_of(run, batch) * share for _, _, share in own]
         seconds += [task_s for _, task_s, _ in own]
-        rests.append(batch.seconds - (max(at + task_s for at, task_s, _ in own) - min(at for at, _, _ in own)))
-    if not rests:
-        raise EngineError(f"no batch between second {span[0]} and {span[1]} had constant slots: nothing to fit")
+        planned.append(min(at for at, _, _ in own) - batch.start_s)
+        committed.append(batch.end_s - max(at + task_s for at, task_s, _ in own))
+    if not planned:
+        spent = ", ".join(f"{begin} to {end}" for begin, end in spans)
+        raise EngineError(f"no batch in the seconds {spent} had constant slots: nothing to fit")
     task_s, record_s = least_absolute(np.array(records), np.array(seconds))
     discipline = MicroBatch(
         trigger_s=TRIGGER_S,
-        fixed_s=max(median(rests), 0.01),
+        fixed_s=max(median(planned), 0.01),
+        commit_s=max(median(committed), 0.0),
         partitions=PARTITIONS,
         task_s=task_s,
         grow_s=0.0,

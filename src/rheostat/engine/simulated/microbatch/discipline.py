@@ -25,7 +25,9 @@ class MicroBatch(Discipline):
     trigger_phase_s: float = 0.0
     """Moment of the first trigger in seconds: Spark aligns triggers to the clock, not to the start of the query."""
     fixed_s: float = 0.1
-    """Seconds of planning and commits per batch, in which no task runs."""
+    """Seconds of planning per batch, before its tasks."""
+    commit_s: float = 0.0
+    """Seconds per batch after its tasks, for commits and for stages that read no source; then it has its results."""
     partitions: int | None = None
     """Equal tasks of a batch: they run in waves, and more slots stay idle. None: infinitely many small ones."""
     task_s: float = 0.0
@@ -49,7 +51,7 @@ class MicroBatch(Discipline):
     """Further seconds to wait for the end of the batch before executors stop inside it."""
 
     def __post_init__(self) -> None:
-        for what in ("trigger_s", "fixed_s", "task_s", "source_step_s"):
+        for what in ("trigger_s", "fixed_s", "commit_s", "task_s", "source_step_s"):
             check_number(f"microbatch.{what}", getattr(self, what))
         for what in ("grow_s", "grow_each_s", "cold_s", "shrink_s", "boundary_s"):
             check_number(f"microbatch.{what}", getattr(self, what))
@@ -57,9 +59,9 @@ class MicroBatch(Discipline):
             check_number(f"microbatch.{what}", getattr(self, what), least=1)
         check_number("microbatch.trigger_phase_s", self.trigger_phase_s, most=self.trigger_s)
         check_number("microbatch.max_records_per_batch", self.max_records_per_batch, least=1e-6)
-        if not self.trigger_s + self.fixed_s + self.source_step_s:
+        if not self.trigger_s + self.fixed_s + self.commit_s + self.source_step_s:
             raise InvalidValue(
-                "microbatch: trigger_s, fixed_s and source_step_s are all 0, so batches would take no time"
+                "microbatch: trigger_s, fixed_s, commit_s and source_step_s are all 0, so batches would take no time"
             )
         if self.task_s and self.partitions is None:
             raise InvalidValue(f"microbatch.task_s is {self.task_s:g} without tasks: set partitions")
@@ -94,5 +96,5 @@ class MicroBatch(Discipline):
             even *= self.partitions / (waves * self.usable(slots))
         if self.max_records_per_batch is None:
             return even
-        batch_s = self.fixed_s + waves * self.task_s + self.max_records_per_batch / even
+        batch_s = self.fixed_s + self.commit_s + waves * self.task_s + self.max_records_per_batch / even
         return self.max_records_per_batch / max(batch_s, self.trigger_s)

@@ -1,8 +1,8 @@
 """The micro-batch mode of Spark Structured Streaming, simulated exactly in continuous time, from event to event.
 
 A batch begins at a trigger, takes the backlog of the source, is planned for `fixed_s`, runs its tasks in waves on the
-registered slots, and ends. Only then do its records have results. Executors start and stop meanwhile: running tasks go
-on, waiting tasks take new slots, and the tasks of a lost slot run again from their start.
+registered slots, is committed for `commit_s`, and ends. Only then do its records have results. Executors start and stop
+meanwhile: running tasks go on, waiting tasks take new slots, and the tasks of a lost slot run again from their start.
 """
 
 from __future__ import annotations
@@ -72,6 +72,8 @@ class _RunningBatch:
     """Records per task."""
     work_s: float | None = None
     """When tasks could start; None during planning."""
+    worked_s: float | None = None
+    """When its last task ended."""
     busy_s: float = 0.0
     groups: list[_Group] = field(default_factory=list)
     """Running tasks, oldest first."""
@@ -186,15 +188,17 @@ class MicroBatchJob:
 
     @property
     def _tasks_started(self) -> bool:
-        return self._batch is not None and self._batch.work_s is not None
+        return self._batch is not None and self._batch.work_s is not None and self._batch.worked_s is None
 
     def _next_s(self) -> float:
-        """Return the next event of the batches: a poll of the source, the start of tasks, or the end of a group."""
+        """Return the next event of the batches: a poll of the source, a start or an end of tasks, the end of a batch."""
         batch = self._batch
         if batch is None:
             return self._next_poll_s
         if batch.work_s is None:
             return batch.start_s + self.discipline.fixed_s
+        if batch.worked_s is not None:
+            return batch.worked_s + self.discipline.commit_s
         if not batch.groups or not self._task_per_s:
             return math.inf
         return self.now_s + min(map(self._left_s, batch.groups))
@@ -223,13 +227,15 @@ class MicroBatchJob:
         elif batch.work_s is None:
             batch.work_s = self.now_s
             self._fill_slots(batch)
+        elif batch.worked_s is not None:
+            self._end(batch, batch.worked_s - batch.work_s)
         else:
             first = min(batch.groups, key=self._left_s)
             batch.groups.remove(first)
             batch.busy_s += first.busy_s
             self._fill_slots(batch)
             if not batch.groups and not batch.waiting:
-                self._end(batch, self.now_s - batch.work_s)
+                batch.worked_s = self.now_s
 
     def _poll_source(self) -> None:
         """Begin a batch if there is input; else poll again at the next trigger."""

@@ -191,7 +191,7 @@ class MicroBatchJob:
         return self._batch is not None and self._batch.work_s is not None and self._batch.worked_s is None
 
     def _next_s(self) -> float:
-        """Return the next event of the batches: a poll of the source, a start or an end of tasks, the end of a batch."""
+        """Return the next event of the batches: a poll of the source, a start or end of tasks, the end of a batch."""
         batch = self._batch
         if batch is None:
             return self._next_poll_s

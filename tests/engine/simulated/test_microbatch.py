@@ -62,7 +62,7 @@ def test_a_batch_has_its_results_after_its_commits() -> None:
     run = burst(200.0, discipline, [(0, 2), (2.2, 1)])
     (batch,) = run.batches
     # Tasks work from 1 s to 2 s; the batch ends a second later.
-    assert (batch.end_s, batch.work_s) == (pytest.approx(3.0), pytest.approx(1.0))
+    assert (batch.end_s, batch.work_s) == pytest.approx((3.0, 1.0))
     assert run.worked[:3].tolist() == pytest.approx([0.0, 200.0, 200.0])
     assert run.backlog[:3].tolist() == pytest.approx([200.0, 200.0, 0.0])
     # During the commits no task runs: an executor stops at once.

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,23 @@ def test_parts_are_asked_for_by_name_and_what_quick_leaves_out_is_said(rheostat:
     assert [row["measure"] for row in json.loads(asked.out)] == ["quick"]
     everything = rheostat("bench", "two", "--json", "-")
     assert [row["measure"] for row in json.loads(everything.out)] == ["ms", "quick"]
+
+
+def test_a_part_whose_data_are_missing_is_left_out_and_that_is_said(
+    rheostat: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    parts = dict(registry.BENCHES["two"])
+    benches = {"two": {**parts, "ms": replace(parts["ms"], data=True)}, "one": {"ms": replace(parts["ms"], data=True)}}
+    monkeypatch.setattr(registry, "BENCHES", benches)
+    monkeypatch.setenv("RHEOSTAT_DATA", str(tmp_path))
+    assert "2.5 ms" in rheostat("bench", "two").out
+    monkeypatch.setenv("RHEOSTAT_DATA", "nowhere")
+    ended = rheostat("bench", "two")
+    assert "2.5 ms" not in ended.out
+    assert "two ms: left out: no measured data of the papers: $RHEOSTAT_DATA is 'nowhere'" in ended.out
+    # Asked for by name, or alone, a part says itself what it lacks.
+    assert "2.5 ms" in rheostat("bench", "two", "--only", "ms").out
+    assert "2.5 ms" in rheostat("bench", "one").out
 
 
 @pytest.mark.parametrize(

@@ -18,3 +18,12 @@ def data_folder() -> Path:
             return folder
     where = f"$RHEOSTAT_DATA is {named!r}, which is not a folder" if named else "there is no ../shared/data"
     raise InvalidValue(f"no measured data of the papers: {where}; set $RHEOSTAT_DATA to their folder")
+
+
+def missing_data() -> str:
+    """Return why the papers' measured data are not on this machine; "" if they are."""
+    try:
+        data_folder()
+    except InvalidValue as error:
+        return str(error)
+    return ""

@@ -29,6 +29,7 @@ from rheostat.lab.bench.soak import soak_microbatches, soak_realtime
 from rheostat.lab.bench.spark_fidelity import fidelity_on_spark
 from rheostat.lab.bench.spark_recovery import recovery_on_spark
 from rheostat.lab.bench.speed import decision, simulator
+from rheostat.lab.data import missing_data
 from rheostat.lab.experiment.trial import Progress
 
 
@@ -44,6 +45,8 @@ class Part:
     """Whether `--quick` leaves it out unless `--only` names it."""
     sizes: tuple[str, ...] = ()
     """Options of the command that set its size."""
+    data: bool = False
+    """Whether it reads the papers' measured data: a bench of several parts leaves it out where they are missing."""
 
 
 BENCHES: Mapping[str, Mapping[str, Part]] = {
@@ -51,7 +54,7 @@ BENCHES: Mapping[str, Mapping[str, Part]] = {
     "simulator": {"simulator": Part(simulator)},
     "decision": {"decision": Part(decision)},
     "fidelity": {
-        "phoebe": Part(fidelity),
+        "phoebe": Part(fidelity, data=True),
         "spark": Part(fidelity_on_spark, "one of two pipelines, one of five courses, shorter ones"),
         "realtime": Part(fidelity_of_realtime, "one of six runs", slow=True),
     },
@@ -70,7 +73,10 @@ BENCHES: Mapping[str, Mapping[str, Part]] = {
     },
     "models": {"models": Part(models)},
     "overhead": {"overhead": Part(overhead, "3 of 12 pairs")},
-    "recovery": {"phoebe": Part(recovery), "spark": Part(recovery_on_spark, "one of two loads, three of ten kills")},
+    "recovery": {
+        "phoebe": Part(recovery, data=True),
+        "spark": Part(recovery_on_spark, "one of two loads, three of ten kills"),
+    },
     "probes": {
         "accuracy": Part(accuracy, "two of five loads"),
         "sight": Part(realtime_sight, "3 of 12 pairs"),
@@ -106,24 +112,34 @@ ALONE = frozenset({"matrix", "soak"})
 
 
 def select_parts(bench: str, quick: bool, only: Sequence[str] = ()) -> dict[str, Part]:
-    """Return the parts to measure: those that `only` names, else all but, with `quick`, the slow ones."""
+    """Return the parts to measure: those that `only` names, else all but, with `quick`, the slow ones.
+
+    A part whose data are missing is left out, too, unless it is the only one.
+    """
     parts = BENCHES[bench]
     for name in only:
         if name not in parts:
             raise InvalidValue(
                 f"bench {bench} has no part {name!r}, {nearest(name, parts)}; its parts: {', '.join(parts)}"
             )
-    return {name: part for name, part in parts.items() if (name in only if only else not (quick and part.slow))}
+    if only:
+        return {name: part for name, part in parts.items() if name in only}
+    possible = (
+        parts if len(parts) == 1 or not missing_data() else {n: part for n, part in parts.items() if not part.data}
+    )
+    return {name: part for name, part in possible.items() if not (quick and part.slow)}
 
 
 def omissions(bench: str, quick: bool, only: Sequence[str] = ()) -> list[str]:
-    """Return a line per part about what `--quick` does not measure of it."""
-    if not quick:
-        return []
-    selected = select_parts(bench, quick, only)
-    lines = [f"{bench} {name}, quick: {part.quick}" for name, part in selected.items() if part.quick]
-    slow = [name for name, part in BENCHES[bench].items() if not only and name not in selected and part.slow]
-    return lines + [f"{bench} {name}: left out; --only {name} measures it" for name in slow]
+    """Return a line per part about what is not measured of it."""
+    selected, lines = select_parts(bench, quick, only), []
+    for name, part in BENCHES[bench].items():
+        if name in selected:
+            lines += [f"{bench} {name}, quick: {part.quick}"] if quick and part.quick else []
+        elif not only:
+            why = f": {missing_data()}" if part.data else f"; --only {name} measures it"
+            lines.append(f"{bench} {name}: left out{why}")
+    return lines
 
 
 def check_sizes(bench: str, sizes: Mapping[str, float]) -> None:

@@ -1,5 +1,6 @@
 """The input rate of the load that arrives now, and when a record arrived."""
 
+from collections import deque
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -40,6 +41,24 @@ def test_a_jump_between_two_steps_shows_with_its_whole_rate_where_the_source_is_
     assert present_rate(load, 30.0) == 6000.0
     back = counts(lambda second: 6000.0 if 90 <= second < 100 else 500.0, 104, every_s=1)
     assert present_rate(back, 30.0) == 500.0
+
+
+def test_a_source_that_counts_from_0_again_shows_its_rate_since_then() -> None:
+    """Engines hold their counts in a deque, which has no slices."""
+    before, after = counts(lambda _: 500.0, 100), counts(lambda _: 300.0, 20)
+    again = deque([*before, *(ArrivalCount(100.5 + count.at_s, count.records) for count in after)])
+    assert present_rate(again, 60.0) == 300.0
+    assert arrival_moment_s(again, 3000.0) == pytest.approx(110.5)
+    assert records_at(again, 110.5) == pytest.approx(3000.0)
+
+
+def test_a_count_that_is_corrected_downwards_is_no_new_source() -> None:
+    """Files are counted by their bytes until their batch has ended."""
+    estimated = [ArrivalCount(5.0 * k, 500.0 * k + (60.0 if k % 2 else 0.0)) for k in range(40)]
+    silence = [ArrivalCount(200.0 + 5.0 * k, 19_800.0 - k) for k in range(1, 9)]
+    assert present_rate(deque(estimated), 60.0) == pytest.approx(100.0, rel=0.05)
+    assert present_rate(deque([*estimated, *silence]), 30.0) == 0.0
+    assert arrival_moment_s(deque(estimated), 10_000.0) == pytest.approx(100.0, abs=1.0)
 
 
 @pytest.mark.parametrize("period", [2, 5, 10])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean
 
@@ -18,6 +18,8 @@ JUMPS = 2
 """Changes of the load that a window may have: a jump, and the way back."""
 HISTORY = 4096
 """Counts of a source to retain, one a second: more than a window covers, and than most lags."""
+CORRECTION = 0.05
+"""Largest share by which a count falls without being one of a new source."""
 FRESH_S = 10.0
 """Seconds for which an answer of a source counts as the present."""
 
@@ -102,12 +104,19 @@ def records_at(arrived: Sequence[ArrivalCount], at_s: float) -> float:
     return low.records + (high.records - low.records) * (at_s - low.at_s) / (high.at_s - low.at_s)
 
 
-def _since_reset(arrived: Sequence[ArrivalCount]) -> Sequence[ArrivalCount]:
-    """Return the counts since they last fell: a topic that was deleted and created again counts from 0."""
-    for place in range(len(arrived) - 1, 0, -1):
-        if arrived[place].records < arrived[place - 1].records:
-            return arrived[place:]
-    return arrived
+def _since_reset(arrived: Sequence[ArrivalCount]) -> list[ArrivalCount]:
+    """Return the counts since they last fell by much: a topic that was deleted and created again counts from 0.
+
+    A small fall corrects an estimate, such as that of files by their bytes: fewer records had arrived before, too.
+    """
+    points = list(arrived)
+    for place in range(len(points) - 1, 0, -1):
+        fall = points[place - 1].records - points[place].records
+        if fall > CORRECTION * points[place - 1].records:
+            return points[place:]
+        if fall > 0:
+            points[place - 1] = replace(points[place - 1], records=points[place].records)
+    return points
 
 
 def _back(points: Sequence[ArrivalCount], last: int) -> int:

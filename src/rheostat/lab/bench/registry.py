@@ -124,10 +124,10 @@ def select_parts(bench: str, quick: bool, only: Sequence[str] = ()) -> dict[str,
             )
     if only:
         return {name: part for name, part in parts.items() if name in only}
-    possible = (
-        parts if len(parts) == 1 or not missing_data() else {n: part for n, part in parts.items() if not part.data}
-    )
-    return {name: part for name, part in possible.items() if not (quick and part.slow)}
+    without_data = len(parts) > 1 and bool(missing_data())
+    return {
+        name: part for name, part in parts.items() if not (quick and part.slow) and not (without_data and part.data)
+    }
 
 
 def omissions(bench: str, quick: bool, only: Sequence[str] = ()) -> list[str]:
@@ -137,8 +137,8 @@ def omissions(bench: str, quick: bool, only: Sequence[str] = ()) -> list[str]:
         if name in selected:
             lines += [f"{bench} {name}, quick: {part.quick}"] if quick and part.quick else []
         elif not only:
-            why = f": {missing_data()}" if part.data else f"; --only {name} measures it"
-            lines.append(f"{bench} {name}: left out{why}")
+            missing = missing_data() if part.data else ""
+            lines.append(f"{bench} {name}: left out" + (f": {missing}" if missing else f"; --only {name} measures it"))
     return lines
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rheostat.errors import InvalidValue, nearest
-from rheostat.lab.data import data_folder
+from rheostat.lab.data import data_folder, missing_data
 from rheostat.lab.jobs.hard import LENGTH_S
 
 SEEDS, QUICK_SEEDS = 20, 3
@@ -46,10 +46,9 @@ class Ground:
         """The reason why it cannot run here, or ""."""
         if not self.trace:
             return ""
-        try:
-            file = data_folder() / "traces" / f"{self.trace}.csv"
-        except InvalidValue as error:
-            return str(error)
+        if missing := missing_data():
+            return missing
+        file = data_folder() / "traces" / f"{self.trace}.csv"
         return "" if file.is_file() else f"there is no trace {self.trace!r} in the folder of measured data"
 
 

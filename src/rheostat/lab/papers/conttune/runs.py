@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from rheostat.engine.testbed.loads import Permutation, Trace
-from rheostat.errors import InvalidValue
-from rheostat.lab.data import data_folder
+from rheostat.lab.data import data_folder, missing_data
 from rheostat.lab.jobs import job
 from rheostat.lab.papers.conttune import paper
 from rheostat.lab.papers.conttune.methods import OURS, methods
@@ -77,24 +76,15 @@ def trace_levels(file: Path, rows: int, top: float) -> tuple[float, ...]:
     return tuple(float(level) for level in rates / rates.max() * top)
 
 
-def traces_folder() -> tuple[Path | None, str]:
-    """Return the folder of the traces, or why there is none."""
-    try:
-        return data_folder(), ""
-    except InvalidValue as error:
-        return None, str(error)
-
-
 def parts(size: Size) -> list[Task]:
     """Return the parts: the queries, and the traces if their data are on this machine."""
-    folder, _ = traces_folder()
     tasks: list[Task] = [(query, run_query, (query, size.permutations)) for query in paper.QUERIES]
-    if folder is not None:
-        tasks += [(name, run_trace, (name, size.trace_rows, size.trace_seeds, folder)) for name in TRACES]
+    if not missing_data():
+        tasks += [(name, run_trace, (name, size.trace_rows, size.trace_seeds, data_folder())) for name in TRACES]
     return tasks
 
 
 def gather(size: Size, done: Mapping[str, Runs]) -> Found:
     """Return all runs, by their use."""
     queries, traces = ({name: done[name] for name in names if name in done} for names in (paper.QUERIES, TRACES))
-    return Found(size, queries, traces, traces_folder()[1])
+    return Found(size, queries, traces, missing_data())

@@ -4,16 +4,18 @@
     query = spark.readStream.format("aws-kinesis")...queryName("clicks").start()
     rheostat.autoscale(query, max_executors=8, options=rheostat.Options(counters={"clicks": counter}))
 
-What was taken is the rows of finished batches; what arrived is CloudWatch's `IncomingRecords`, by the minute. So the
-backlog is one to two minutes late. Start the query at the stream's end (LATEST): what waited before is in neither sum.
+What was taken is the rows of finished batches; what arrived is CloudWatch's `IncomingRecords`, by the minute. So a
+change of the load is seen one to two minutes late, and the backlog is exact to some seconds of load. Start the query at
+the stream's end (LATEST): what waited before is in neither sum.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -23,8 +25,11 @@ ARRIVED = "arrived"
 """Key of the offset that stands for the stream's end: the records that have arrived since the query's start."""
 RETAINED = 1000
 """End offsets of batches to remember."""
-SETTLED = timedelta(minutes=10)
+MINUTE_S = 60.0
+SETTLED_S = 600.0
 """Age of a minute whose sum CloudWatch does not change any more."""
+LATE_S = 180.0
+"""Seconds after which a minute that CloudWatch does not have is one without records."""
 ASK_S = 30.0
 """Seconds between two requests: CloudWatch has one number per minute, and each request costs."""
 
@@ -78,33 +83,45 @@ class KinesisCounter(StreamingQueryListener):
 def incoming(
     cloudwatch: Any, stream: str, clock: Callable[[], float] = time.time, ask_s: float = ASK_S
 ) -> Callable[[], float]:
-    """Return a function that returns the records that have arrived since now, by CloudWatch."""
-    since = datetime.fromtimestamp(clock(), UTC)
-    settled, shown, asked_s = 0.0, 0.0, -ask_s
+    """Return a function that returns the records that have arrived since now, by CloudWatch.
+
+    CloudWatch has whole minutes only. What came before now in the first of them is left out by its share, and the time
+    since the last of them counts with the rate of that minute: a sum that stood still for a minute and then jumped
+    would look like a load that stops and comes in spikes.
+    """
+    start_s, asked_s, settled = clock(), -math.inf, 0.0
+    minutes: dict[float, float] = {}
+    """Start of a minute that CloudWatch may still change -> its records."""
+
+    def since_start(minute_s: float) -> float:
+        return minutes[minute_s] * min(1.0, (minute_s + MINUTE_S - start_s) / MINUTE_S)
 
     def arrived() -> float:
-        nonlocal since, settled, shown, asked_s
-        if clock() - asked_s < ask_s:
-            return shown
-        now = datetime.fromtimestamp(clock(), UTC)
-        answer = cloudwatch.get_metric_statistics(
-            Namespace="AWS/Kinesis",
-            MetricName="IncomingRecords",
-            Dimensions=[{"Name": "StreamName", "Value": stream}],
-            StartTime=since,
-            EndTime=now,
-            Period=60,
-            Statistics=["Sum"],
-        )
-        minutes = sorted((point["Timestamp"], point["Sum"]) for point in answer["Datapoints"])
-        old = [minute for minute in minutes if minute[0] + timedelta(minutes=1) <= now - SETTLED]
-        shown = settled + sum(count for _, count in minutes)
-        if old:
-            # One answer has at most a day of minutes: those that are settled are asked for once.
-            settled += sum(count for _, count in old)
-            since = old[-1][0] + timedelta(minutes=1)
-        asked_s = clock()
-        return shown
+        nonlocal asked_s, settled
+        now_s = clock()
+        if now_s - asked_s >= ask_s:
+            answer = cloudwatch.get_metric_statistics(
+                Namespace="AWS/Kinesis",
+                MetricName="IncomingRecords",
+                Dimensions=[{"Name": "StreamName", "Value": stream}],
+                StartTime=datetime.fromtimestamp(min(minutes, default=start_s), UTC),
+                EndTime=datetime.fromtimestamp(now_s, UTC),
+                Period=60,
+                Statistics=["Sum"],
+            )
+            minutes.update({point["Timestamp"].timestamp(): point["Sum"] for point in answer["Datapoints"]})
+            asked_s = now_s
+            # One answer has at most a day of minutes: those that are settled are not asked for again.
+            for minute_s in sorted(minutes)[:-1]:
+                if minute_s < now_s - SETTLED_S:
+                    settled += since_start(minute_s)
+                    del minutes[minute_s]
+        if not minutes:
+            raise LookupError(f"CloudWatch has no minute of {stream} since the start yet")
+        newest_s = max(minutes)
+        unknown_s = now_s - newest_s - MINUTE_S
+        rate_per_s = minutes[newest_s] / MINUTE_S if unknown_s <= LATE_S else 0.0
+        return settled + sum(map(since_start, minutes)) + rate_per_s * unknown_s
 
     return arrived
 

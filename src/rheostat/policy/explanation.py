@@ -22,6 +22,6 @@ def rate(per_s: float | None) -> str:
     if per_s is None:
         return "an unknown rate"
     for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if abs(per_s) >= size:
+        if abs(per_s) >= 0.9995 * size:  # three digits of 999.6 are 1k
             return f"{per_s / size:.3g}{unit}/s"
     return f"{per_s:.3g}/s"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rheostat.cli.reproduce import tables
 from rheostat.errors import PolicyError
 from rheostat.lab.experiment.grounds import GROUNDS, OURS, PUBLISHED
 from rheostat.lab.papers import registry, verdicts
@@ -93,6 +94,12 @@ def test_a_suite_is_printed_with_claims_fits_and_differences(rheostat: Command) 
     assert "does not hold 4a: our goal: DS2 < ContTune [fitted" in text
     assert "noise <script>; without that it holds: rheostat reproduce tiny, 4a" in text
     assert "DS2, mean: 1.235e+05, paper 2.4 (+5143900%): not explained" in text
+
+
+@pytest.mark.parametrize(("rows", "columns", "parts"), [(3, 8, [8]), (3, 9, [3]), (14, 14, [8, 6]), (20, 9, [8, 1])])
+def test_a_table_is_as_wide_as_a_terminal(rows: int, columns: int, parts: list[int]) -> None:
+    wide = [CHANGES.exact(f"row {r}", f"column {c}", 1.0) for r in range(rows) for c in range(columns)]
+    assert [len(table.columns) - 1 for table in tables(wide)] == parts
 
 
 def test_json_holds_cells_and_claims(rheostat: Command, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rheostat.lab.papers.table import Cell
 
 WIDE = 8
-"""Most columns of a table; a wider one is transposed."""
+"""Most columns of a table; a wider one is transposed, or printed in parts."""
 
 
 def reproduce(
@@ -140,7 +140,8 @@ def show(result: Result, out: Console) -> None:
     for name, cells in result.tables().items():
         unit = f" ({cells[0].unit})" if cells[0].unit else ""
         out.print(f"{name if name.startswith('Figure') else f'Table {name}'}{unit}", style="italic", markup=False)
-        out.print(_table(cells))
+        for table in tables(cells):
+            out.print(table)
     out.print("Our number, and the paper's below it; * a parameter is fitted to this row.\n", style="dim", markup=False)
     for note in result.notes:
         out.print(f"- {note}", style="dim", markup=False)
@@ -198,22 +199,25 @@ def _claim(judgement: Judgement) -> str:
     return f"[{colour}]{judgement.verdict}[/]  {claim}{beside} [dim]({escape(judgement.numbers)}){escape(why)}[/]"
 
 
-def _table(cells: Sequence[Cell]) -> Table:
+def tables(cells: Sequence[Cell]) -> Iterator[Table]:
+    """Yield a table of cells, in parts of `WIDE` columns where it has more of them either way round."""
     from rich import box
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     at = {(cell.row, cell.column): cell for cell in cells}
     rows, columns = (list(dict.fromkeys(place)) for place in zip(*at, strict=True))
-    if len(columns) > WIDE:
+    if len(columns) > max(WIDE, len(rows)):
         at, rows, columns = {(column, row): cell for (row, column), cell in at.items()}, columns, rows
-    table.add_column("", no_wrap=True)
-    for column in columns:
-        table.add_column(escape(column), justify="right", overflow="fold")
-    for row in rows:
-        table.add_row(escape(row), *(_text(at[row, column]) if (row, column) in at else "" for column in columns))
-    return table
+    for first in range(0, len(columns), WIDE):
+        part = columns[first : first + WIDE]
+        table = Table(header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        table.add_column("", no_wrap=True)
+        for column in part:
+            table.add_column(escape(column), justify="right", overflow="fold")
+        for row in rows:
+            table.add_row(escape(row), *(_text(at[row, column]) if (row, column) in at else "" for column in part))
+        yield table
 
 
 def _text(cell: Cell) -> str:

@@ -20,11 +20,15 @@ class BackPressure:
 
     def __init__(self, plant: Plant, queue: Floats) -> None:
         graph, shape, self.queue = plant.graph, queue.shape, queue
+        self._queue = list(queue)
         index = {name: i for i, name in enumerate(graph.operators)}
         self.processed, self.emitted, self.left = (np.zeros(shape) for _ in range(3))
-        self.pane, self.held = np.zeros(shape), np.zeros(shape)
-        self._could, self._accepts, self._inflow = (np.zeros(shape) for _ in range(3))
-        self._gate, self._spare = np.zeros(shape), np.zeros(shape[1])
+        self.pane, self.held, self._inflows = (np.zeros(shape) for _ in range(3))
+        # Rows as views: taking them out of the arrays anew would cost a third of a tick.
+        self._processed, self._emitted, self._left = map(list, (self.processed, self.emitted, self.left))
+        self._pane, self._held, self._inflow = map(list, (self.pane, self.held, self._inflows))
+        self._could, self._accepts, self._gate = (list(np.zeros(shape)) for _ in range(3))
+        self._spare = np.zeros(shape[1])
         self._order = [index[name] for name in graph.order]
         self._source = {index[name]: s for s, name in enumerate(graph.sources)}
         self._downs = self._graph_downs = [
@@ -46,46 +50,44 @@ class BackPressure:
 
     def tick(self, second: int, waiting: Floats, capacity: Floats, room: Floats) -> None:
         """Move records for one second: `waiting` at the sources, given capacities and buffer sizes."""
-        could, accepts, queue, spare = self._could, self._accepts, self.queue, self._spare
+        spare = self._spare
         for i in reversed(self._order):
-            limit = could[i]
+            limit = could = self._could[i]
             if self._window[i]:
                 # A window that fires blocks its task: it takes no input while results wait to leave.
                 limit = self._gate[i]
                 limit.fill(np.inf)
-                np.multiply(capacity[i], self.held[i] == 0.0, out=could[i])
+                np.multiply(capacity[i], self._held[i] == 0.0, out=could)
             else:
                 limit[:] = capacity[i]
             for j, selectivity in self._downs[i]:
                 if selectivity == 1.0:
-                    np.minimum(limit, accepts[j], out=limit)
+                    np.minimum(limit, self._accepts[j], out=limit)
                 else:
-                    np.divide(accepts[j], selectivity, out=spare)
+                    np.divide(self._accepts[j], selectivity, out=spare)
                     np.minimum(limit, spare, out=limit)
             if i not in self._source:
                 # Each upstream gets its share of the free buffer, so that several of them settle without oscillation.
-                np.subtract(room[i], queue[i], out=spare)
+                np.subtract(room[i], self._queue[i], out=spare)
                 if self._shares[i] != 1.0:
                     spare *= self._shares[i]
-                spare += could[i]
-                np.maximum(spare, 0.0, out=accepts[i])
+                spare += could
+                np.maximum(spare, 0.0, out=self._accepts[i])
 
         inflow = self._inflow
-        inflow.fill(0.0)
+        self._inflows.fill(0.0)
         for i in self._order:
             source = self._source.get(i)
-            taken, left = self.processed[i], self.left[i]
+            taken, left = self._processed[i], self._left[i]
             if source is not None:
                 present = waiting[source]
             else:
                 present = inflow[i]
-                present += queue[i]
-            np.minimum(present, could[i], out=taken)
+                present += self._queue[i]
+            np.minimum(present, self._could[i], out=taken)
             np.subtract(present, taken, out=left)
-            out = taken
-            if self._window[i]:
-                out = self._fire(i, second)
-            self.emitted[i] = out
+            out = self._fire(i, second) if self._window[i] else taken
+            self._emitted[i][:] = out
             for j, selectivity in self._downs[i]:
                 if selectivity == 1.0:
                     inflow[j] += out
@@ -93,12 +95,12 @@ class BackPressure:
                     np.multiply(out, selectivity, out=spare)
                     inflow[j] += spare
             if source is None:
-                queue[i] = left
+                self._queue[i][:] = left
 
     def _fire(self, i: int, second: int) -> Floats:
         """Collect results in the window's pane; at its end they leave at the pace of the downstreams."""
-        pane, held = self.pane[i], self.held[i]
-        pane += self.processed[i]
+        pane, held = self._pane[i], self._held[i]
+        pane += self._processed[i]
         if (second + 1) % self._window[i] == 0:
             held += pane
             pane.fill(0.0)

@@ -24,6 +24,7 @@ from rheostat.engine.testbed.loads import Constant, Load, Sine, Steps
 from rheostat.engine.testbed.simulated import SimulatedTestbed
 from rheostat.errors import EngineError, InvalidValue
 from rheostat.job.allocation import Allocation
+from rheostat.job.decision import Phase, Trial
 from rheostat.job.graph import Edge, Graph, JobSpec
 from rheostat.job.observation import Change, Status
 from rheostat.lab.jobs import JOBS, job
@@ -80,6 +81,31 @@ class TestSimulatedTestbed(TestbedConformance):
 
     def too_much(self) -> tuple[Allocation, dict[str, float]]:
         return Allocation({"filter": 4, "join": 1}), {"auctions": 2e6, "persons": 400e3}
+
+
+def trial_at(share: float, join: int = 18, seconds: float = 60.0) -> Trial:
+    rates = {"auctions": 200e3 * share, "persons": 40e3 * share}
+    phases = (Phase(30.0, rates), Phase(seconds, rates, observed=True))
+    return Trial(f"{share:g}", Allocation({"filter": 4, "join": join}), phases)
+
+
+def test_trials_measured_together_are_those_measured_one_after_another() -> None:
+    trials = [trial_at(share, join) for share, join in ((0.5, 18), (1.0, 6), (3.0, 2))]
+    beds = SimulatedTestbed(job("q3"), 5), SimulatedTestbed(job("q3"), 5)
+    assert beds[0].measure_all(trials) == [beds[1].measure(trial) for trial in trials]
+    assert beds[0].measure(trials[0]) == beds[1].measure(trials[0])  # the count goes on
+
+
+def test_a_trial_that_cannot_run_does_not_stop_those_beside_it() -> None:
+    impossible = replace(trial_at(1.0), allocation=Allocation({"filter": 4}))
+    good, bad = SimulatedTestbed(job("q3")).measure_all([trial_at(1.0), impossible])
+    assert good.observation is not None
+    assert bad.problem is not None
+
+
+def test_trials_of_different_lengths_are_not_measured_together() -> None:
+    with pytest.raises(InvalidValue, match="different lengths"):
+        SimulatedTestbed(job("q3")).measure_all([trial_at(1.0), trial_at(1.0, seconds=90.0)])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 
 from rheostat.engine.simulated.fleet import Fleet, Floats
 from rheostat.engine.simulated.plant import Plant
-from rheostat.errors import EngineError
+from rheostat.errors import EngineError, InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement, Phase, Trial
 
@@ -114,6 +114,14 @@ class SimulatedTestbed:
         self._measured = ()
         return measure_together(self.plant, [trial], [trial_seed(self.seed, self._count)])[0]
 
+    def measure_all(self, trials: Sequence[Trial]) -> list[Measurement]:
+        """Measure trials of equal length in one fleet; the results are those of one after another."""
+        if any(find_problem(self.plant, trial) for trial in trials):
+            return [self.measure(trial) for trial in trials]
+        seeds = [trial_seed(self.seed, self._count + number) for number in range(1, len(trials) + 1)]
+        self._count, self._measured = self._count + len(trials), ()
+        return measure_together(self.plant, trials, seeds)
+
 
 def trial_seed(seed: int, number: int) -> int:
     """Return the seed of a testbed's trial by its number, from 1 on."""
@@ -121,20 +129,26 @@ def trial_seed(seed: int, number: int) -> int:
 
 
 def measure_together(plant: Plant, trials: Sequence[Trial], seeds: Sequence[int]) -> list[Measurement]:
-    """Measure trials with the same phases in one fleet; each has the result that it has alone."""
+    """Measure trials whose phases differ in their rates only in one fleet; each has the result that it has alone."""
     phases = trials[0].phases
+    if any(_lengths(trial) != _lengths(trials[0]) for trial in trials):
+        raise InvalidValue(f"trials of different lengths cannot be measured together: {[t.seconds for t in trials]} s")
     last = max(k for k, phase in enumerate(phases) if phase.observed)
     observed_s = sum(phase.seconds for phase in phases if phase.observed)
     shown = replace(plant.metrics, window_s=max(observed_s, 1.0), min_window_s=1.0, display_lag_s=0.0, stale=0.0)
     plant = replace(plant, metrics=shown)
-    load = PhaseLoad(phases, plant.graph.sources)
-    fleet = Fleet(plant, [load] * len(trials), seeds, start=[trial.allocation for trial in trials])
+    loads = [PhaseLoad(trial.phases, plant.graph.sources) for trial in trials]
+    fleet = Fleet(plant, loads, seeds, start=[trial.allocation for trial in trials])
     fleet.advance(round(sum(phase.seconds for phase in phases[: last + 1])))
     windows = (fleet.engine(replica).observe() for replica in range(len(trials)))
     return [
         Measurement(trial, window, trial.seconds, trial.allocation.slots * trial.seconds, window.problem)
         for trial, window in zip(trials, windows, strict=True)
     ]
+
+
+def _lengths(trial: Trial) -> list[tuple[float, bool]]:
+    return [(phase.seconds, phase.observed) for phase in trial.phases]
 
 
 def find_problem(plant: Plant, trial: Trial) -> str | None:

@@ -168,19 +168,24 @@ def replays(query: str, way: str, count: int, repeats: int) -> list[Replayed]:
         if not mst.usable:
             replayed.append(Replayed(slots, gb, mst.seconds / 60, None, None, {}))
             continue
-        share, window = replay(bed, tasks, feed, mst.middle_per_s)
-        share_150, _ = replay(bed, tasks, feed, 1.5 * mst.middle_per_s)
+        (share, window), (share_150, _) = replay(bed, tasks, feed, [mst.middle_per_s, 1.5 * mst.middle_per_s])
         useful = {n: (c, window.operator(n).useful_share or 0.0) for n, c in tasks.tasks.items()}
         replayed.append(Replayed(slots, gb, mst.seconds / 60, share, share_150, useful))
     return replayed
 
 
-def replay(bed: SimulatedTestbed, tasks: Allocation, feed: Feed, rate_per_s: float) -> tuple[float, Observation]:
-    """Run an allocation at a rate for ten minutes; return the processed share, and the window."""
-    phases = (feed.phase(WARM_S, rate_per_s), feed.phase(REPLAY_S, rate_per_s, True))
-    window = bed.measure(Trial("replay", tasks, phases)).observation
-    assert window is not None
-    return (window.throughput_per_s or 0.0) / rate_per_s, window
+def replay(
+    bed: SimulatedTestbed, tasks: Allocation, feed: Feed, rates_per_s: Sequence[float]
+) -> list[tuple[float, Observation]]:
+    """Run an allocation at each rate for ten minutes; return the processed shares, and the windows."""
+    phases = [(feed.phase(WARM_S, rate), feed.phase(REPLAY_S, rate, True)) for rate in rates_per_s]
+    replayed = []
+    for rate, measured in zip(
+        rates_per_s, bed.measure_all([Trial("replay", tasks, each) for each in phases]), strict=True
+    ):
+        assert measured.observation is not None
+        replayed.append(((measured.observation.throughput_per_s or 0.0) / rate, measured.observation))
+    return replayed
 
 
 def verifications(query: str, plan: Plan, seed: int) -> dict[str, dict[str, float]]:
@@ -189,14 +194,12 @@ def verifications(query: str, plan: Plan, seed: int) -> dict[str, dict[str, floa
     plant = job(settings.job)
     feed, truth, memory = Feed.of(plant.graph.sources), Truth(plant), 4096
     sizes = {"Table IV's slots": settings.slots[4.0], f"{paper.OURS}'s plan": plan.allocation.slots}
+    rates = {f"{100 * share:.0f} %": settings.rate_per_s * share for share in (1.0, 1.2, 1.5)}
     shares: dict[str, dict[str, float]] = {}
     for name, slots in sizes.items():
         tasks = Allocation(dict(bids2(truth.capacities(memory), slots).tasks), memory)
-        bed = SimulatedTestbed(plant, 77 + seed)
-        shares[name] = {
-            f"{100 * share:.0f} %": replay(bed, tasks, feed, settings.rate_per_s * share)[0]
-            for share in (1.0, 1.2, 1.5)
-        }
+        replayed = replay(SimulatedTestbed(plant, 77 + seed), tasks, feed, list(rates.values()))
+        shares[name] = {at: share for at, (share, _) in zip(rates, replayed, strict=True)}
     return shares
 
 

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def marking(tmp_path: Path, marker: Path) -> Path:
 
 def alter_runs(journal: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Change every run record, as anybody can who may write the journal."""
-    with sqlite3.connect(journal) as connection:
+    with closing(sqlite3.connect(journal)) as connection, connection:
         rows = connection.execute("SELECT number, body FROM record WHERE kind = 'run'").fetchall()
         for number, body in rows:
             record = json.loads(body)

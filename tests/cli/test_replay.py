@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ def journal(rheostat: Command, tmp_path: Path) -> Path:
 def alter(journal: Path) -> int:
     """Change the target of the first decision that has one, by hand; return its step."""
     query = "SELECT number, step, body FROM record WHERE kind = 'decision' ORDER BY number"
-    with sqlite3.connect(journal) as connection:
+    with closing(sqlite3.connect(journal)) as connection, connection:
         decisions = [(number, step, json.loads(body)) for number, step, body in connection.execute(query)]
         number, step, decision = next(each for each in decisions if each[2]["target"])
         decision["target"]["tasks"]["splitter"] += 1
@@ -59,7 +60,7 @@ def test_an_altered_decision_is_found(rheostat: Command, journal: Path) -> None:
 
 
 def test_another_record_of_a_step_is_found_too(rheostat: Command, journal: Path) -> None:
-    with sqlite3.connect(journal) as connection:
+    with closing(sqlite3.connect(journal)) as connection, connection:
         connection.execute("""UPDATE record SET body = replace(body, '"kept"', '"missed"') WHERE kind = 'outcome'""")
     connection.close()
     ended = rheostat("replay", journal)

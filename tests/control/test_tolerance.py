@@ -7,7 +7,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -160,7 +160,7 @@ def test_a_record_that_cannot_be_read_is_skipped_and_reported(
     for _ in range(3):
         world.step()
     numbers = [entry.number for entry in journal.read(JOB, kinds=("observation",))]
-    with sqlite3.connect(tmp_path / "journal.db") as raw:
+    with closing(sqlite3.connect(tmp_path / "journal.db")) as raw, raw:
         raw.execute('UPDATE record SET body = \'{"at_s": "soon"}\' WHERE number = ?', (numbers[1],))
     with caplog.at_level(logging.WARNING, logger="rheostat"):
         again = restarted(world)
@@ -175,7 +175,7 @@ def test_knowledge_of_more_tasks_than_any_cluster_has_is_passed_over(journal: Sq
     world.controller.stop()
     knowledge = json.loads(to_json(world.controller.knowledge))
     knowledge["operators"]["splitter"][-1]["tasks"] = 10**18
-    with sqlite3.connect(tmp_path / "journal.db") as raw:
+    with closing(sqlite3.connect(tmp_path / "journal.db")) as raw, raw:
         query = "UPDATE record SET body = json_set(body, '$.knowledge', ?) WHERE kind = 'snapshot'"
         raw.execute(query, (json.dumps(knowledge),))
     again = restarted(world, ContTune())
@@ -214,7 +214,7 @@ def test_replay_skips_the_steps_that_a_damaged_record_hides(journal: SqlJournal,
     for _ in range(8):
         world.step(60)
     number = next(entry.number for entry in journal.read(JOB, kinds=(kind,)))
-    with sqlite3.connect(tmp_path / "journal.db") as raw:
+    with closing(sqlite3.connect(tmp_path / "journal.db")) as raw, raw:
         raw.execute("UPDATE record SET body = substr(body, 1, 9) WHERE number = ?", (number,))
     again = restarted(world)
     for _ in range(12):

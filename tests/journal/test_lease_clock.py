@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,7 @@ def test_an_older_rheostat_that_takes_the_lease_without_the_boot_is_not_overtake
     journal = open_on(tmp_path / "j.db", host)
     journal.release(journal.acquire("job", "first", 30.0))
     host.pass_time(1_000.0)
-    with sqlite3.connect(tmp_path / "j.db") as old:  # the statement of schema version 1
+    with closing(sqlite3.connect(tmp_path / "j.db")) as old, old:  # the statement of schema version 1
         old.execute("UPDATE lease SET holder = 'old', token = 2, ttl_s = 30, expires_s = ?", (host.wall_s + 30.0,))
     old.close()
     host.pass_time(29.0)

@@ -7,6 +7,7 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from threading import Barrier
 from typing import Any, cast
@@ -218,12 +219,12 @@ def test_postgres_without_psycopg_names_the_extra_to_install(monkeypatch: pytest
 def test_another_schema_version_is_refused_and_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "j.db"
     SqlJournal(path).close()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         connection.executescript("UPDATE schema_version SET version = 7; DROP TABLE lease")
-    with pytest.raises(JournalError, match=r"schema version 7, this Rheostat writes version 2: use the Rheostat that"):
-        SqlJournal(path)
-    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    connection.close()
+        newer = r"schema version 7, this Rheostat writes version 2: use the Rheostat that"
+        with pytest.raises(JournalError, match=newer):
+            SqlJournal(path)
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     assert "lease" not in tables
 
 
@@ -312,7 +313,7 @@ def test_cost_does_not_grow_with_the_journal(tmp_path: Path, statements: list[tu
 def test_a_record_of_another_version_is_named(tmp_path: Path, change: str) -> None:
     journal = SqlJournal(tmp_path / "j.db")
     journal.append(journal.acquire("job", "first", 10.0), 0, [intent_step("x")])
-    with sqlite3.connect(tmp_path / "j.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "j.db")) as connection, connection:
         connection.execute(f"UPDATE record SET {change}")
     connection.close()
     with pytest.raises(JournalError, match=r"record 1 of kind .* cannot be read"):

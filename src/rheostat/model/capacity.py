@@ -39,6 +39,13 @@ class CapacityCurve:
     """Standard deviation of the capacity itself, without the noise of a single measurement."""
     distance: Floats
     """Tasks to the nearest sample (the paper's d_nearest)."""
+    noise: float = 0.0
+    """Standard deviation of a single window, as a share of the capacity; 0 where a model does not estimate it."""
+
+    def low_per_s(self, deviations: float) -> Floats:
+        """Return the capacities that a window has at least: this many standard deviations below what is expected."""
+        low: Floats = self.capacity_per_s - deviations * np.hypot(self.sd_per_s, self.noise * self.capacity_per_s)
+        return low
 
 
 class CapacityModel(Protocol):

@@ -149,7 +149,7 @@ class LogLog:
         # The clip keeps absurd rates finite.
         capacity = np.maximum.accumulate(tasks * np.exp(np.clip(log_rate, -690.0, 690.0)))
         sd = capacity * np.sqrt(np.expm1(np.clip(prior - explained, 0.0, 10.0)))
-        return CapacityCurve(capacity, sd, distances(self.best.sizes, most))
+        return CapacityCurve(capacity, sd, distances(self.best.sizes, most), self.best.noise)
 
 
 def _prior(a: Floats, b: Floats, shape: Shape) -> Floats:

@@ -378,3 +378,42 @@ def test_its_history_survives_a_restart_and_replays(tmp_path: Any, model: Any) -
     assert replay(journal, "q1", lambda run: policy).differences == ()
     journal.close()
     assert np.isfinite([s.capacity_per_s for s in later.samples("mapper")]).all()
+
+
+class TestOurModel:
+    """`model=loglog`: failed sizes, and a margin."""
+
+    POLICY = replace(WITHOUT_BIG, model="loglog")
+    KNOWN = history(split={4: [400.0, 402.0], 8: [800.0, 801.0], 12: [1190.0, 1205.0]}, count={40: [1e4, 1e4]})
+
+    def step(self, load: float, split: int, memo: Any = None, done: float | None = None) -> Decision:
+        observed = window(WORDS, load, {"split": split, "count": 40}, RATES)
+        if done is not None:
+            observed = replace(read(observed, "lines", records_in_per_s=done), overloaded=("split",))
+        return self.POLICY.decide(situation(WORDS, observed, self.KNOWN, memo=memo or {}))
+
+    def test_a_size_that_failed_is_not_suggested_until_the_load_has_fallen(self) -> None:
+        failed = self.step(700.0, 8, done=650.0)
+        assert (asked(failed) or {})["split"] > 8
+        again = self.step(690.0, 12, failed.memo)
+        assert (asked(again) or {"split": 12})["split"] > 8
+        assert again.memo["failed"]["split"] == (8, 700.0)
+        lower = self.step(600.0, 12, again.memo)
+        assert "split" not in lower.memo["failed"]
+        back = self.step(700.0, 12, lower.memo)
+        assert (asked(back) or {})["split"] <= 8
+
+    def test_a_job_that_works_off_a_backlog_has_not_failed(self) -> None:
+        assert self.step(700.0, 8, done=800.0).memo["failed"] == {}
+
+    def test_a_smaller_size_that_fails_later_does_not_hide_a_larger_one(self) -> None:
+        failed = self.step(700.0, 8, done=650.0)
+        assert self.step(705.0, 6, failed.memo, done=600.0).memo["failed"]["split"] == (8, 700.0)
+
+    def test_a_size_whose_mean_just_suffices_gets_a_margin_and_the_headroom_counts_towards_it(self) -> None:
+        tight, roomy = (
+            self.POLICY.suggestion(self.POLICY.view(at(795.0, {"split": 12, "count": 40}, self.KNOWN), "split"), *each)
+            for each in ((795.0, math.inf, 1.0), (662.5, math.inf, 1.2))
+        )
+        assert tight.tasks > 8
+        assert roomy.tasks == 8

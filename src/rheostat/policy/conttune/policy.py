@@ -18,18 +18,14 @@ How a tuning ends (section 6.2): fast exploitation ends after one change without
 continues like DS2 until it suggests the running size. Back pressure in the Small phase leads to CBO again, not to Big,
 because λ is known by then (footnote 3).
 
-Ours, where the paper is silent:
-- a tuning begins when a demand has moved by `trigger`, or under back pressure;
-- the linear suggestion stays between the trusted sizes for a smaller and a larger demand, so that more demand never
-  gets fewer tasks; a size range in which more tasks clearly reduce capacity is avoided (`bracket`);
-- if an operator cannot have the tasks that it needs, the others are sized for the share that it serves.
+Ours, where the paper is silent: a tuning begins when a demand has moved by `trigger`, or under back pressure; what else
+is ours stands in `ours.py`: `bracket`, scarcity, and what goes with `model=loglog`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -37,9 +33,11 @@ import numpy as np
 from rheostat.job.decision import Decision, Expectation, Reason, changes, direction
 from rheostat.job.frozen import check_number
 from rheostat.job.record import Record
-from rheostat.model.capacity import CapacityCurve, Floats, Sample
+from rheostat.model.capacity import CapacityCurve, Floats
 from rheostat.model.history import History, fold
 from rheostat.model.registry import MODELS
+from rheostat.policy.conttune import ours
+from rheostat.policy.conttune.view import Suggestion, View, means
 from rheostat.policy.demand import demand, linear_tasks
 from rheostat.policy.explanation import rate, sustains
 from rheostat.policy.tuning import Tuning
@@ -47,8 +45,6 @@ from rheostat.ports import Policy, Situation
 
 WORTH = 0.01
 """Least expected saving of Eq 4, in tasks; the paper has no such limit (ours)."""
-FALLEN = 0.8
-"""Share of a smaller size's capacity below which the largest size, sampled twice, counts as clearly slower (ours)."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +82,12 @@ class ContTune(Policy[History]):
 
     def decide(self, situation: Situation[History]) -> Decision:
         """Follow Algorithm 1."""
+        decision = self._tune(situation)
+        if self.model == "loglog":
+            decision = replace(decision, memo={**decision.memo, ours.FAILED: ours.failed(situation)})
+        return decision
+
+    def _tune(self, situation: Situation[History]) -> Decision:
         load_per_s = situation.window.load_per_s
         tuning = Tuning.at(situation, self.trigger)
         if tuning is None:
@@ -127,25 +129,21 @@ class ContTune(Policy[History]):
         return Decision(target, direction(running, target), sentence, evidence, expects, memo)
 
     def suggestions(self, situation: Situation[History]) -> tuple[dict[str, Suggestion], str]:
-        """Return a suggestion per operator, sized for what the scarcest operator serves, and a note about that one."""
+        """Return a suggestion per operator, and a note about one that is scarce."""
         room = 1.0 + situation.headroom()
-        demand_per_s = {name: per_s * room for name, per_s in demand(situation).items()}
+        load_per_s = demand(situation)
         views = {name: self.view(situation, name) for name in situation.spec.tunable_names}
         p_most = p_max(situation) if self.big else math.inf  # Eq 2: Big has made sure that p_max is enough
-        suggestions = {name: self.suggestion(view, demand_per_s[name], p_most) for name, view in views.items()}
+
+        def suggest(name: str, share: float = 1.0) -> Suggestion:
+            return self.suggestion(views[name], load_per_s[name] * share, p_most, room)
+
         bounds = {name: limits.max for name, limits in situation.limits.operators.items() if limits.max is not None}
-        shares = {
-            name: share(views[name].capacity_per_s(most, self.alpha), demand_per_s[name])
-            for name, most in bounds.items()
-        }
-        scarce = min(shares, key=lambda name: shares[name], default="")
-        if not scarce or shares[scarce] >= 1.0:
-            return suggestions, ""
-        least = shares[scarce]
-        served = {name: per_s * least for name, per_s in demand_per_s.items()}
-        cut = {name: self.suggestion(view, served[name], p_most) for name, view in views.items() if name != scarce}
-        note = f"; with its maximum of {bounds[scarce]} tasks {scarce} serves {least:.0%} of the demand"
-        return {name: replace(cut.get(name, suggestions[name]), share=least) for name in suggestions}, note
+        wanted = {name: per_s * room for name, per_s in load_per_s.items()}
+        scarce = ours.find_scarce(views, wanted, bounds, self.alpha)
+        if scarce is None:
+            return {name: suggest(name) for name in views}, ""
+        return ours.serve_scarce(scarce, views, suggest), f"; {scarce}"
 
     def view(self, situation: Situation[History], name: str) -> View:
         """Fit the model of one operator (Algorithm 2, line 3)."""
@@ -156,91 +154,44 @@ class ContTune(Policy[History]):
         newest = samples[-1]
         largest = max(sample.tasks for sample in samples)
         curve = MODELS[self.model](samples).curve(largest + int(min(self.alpha, largest)))
-        means = _means(samples)
-        best = max(means, key=lambda size: means[size])
-        twice = sum(sample.tasks == largest for sample in samples) > 1
-        falls = self.bracket and twice and means[largest] < FALLEN * means[best]
-        if falls:
-            curve = CapacityCurve(curve.capacity_per_s[:best], curve.sd_per_s[:best], curve.distance[:best])
-        return View(tasks, true_rate_per_s or newest.capacity_per_s / newest.tasks, curve, means, falls)
+        view = View(tasks, true_rate_per_s or newest.capacity_per_s / newest.tasks, curve, means(samples))
+        if self.bracket:
+            view = ours.cut_where_it_falls(view, samples)
+        if self.model == "loglog" and (failure := ours.failed(situation).get(name)):
+            view = replace(view, least=failure[0] + 1)
+        return view
 
-    def suggestion(self, view: View, demand_per_s: float, most: float = math.inf) -> Suggestion:
+    def suggestion(self, view: View, load_per_s: float, most: float = math.inf, room: float = 1.0) -> Suggestion:
         """Return p_acq if it is near enough to a sampled size, else p_lin (Algorithm 2, lines 4 to 13)."""
+        demand_per_s = load_per_s * room
         if demand_per_s <= 0:
             return Suggestion(0.0, 0.0, 0.0, True)
         linear = view.tasks if not view.rate_per_s else linear_tasks(demand_per_s, view.rate_per_s)
         if view.curve is None:
             return Suggestion(min(linear, most), demand_per_s, math.inf, False)
         acquired = self.acquire(view, demand_per_s)
-        distance = math.inf if acquired is None else float(view.curve.distance[acquired - 1])
+        distance = view.distance(acquired)
         if acquired is not None and distance <= self.alpha:
+            if self.model == "loglog":
+                acquired = ours.with_margin(view, acquired, load_per_s)
             return Suggestion(min(acquired, most), demand_per_s, distance, True)
-        tasks = view.between(linear, demand_per_s, self.alpha) if self.bracket else linear
-        return Suggestion(min(tasks, most), demand_per_s, distance, False)
+        tasks = ours.between(view, linear, demand_per_s, self.alpha) if self.bracket else linear
+        return Suggestion(min(max(tasks, view.least), most), demand_per_s, distance, False)
 
     def acquire(self, view: View, demand_per_s: float) -> int | None:
         """Return p_acq, the best size by the acquisition function; None if no size qualifies."""
         curve = view.curve
         assert curve is not None
-        if self.acquisition == "mean":  # Eq 5: the fewest tasks whose mean suffices have the largest p* - p
-            enough = np.flatnonzero(curve.capacity_per_s >= demand_per_s)
-            return int(enough[0]) + 1 if len(enough) else None
         sizes = np.arange(1, len(curve.capacity_per_s) + 1)
+        if self.acquisition == "mean":  # Eq 5: the fewest tasks whose mean suffices have the largest p* - p
+            enough = np.flatnonzero((curve.capacity_per_s >= demand_per_s) & (sizes >= view.least))
+            return int(enough[0]) + 1 if len(enough) else None
         feasible = [tasks for tasks, per_s in view.means.items() if per_s >= demand_per_s]
         best = min(feasible, default=len(sizes) + 1)
         saving = (best - sizes) * _above(curve, demand_per_s)  # Eq 4
         if saving.max() >= WORTH:
             return int(sizes[np.argmax(saving)])
         return best if feasible else None
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    """The suggested tasks of one operator."""
-
-    tasks: float
-    demand_per_s: float
-    distance: float
-    """d_nearest of the model's suggestion; infinite if it has none."""
-    trusted: bool
-    """Whether it is fast exploitation; otherwise it is conservative exploration."""
-    share: float = 1.0
-    """Share of the demand that it will serve."""
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """Rate, capacity curve and samples of one operator."""
-
-    tasks: int
-    rate_per_s: float | None
-    """Present records per useful second of one task."""
-    curve: CapacityCurve | None = None
-    means: Mapping[int, float] = field(default_factory=dict)
-    """Mean capacity of every sampled size."""
-    falls: bool = False
-    """Whether the largest size is clearly slower than a smaller one; the curve then ends at the best size."""
-
-    def capacity_per_s(self, tasks: int, alpha: float) -> float:
-        """Return the capacity with at most these tasks, by trusted sizes if they reach that far, else linearly."""
-        linear = tasks * self.rate_per_s if self.rate_per_s else math.inf
-        if self.curve is None:
-            return linear
-        trusted = self.curve.distance[:tasks] <= alpha
-        measured = float(self.curve.capacity_per_s[:tasks][trusted].max(initial=0.0))
-        return measured if self.falls or (len(trusted) == tasks and trusted[-1]) else max(measured, linear)
-
-    def between(self, linear: float, demand_per_s: float, alpha: float) -> float:
-        """Keep a linear suggestion between the trusted sizes for a smaller and a larger demand."""
-        assert self.curve is not None
-        capacity, trusted = self.curve.capacity_per_s, self.curve.distance <= alpha
-        before = np.concatenate(([-math.inf], np.maximum.accumulate(capacity)[:-1]))
-        smaller = np.flatnonzero(trusted & (capacity > before) & (before < demand_per_s))
-        larger = np.flatnonzero(trusted & (capacity >= demand_per_s))
-        least = int(smaller[-1]) + 1 if len(smaller) else 0
-        if len(larger):
-            return min(max(linear, least), int(larger[0]) + 1)
-        return len(capacity) if self.falls else max(linear, least)
 
 
 def big(situation: Situation[History], tuning: Tuning) -> Decision:
@@ -261,22 +212,9 @@ def big(situation: Situation[History], tuning: Tuning) -> Decision:
     return Decision(target, direction(running, target), sentence, {"p_max": most}, expects, memo)
 
 
-def share(capacity_per_s: float, demand_per_s: float) -> float:
-    """Return the share of a demand that a capacity serves, at most 1."""
-    return min(1.0, capacity_per_s / demand_per_s) if demand_per_s > 0 else 1.0
-
-
 def p_max(situation: Situation[History]) -> int:
     """Return the largest observed size of any operator."""
     return max((*situation.running.tasks.values(), *situation.knowledge.most_tasks.values()))
-
-
-def _means(samples: Sequence[Sample]) -> dict[int, float]:
-    """Return the mean capacity of every size."""
-    by_size: dict[int, list[float]] = {}
-    for sample in samples:
-        by_size.setdefault(sample.tasks, []).append(sample.capacity_per_s)
-    return {tasks: sum(per_s) / len(per_s) for tasks, per_s in by_size.items()}
 
 
 def _above(curve: CapacityCurve, demand_per_s: float) -> Floats:

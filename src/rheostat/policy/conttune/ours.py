@@ -1,0 +1,129 @@
+"""What ContTune's paper does not have.
+
+With `bracket`:
+- the linear suggestion stays between the trusted sizes for a smaller and a larger demand, so that more demand never
+  gets fewer tasks;
+- a size range in which more tasks clearly reduce capacity is avoided.
+
+With `model=loglog`:
+- a size that failed at a load is not suggested again until that load has fallen (`failed`);
+- a trusted size serves the load with `DEVIATIONS` standard deviations to spare, those of the model and of one window.
+  A size whose mean just suffices is too small in every second window. The headroom counts towards this margin.
+
+Always: if an operator cannot have the tasks that it needs, the others are sized for the share that it serves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rheostat.model.capacity import CapacityCurve, Sample
+from rheostat.model.history import History
+from rheostat.policy.conttune.view import Suggestion, View
+from rheostat.ports import Situation
+
+FALLEN = 0.8
+"""Share of a smaller size's capacity below which the largest size, sampled twice, counts as clearly slower."""
+DEVIATIONS = 2.0
+"""Standard deviations by which a trusted size exceeds the load."""
+FAILED = "failed"
+"""Name of the failed sizes in the memo."""
+LOWER = 0.05
+"""Share by which a load must be lower than the one at which a size failed, for that size to be possible again."""
+
+
+def cut_where_it_falls(view: View, samples: Sequence[Sample]) -> View:
+    """End the curve at the best size if the largest one is clearly slower."""
+    curve, means = view.curve, view.means
+    assert curve is not None
+    largest, best = max(means), max(means, key=lambda size: means[size])
+    twice = sum(sample.tasks == largest for sample in samples) > 1
+    if not twice or means[largest] >= FALLEN * means[best]:
+        return view
+    cut = CapacityCurve(curve.capacity_per_s[:best], curve.sd_per_s[:best], curve.distance[:best], curve.noise)
+    return replace(view, curve=cut, falls=True)
+
+
+def between(view: View, linear: float, demand_per_s: float, alpha: float) -> float:
+    """Keep a linear suggestion between the trusted sizes for a smaller and a larger demand."""
+    assert view.curve is not None
+    capacity, trusted = view.curve.capacity_per_s, view.curve.distance <= alpha
+    before = np.concatenate(([-math.inf], np.maximum.accumulate(capacity)[:-1]))
+    smaller = np.flatnonzero(trusted & (capacity > before) & (before < demand_per_s))
+    larger = np.flatnonzero(trusted & (capacity >= demand_per_s))
+    least = int(smaller[-1]) + 1 if len(smaller) else 0
+    if len(larger):
+        return min(max(linear, least), int(larger[0]) + 1)
+    return len(capacity) if view.falls else max(linear, least)
+
+
+def failed(situation: Situation[History]) -> dict[str, tuple[int, float]]:
+    """Return the largest size of each operator that has failed, and its load, from the memo and this window.
+
+    A job that works off a backlog is overloaded, too, but processes as much as arrives.
+    """
+    window, tasks = situation.window, situation.running.tasks
+    load, done = window.load_per_s or 0.0, window.throughput_per_s
+    memo: Mapping[str, tuple[int, float]] = situation.memo.get(FAILED, {})
+    known = {name: (size, at) for name, (size, at) in memo.items() if load >= (1 - LOWER) * at and name in tasks}
+    if done is not None and done < load:
+        for name in set(window.overloaded) & set(tasks):
+            known[name] = max(known.get(name, (0, 0.0)), (tasks[name], load), key=lambda one: (one[0], -one[1]))
+    return known
+
+
+def with_margin(view: View, acquired: int, load_per_s: float) -> int:
+    """Return the fewest tasks from p_acq on that serve the load in nearly every window; the curve's most if none do."""
+    assert view.curve is not None
+    enough = np.flatnonzero(view.curve.low_per_s(DEVIATIONS)[acquired - 1 :] >= load_per_s)
+    return acquired + int(enough[0]) if len(enough) else len(view.curve.capacity_per_s)
+
+
+# -- scarcity ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scarce:
+    """The operator that serves the least share of its demand with all the tasks that it may have."""
+
+    name: str
+    most: int
+    share: float
+
+    def __str__(self) -> str:
+        return f"with its maximum of {self.most} tasks {self.name} serves {self.share:.0%} of the demand"
+
+
+def find_scarce(
+    views: Mapping[str, View], demand_per_s: Mapping[str, float], bounds: Mapping[str, int], alpha: float
+) -> Scarce | None:
+    """Return the scarcest operator; None if all can serve their demand."""
+    shares = {
+        name: min(1.0, most_per_s(views[name], most, alpha) / demand_per_s[name])
+        for name, most in bounds.items()
+        if demand_per_s[name] > 0
+    }
+    scarce = min(shares, key=lambda name: shares[name], default=None)
+    return None if scarce is None or shares[scarce] >= 1.0 else Scarce(scarce, bounds[scarce], shares[scarce])
+
+
+def most_per_s(view: View, tasks: int, alpha: float) -> float:
+    """Return the capacity with at most these tasks, by trusted sizes if they reach that far, else linearly."""
+    linear = tasks * view.rate_per_s if view.rate_per_s else math.inf
+    if view.curve is None:
+        return linear
+    trusted = view.curve.distance[:tasks] <= alpha
+    measured = float(view.curve.capacity_per_s[:tasks][trusted].max(initial=0.0))
+    return measured if view.falls or (len(trusted) == tasks and trusted[-1]) else max(measured, linear)
+
+
+def serve_scarce(
+    scarce: Scarce, names: Iterable[str], suggest: Callable[[str, float], Suggestion]
+) -> dict[str, Suggestion]:
+    """Return suggestions for the share of the demand that the scarce operator serves; itself gets what it needs."""
+    sized = {name: suggest(name, 1.0 if name == scarce.name else scarce.share) for name in names}
+    return {name: replace(suggestion, share=scarce.share) for name, suggestion in sized.items()}

@@ -42,11 +42,6 @@ class CapacityCurve:
     noise: float = 0.0
     """Standard deviation of a single window, as a share of the capacity; 0 where a model does not estimate it."""
 
-    def low_per_s(self, deviations: float) -> Floats:
-        """Return the capacities that a window has at least: this many standard deviations below what is expected."""
-        low: Floats = self.capacity_per_s - deviations * np.hypot(self.sd_per_s, self.noise * self.capacity_per_s)
-        return low
-
 
 class CapacityModel(Protocol):
     """A fitted model."""

@@ -7,8 +7,8 @@ With `bracket`:
 
 With `model=loglog`:
 - a size that failed at a load is not suggested again until that load has fallen (`failed`);
-- a trusted size serves the load with `DEVIATIONS` standard deviations to spare, those of the model and of one window.
-  A size whose mean just suffices is too small in every second window. The headroom counts towards this margin.
+- a size has to serve the load with `DEVIATIONS` standard deviations of one window to spare, by the noise that the model
+  has learned. The headroom counts towards that.
 
 Always: if an operator cannot have the tasks that it needs, the others are sized for the share that it serves.
 """
@@ -29,7 +29,7 @@ from rheostat.ports import Situation
 FALLEN = 0.8
 """Share of a smaller size's capacity below which the largest size, sampled twice, counts as clearly slower."""
 DEVIATIONS = 2.0
-"""Standard deviations by which a trusted size exceeds the load."""
+"""Standard deviations of one window by which a capacity has to exceed the load."""
 FAILED = "failed"
 """Name of the failed sizes in the memo."""
 LOWER = 0.05
@@ -76,11 +76,9 @@ def failed(situation: Situation[History]) -> dict[str, tuple[int, float]]:
     return known
 
 
-def with_margin(view: View, acquired: int, load_per_s: float) -> int:
-    """Return the fewest tasks from p_acq on that serve the load in nearly every window; the curve's most if none do."""
-    assert view.curve is not None
-    enough = np.flatnonzero(view.curve.low_per_s(DEVIATIONS)[acquired - 1 :] >= load_per_s)
-    return acquired + int(enough[0]) if len(enough) else len(view.curve.capacity_per_s)
+def room_for_noise(view: View) -> float:
+    """Return the factor by which a capacity must exceed the load to serve it in nearly every window."""
+    return 1.0 if view.curve is None else math.exp(DEVIATIONS * view.curve.noise)
 
 
 # -- scarcity ---------------------------------------------------------------------------------------------------------

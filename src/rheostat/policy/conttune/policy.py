@@ -163,6 +163,8 @@ class ContTune(Policy[History]):
 
     def suggestion(self, view: View, load_per_s: float, most: float = math.inf, room: float = 1.0) -> Suggestion:
         """Return p_acq if it is near enough to a sampled size, else p_lin (Algorithm 2, lines 4 to 13)."""
+        if self.model == "loglog":
+            room = max(room, ours.room_for_noise(view))
         demand_per_s = load_per_s * room
         if demand_per_s <= 0:
             return Suggestion(0.0, 0.0, 0.0, True)
@@ -172,8 +174,6 @@ class ContTune(Policy[History]):
         acquired = self.acquire(view, demand_per_s)
         distance = view.distance(acquired)
         if acquired is not None and distance <= self.alpha:
-            if self.model == "loglog":
-                acquired = ours.with_margin(view, acquired, load_per_s)
             return Suggestion(min(acquired, most), demand_per_s, distance, True)
         tasks = ours.between(view, linear, demand_per_s, self.alpha) if self.bracket else linear
         return Suggestion(min(max(tasks, view.least), most), demand_per_s, distance, False)

@@ -31,7 +31,7 @@ def figures(found: Found, cells: Sequence[Cell]) -> list[Drawing]:
     """Return all figures."""
     shares = "Through the job, over the last 100 s of the second 10 W_u, all permutations. The paper prints no numbers."
     timeline = "The latter ten tunings of the first permutation. Above 100 % the job is under-provisioned."
-    traces = "Two days of a real-shaped trace each, in place of the paper's unpublished workloads."
+    traces = "Two days of a real-shaped trace each, in place of the paper's, which have no licence."
     looks, unit, dots = pens(ROWS), "reconfigurations", "Lines: 95 % intervals; dots: paper."
     drawn = [
         Drawing("Table 4a: reconfigurations per tuning", bars(cells, "4a", looks, unit), dots),

@@ -16,8 +16,10 @@ from rheostat.lab.clusters.visit import Visitor, count_errors, endings, kill_exe
 from rheostat.lab.clusters.yarn import NARROW, yarn
 from rheostat.lab.experiment.processes import Child, await_true
 
-pytestmark = pytest.mark.cluster
-by_matrix = pytest.mark.skipif("RHEOSTAT_CLUSTERS" not in os.environ, reason="takes minutes: `make matrix` runs it")
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.skipif("RHEOSTAT_CLUSTERS" not in os.environ, reason="takes minutes: `make matrix` runs it"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,6 @@ def visitor_on(cluster: Cluster, folder: Path, most: int, **conf: str) -> Visito
     return Visitor(Place(folder, cluster.master, {**cluster.conf, **conf}, cluster.environment, None, most))
 
 
-@by_matrix
 def test_a_queue_without_room_gives_what_it_has(cluster: Cluster, tmp_path: Path) -> None:
     """The queue has 3,000 MB: the application master and two executors."""
     visitor = visitor_on(cluster, tmp_path, 4, **{"spark.yarn.queue": NARROW})
@@ -52,7 +53,6 @@ def test_a_queue_without_room_gives_what_it_has(cluster: Cluster, tmp_path: Path
     assert count_errors(tmp_path / "output", visitor.batch) == (0, 0)
 
 
-@by_matrix
 def test_an_application_survives_more_crashes_than_spark_allows_by_default(cluster: Cluster, tmp_path: Path) -> None:
     visitor = visitor_on(cluster, tmp_path, 2)
     with visitor.driving():
@@ -63,7 +63,6 @@ def test_an_application_survives_more_crashes_than_spark_allows_by_default(clust
     assert count_errors(tmp_path / "output", visitor.batch) == (0, 0)
 
 
-@by_matrix
 def test_without_the_setting_autoscale_refuses_and_spark_ends_the_application(cluster: Cluster, tmp_path: Path) -> None:
     place = Place(tmp_path, cluster.master, cluster.conf, cluster.environment, None, 2)
     with Child(run_unprotected, place) as driver:

@@ -24,7 +24,7 @@ TRACES: Mapping[str, tuple[str, str, float]] = {
     "alibaba on Q3": ("alibaba_15min.csv", "q3", 10.0),
     "retailrocket on YSB": ("retailrocket_15min.csv", "ysb", 330.0),
 }
-"""Traces in place of the paper's, which are published without a licence: file, job, and the level of the highest rate."""
+"""Traces in place of the paper's, which are published without a licence: file, job, and level of the highest rate."""
 ON_TRACES = (paper.DS2, paper.BIG_DS2, paper.ALPHA_0, paper.ALPHA_3, OURS)
 TRACE_HOLD_S = 300
 """Seconds of a level: 15 minutes of the trace."""

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from proc import runs, state
 
 from rheostat.errors import InvalidValue, RheostatError
 from rheostat.job.frozen import check_whole
@@ -23,13 +24,6 @@ signal.signal(2, signal.default_int_handler)
 from rheostat.lab.experiment.processes import in_own_process
 in_own_process(subprocess.call, ["sh", "-c", {STUBBORN!r}])
 """
-
-
-def runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def wait_until(true: object, within_s: float) -> bool:
@@ -74,10 +68,6 @@ def test_our_own_errors_come_back_as_they_are_and_others_with_their_traceback() 
 def test_a_process_that_dies_is_an_error() -> None:
     with pytest.raises(RheostatError, match="ended with exit code 3"):
         in_own_process(os._exit, 3)
-
-
-def state(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")

@@ -11,17 +11,11 @@ from math import sqrt
 from pathlib import Path
 
 import pytest
+from proc import runs
 
 from rheostat.errors import InvalidValue
 from rheostat.lab.papers.parallel import PartFailed, run_tasks
 from rheostat.lab.papers.registry import suite
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -72,9 +66,9 @@ def test_workers_end_with_a_suite_that_is_killed(tmp_path: Path) -> None:
         workers = [int(each.name) for each in folder.iterdir()]
         assert len(workers) == 2
         os.kill(parent.pid, signal.SIGKILL)
-        while any(map(alive, workers)) and time.monotonic() < deadline:
+        while any(map(runs, workers)) and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert not any(map(alive, workers))
+        assert not any(map(runs, workers))
     finally:
         parent.kill()
         parent.wait()

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from proc import state
 
 from rheostat.lab.experiment.processes import Child, driver_jvm
 from rheostat.lab.soak.faults import GAP_S, STOP_S, Fault, Kind, draw_faults, strike
@@ -16,10 +17,6 @@ from rheostat.lab.soak.faults import GAP_S, STOP_S, Fault, Kind, draw_faults, st
 LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 # A shell whose name is what `ps` shows of a driver's JVM.
 JVM = ["sh", "-c", "sleep 300; :", "org.apache.spark.deploy.SparkSubmit"]
-
-
-def state(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def jvm_of(driver: Child) -> int:

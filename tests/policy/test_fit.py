@@ -56,6 +56,9 @@ def test_fitting_one_count(wanted: float, bounds: Bounds, quantum: int, tasks: i
         pytest.param({"split": 1, "count": 20}, Bounds(1, 11), (1, 10), id="one task cannot be halved"),
         pytest.param({"split": 4, "count": 8}, Bounds(24), (8, 16), id="both raised by the same ratio"),
         pytest.param({"split": 0, "count": 0}, Bounds(6), (3, 3), id="no suggestion at all, but slots to fill"),
+        pytest.param({"split": 8, "count": 8}, Bounds(1, 11), (6, 5), id="equal suggestions fill an odd budget"),
+        pytest.param({"split": 7.2, "count": 7.9}, Bounds(1, 11), (5, 6), id="the scarcer one gets the odd slot"),
+        pytest.param({"split": 1, "count": 1}, Bounds(3), (2, 1), id="equal suggestions fill an odd minimum"),
     ],
 )
 def test_fitting_an_allocation_into_the_slots(wanted: dict[str, float], slots: Bounds, tasks: tuple[int, int]) -> None:
@@ -96,5 +99,7 @@ def test_the_slots_are_respected_if_the_minima_allow_it(
     target = at.fit({"split": split, "count": count})
     smallest = 2 * fit_tasks(limits, "split", 0)
     assert target.slots <= max(slots, smallest)
+    wanted = sum(fit_tasks(limits, name, tasks) for name, tasks in (("split", split), ("count", count)))
+    assert target.slots > min(slots, wanted) - quantum, "a slot is left that an operator could use"
     for name in target.tasks:
         assert limits.operators[name].clip(target.tasks[name]) == target.tasks[name]

@@ -53,14 +53,12 @@ def fit_suggestions(limits: Limits, wanted: Mapping[str, float]) -> dict[str, in
         if slots == allowed:
             return tasks_at(share)
         low, high = (share, high) if slots < allowed else (low, share)
-    tasks = tasks_at(low if too_many else high)
-    if limits.slots.clip(sum(tasks.values())) == sum(tasks.values()):
-        return tasks
     # Equal shares skip the allowed slots: several operators grow at the same share. Here they grow one by one.
     tasks = tasks_at(low)
     for name in sorted(tasks, key=lambda name: tasks[name] / suggestions[name]):
-        if sum(tasks.values()) < limits.slots.min:
-            tasks[name] = fit_tasks(limits, name, tasks[name] + 1)
+        more, slots = fit_tasks(limits, name, tasks[name] + 1) - tasks[name], sum(tasks.values())
+        if slots < allowed and limits.slots.clip(slots + more) >= slots + more:
+            tasks[name] += more
     return tasks
 
 

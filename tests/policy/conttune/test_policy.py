@@ -28,7 +28,7 @@ from rheostat.policy.conttune.big_ds2 import BigDS2
 from rheostat.policy.conttune.policy import ContTune
 from rheostat.policy.ds2 import DS2
 from rheostat.ports import Situation
-from rheostat.testing.situations import read, situation, window, word_count
+from rheostat.testing.situations import limits_of, read, situation, window, word_count
 
 WORDS = word_count()
 RATES = {"lines": 1e6, "split": 100.0, "count": 250.0}
@@ -138,6 +138,17 @@ class TestSmall:
         assert wanted is not None
         assert wanted["split"] == 6
 
+    @pytest.mark.parametrize(("split", "count", "wanted"), [(101.0, 111.0, (6, 5)), (111.0, 101.0, (5, 6))])
+    def test_equal_sizes_in_an_odd_budget_favour_the_scarcer_one(
+        self, split: float, count: float, wanted: tuple[int, int]
+    ) -> None:
+        """Both need eight tasks for 800/s; the one that fills them to the last gets the odd slot."""
+        each = {"split": split, "count": 5 * count}
+        known = history(**{name: {p: p * rate for p in (6, 7, 8, 9)} for name, rate in each.items()})
+        limits = limits_of(WORDS, Bounds(1, 11))
+        decision = WITHOUT_BIG.decide(at(800.0, {"split": 4, "count": 4}, known, limits=limits))
+        assert tuple((asked(decision) or {}).values()) == wanted
+
     def test_a_change_that_changes_nothing_is_skipped_and_ends_the_tuning(self) -> None:
         known = history(split={4: 400.0}, count={8: 2000.0})
         decision = WITHOUT_BIG.decide(at(400.0, {"split": 4, "count": 8}, known))
@@ -200,6 +211,41 @@ class TestTuning:
         assert done.target is None
         after = self.step(done, 400.0, {"split": 3, "count": 9}, ContTune(), changed_at_s=70.0)
         assert "(Big)" in after.sentence
+
+    @pytest.mark.parametrize("model", ["gp", "loglog"])
+    def test_a_selectivity_that_alternates_does_not_restart_the_tuning(self, model: Any) -> None:
+        policy = replace(WITHOUT_BIG, model=model)
+        decision, tasks, sentences, changed_at_s = None, {"split": 11, "count": 20}, [], 0.0
+        for k in range(20):
+            words = 1.06 if k % 2 else 1.0
+            decision = policy.decide(alternated(400.0, tasks, words, self.KNOWN, decision, changed_at_s))
+            sentences.append(decision.sentence)
+            if decision.target is not None:
+                tasks, changed_at_s = dict(decision.target.tasks), changed_at_s + 60.0
+        assert all("is tuned for" in sentence for sentence in sentences[6:])
+        assert tasks["count"] >= 9, "enough for the larger selectivity"
+
+    def test_a_selectivity_that_falls_and_stays_begins_the_next(self) -> None:
+        decision, tasks = None, {"split": 11, "count": 20}
+        for k in range(12):
+            decision = WITHOUT_BIG.decide(
+                alternated(400.0, tasks, 1.0 if k < 6 else 0.6, self.KNOWN, decision, 60.0 * k)
+            )
+            tasks = asked(decision) or tasks
+        assert tasks["count"] <= 6
+
+
+def alternated(
+    load: float, tasks: Mapping[str, int], words: float, known: History, before: Decision | None, changed_at_s: float
+) -> Situation[History]:
+    """Return a situation in which a line has this many times its usual words."""
+    observed = window(WORDS, load, tasks, RATES)
+    edges = tuple(
+        replace(edge, records_per_s=words * (edge.records_per_s or 0.0)) if edge.downstream == "count" else edge
+        for edge in observed.edges
+    )
+    memo = {} if before is None else before.memo
+    return situation(WORDS, replace(observed, edges=edges), known, memo=memo, changed_at_s=changed_at_s)
 
 
 class TestEdges:
@@ -303,15 +349,29 @@ def test_never_outside_bounds_and_never_nan(
 
 
 @settings(max_examples=200)
-@given(POLICIES, HISTORIES, TASKS, LOADS, LOADS, st.sampled_from([None, 12, 50]))
+@given(POLICIES, HISTORIES, TASKS, LOADS, LOADS, st.sampled_from([None, 12, 50]), st.sampled_from(["mean", "cei"]))
 def test_more_demand_never_gets_fewer_tasks(
-    policy: ContTune, known: History, tasks: dict[str, int], one: float, other: float, most: int | None
+    policy: ContTune, known: History, tasks: dict[str, int], one: float, other: float, most: int | None, way: Any
 ) -> None:
+    policy = replace(policy, acquisition=way)
     less, more = sorted((one, other))
     tasks = {name: min(count, most or count) for name, count in tasks.items()}
     spec = word_count(Bounds(1, most))
     few, many = (asked(policy.decide(at(load, tasks, known, spec=spec))) or tasks for load in (less, more))
     assert all(few[name] <= many[name] for name in tasks)
+
+
+def test_eq_4_is_not_monotone_by_itself() -> None:
+    """One sample with a wide posterior: as the demand grows, Eq 4 bets on ever fewer tasks."""
+    known, tasks = history(split={10: 818.0}, count={40: 9500.0}), {"split": 7, "count": 40}
+
+    def split(policy: ContTune, load: float) -> int:
+        return (asked(policy.decide(at(load, tasks, known))) or tasks)["split"]
+
+    ours = replace(WITHOUT_BIG, acquisition="cei", alpha=math.inf)
+    literal = replace(ours, bracket=False)
+    assert split(literal, 915.0) > split(literal, 1171.0)
+    assert split(ours, 915.0) <= split(ours, 1171.0)
 
 
 def test_the_bracket_matters() -> None:
@@ -416,4 +476,4 @@ class TestOurModel:
             for each in ((795.0, math.inf, 1.0), (662.5, math.inf, 1.2))
         )
         assert tight.tasks > 8
-        assert roomy.tasks == 8
+        assert 7 < roomy.tasks <= 8

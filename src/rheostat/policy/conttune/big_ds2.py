@@ -46,9 +46,9 @@ class BigDS2(Policy[History]):
         """Apply Big while there is back pressure and DS2 has not begun, then DS2 until it suggests the running size."""
         tuning = Tuning.at(situation, self.trigger)
         load_per_s = situation.window.load_per_s
-        if tuning is None:
+        if not tuning.open:
             sentence = f"big-ds2: {situation.running} is tuned for {rate(load_per_s)}"
-            return Decision.hold(Reason.STEADY, sentence, expects=sustains(load_per_s), memo=situation.memo)
+            return Decision.hold(Reason.STEADY, sentence, expects=sustains(load_per_s), memo=tuning.memo(situation))
         if situation.window.overloaded and not tuning.small:
             return big(situation, tuning)
         linear = DS2(ignore_single_decrease=self.ignore_single_decrease)

@@ -2,8 +2,9 @@
 
 With `bracket`:
 - the linear suggestion stays between the trusted sizes for a smaller and a larger demand, so that more demand never
-  gets fewer tasks;
-- a size range in which more tasks clearly reduce capacity is avoided.
+  gets fewer tasks; with Eq 4, which is not monotone, a suggestion is also the largest of those for smaller demands;
+- a size range in which more tasks clearly reduce capacity is avoided;
+- if the slots do not suffice, operators are cut by what they need, not by whole tasks.
 
 With `model=loglog`:
 - a size that failed at a load is not suggested again until that load has fallen (`failed`);
@@ -30,6 +31,10 @@ FALLEN = 0.8
 """Share of a smaller size's capacity below which the largest size, sampled twice, counts as clearly slower."""
 DEVIATIONS = 2.0
 """Standard deviations of one window by which a capacity has to exceed the load."""
+RUNG, MOST_RUNGS = 0.05, 200
+"""Distance of two demands in logarithms, and the most that are tried (a factor of 20,000 together)."""
+LEAST_PART = 1e-3
+"""Least part of a last task: rounding up must not lose it."""
 FAILED = "failed"
 """Name of the failed sizes in the memo."""
 LOWER = 0.05
@@ -59,6 +64,22 @@ def between(view: View, linear: float, demand_per_s: float, alpha: float) -> flo
     if len(larger):
         return min(max(linear, least), int(larger[0]) + 1)
     return len(capacity) if view.falls else max(linear, least)
+
+
+def part_of_last(curve: CapacityCurve, tasks: int, demand_per_s: float) -> float:
+    """Return the tasks with the part of the last one that is needed, for a budget that cuts operators in proportion."""
+    before, at_it = (0.0, *curve.capacity_per_s)[tasks - 1], curve.capacity_per_s[tasks - 1]
+    part = (demand_per_s - before) / (at_it - before) if before < demand_per_s < at_it else 1.0
+    return tasks - 1 + max(float(part), LEAST_PART)
+
+
+def up_to(curve: CapacityCurve, demand_per_s: float) -> list[float]:
+    """Return the demands of a fixed ladder from one task's capacity up to this one, rounded up to its next rung."""
+    least, most = curve.capacity_per_s[0], (curve.capacity_per_s + 6.0 * curve.sd_per_s).max()
+    low, beyond, high = (math.ceil(math.log(max(per_s, 1e-3)) / RUNG) for per_s in (least, most, demand_per_s))
+    # Beyond the curve the linear suggestion is used, which grows with the demand by itself.
+    rungs = [*range(max(low, beyond - MOST_RUNGS), min(beyond, high)), high]
+    return [math.exp(RUNG * rung) for rung in rungs]
 
 
 def failed(situation: Situation[History]) -> dict[str, tuple[int, float]]:

@@ -25,6 +25,7 @@ is ours stands in `ours.py`: `bracket`, scarcity, and what goes with `model=logl
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -81,18 +82,20 @@ class ContTune(Policy[History]):
         return fold(knowledge, record)
 
     def decide(self, situation: Situation[History]) -> Decision:
-        """Follow Algorithm 1."""
-        decision = self._tune(situation)
-        if self.model == "loglog":
-            decision = replace(decision, memo={**decision.memo, ours.FAILED: ours.failed(situation)})
-        return decision
+        """Follow Algorithm 1; with our model, the failed sizes are passed on to the next step."""
+        if self.model != "loglog":
+            return self.tune(situation)
+        failed = {ours.FAILED: ours.failed(situation)}
+        decision = self.tune(replace(situation, memo={**situation.memo, **failed}))
+        return replace(decision, memo={**decision.memo, **failed})
 
-    def _tune(self, situation: Situation[History]) -> Decision:
+    def tune(self, situation: Situation[History]) -> Decision:
+        """Follow Algorithm 1: hold while tuned, Big under back pressure, then Small."""
         load_per_s = situation.window.load_per_s
         tuning = Tuning.at(situation, self.trigger)
-        if tuning is None:
+        if not tuning.open:
             sentence = f"conttune: {situation.running} is tuned for {rate(load_per_s)}"
-            return Decision.hold(Reason.STEADY, sentence, expects=sustains(load_per_s), memo=situation.memo)
+            return Decision.hold(Reason.STEADY, sentence, expects=sustains(load_per_s), memo=tuning.memo(situation))
         overloaded = situation.window.overloaded
         if overloaded and not set(overloaded) & set(situation.spec.tunable_names):
             sentence = f"conttune: back pressure starts at {', '.join(overloaded)}, which cannot be scaled"
@@ -109,7 +112,7 @@ class ContTune(Policy[History]):
     def small(self, situation: Situation[History], tuning: Tuning) -> Decision:
         """Follow Algorithm 2: a suggestion for every operator, applied in one reconfiguration."""
         running, load_per_s = situation.running, situation.window.load_per_s
-        suggestions, bottleneck = self.suggestions(situation)
+        suggestions, bottleneck = self.suggestions(situation, tuning.served(demand(situation)))
         target = situation.fit({name: suggestion.tasks for name, suggestion in suggestions.items()})
         explored = [
             name for name in suggestions if not suggestions[name].trusted and target.tasks[name] != running.tasks[name]
@@ -128,10 +131,11 @@ class ContTune(Policy[History]):
         sentence = f"conttune: {changes(running, target)}, because {because}"
         return Decision(target, direction(running, target), sentence, evidence, expects, memo)
 
-    def suggestions(self, situation: Situation[History]) -> tuple[dict[str, Suggestion], str]:
+    def suggestions(
+        self, situation: Situation[History], load_per_s: Mapping[str, float]
+    ) -> tuple[dict[str, Suggestion], str]:
         """Return a suggestion per operator, and a note about one that is scarce."""
         room = 1.0 + situation.headroom()
-        load_per_s = demand(situation)
         views = {name: self.view(situation, name) for name in situation.spec.tunable_names}
         p_most = p_max(situation) if self.big else math.inf  # Eq 2: Big has made sure that p_max is enough
 
@@ -157,24 +161,32 @@ class ContTune(Policy[History]):
         view = View(tasks, true_rate_per_s or newest.capacity_per_s / newest.tasks, curve, means(samples))
         if self.bracket:
             view = ours.cut_where_it_falls(view, samples)
-        if self.model == "loglog" and (failure := ours.failed(situation).get(name)):
+        if failure := situation.memo.get(ours.FAILED, {}).get(name):
             view = replace(view, least=failure[0] + 1)
         return view
 
     def suggestion(self, view: View, load_per_s: float, most: float = math.inf, room: float = 1.0) -> Suggestion:
-        """Return p_acq if it is near enough to a sampled size, else p_lin (Algorithm 2, lines 4 to 13)."""
+        """Return the suggestion of Algorithm 2, with what is ours around it."""
         if self.model == "loglog":
             room = max(room, ours.room_for_noise(view))
         demand_per_s = load_per_s * room
         if demand_per_s <= 0:
             return Suggestion(0.0, 0.0, 0.0, True)
+        if self.acquisition == "cei" and self.bracket and view.curve is not None:
+            suggestions = [self.select(view, at_per_s, most) for at_per_s in ours.up_to(view.curve, demand_per_s)]
+            return replace(max(suggestions, key=lambda one: one.tasks), demand_per_s=demand_per_s)
+        return self.select(view, demand_per_s, most)
+
+    def select(self, view: View, demand_per_s: float, most: float) -> Suggestion:
+        """Return p_acq if it is near enough to a sampled size, else p_lin (Algorithm 2, lines 4 to 13)."""
         linear = view.tasks if not view.rate_per_s else linear_tasks(demand_per_s, view.rate_per_s)
         if view.curve is None:
             return Suggestion(min(linear, most), demand_per_s, math.inf, False)
         acquired = self.acquire(view, demand_per_s)
         distance = view.distance(acquired)
         if acquired is not None and distance <= self.alpha:
-            return Suggestion(min(acquired, most), demand_per_s, distance, True)
+            needed = ours.part_of_last(view.curve, acquired, demand_per_s) if self.bracket else acquired
+            return Suggestion(min(needed, most), demand_per_s, distance, True)
         tasks = ours.between(view, linear, demand_per_s, self.alpha) if self.bracket else linear
         return Suggestion(min(max(tasks, view.least), most), demand_per_s, distance, False)
 

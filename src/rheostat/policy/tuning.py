@@ -66,7 +66,8 @@ class Tuning:
     def memo(self, situation: Situation[Any], **now: Any) -> dict[str, Any]:
         """Return the memo that passes this tuning to the next step."""
         last = replace(self, **{"asked": False, "changed_at_s": situation.changed_at_s, **now})
-        return {"tuning": {name: getattr(last, name) for name in FIELDS}}
+        # A journal from before `lower` replays to the letter.
+        return {"tuning": {name: getattr(last, name) for name in FIELDS if name != "lower" or last.lower}}
 
 
 FIELDS = tuple(field.name for field in fields(Tuning))

@@ -18,6 +18,7 @@ from rheostat.engine.simulated.engine import OVERLOADED_SHARE
 from rheostat.engine.simulated.fleet import Floats
 from rheostat.engine.testbed.loads import Steps
 from rheostat.job.allocation import Allocation
+from rheostat.job.slo import SLO, Bounds
 from rheostat.lab.papers import play
 from rheostat.lab.papers.capacity import rates_per_s, share_served
 from rheostat.lab.papers.play import CONTENT, Player, by_method, look_after, with_windows
@@ -37,6 +38,8 @@ class Method(play.Method):
     lenient: bool = False
     symptoms: bool = False
     """Whether it reacts to symptoms only: it sees none during catch-up, so it decides again later."""
+    most: int | None = None
+    """Most tasks of an operator; None: as many as the job allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,8 @@ class Tuned:
     """Changes of the Big phase."""
     under: int
     """Changes under back pressure."""
+    explored: int
+    """Changes with a suggestion that the policy's memo calls explored: ContTune's conservative exploration."""
     start: Allocation
     end: Allocation
     core_seconds: float
@@ -107,7 +112,8 @@ class _Tuner(Player):
     """One method on one load."""
 
     def __init__(self, fleet: Fleet, replica: int, method: Method) -> None:
-        super().__init__(fleet, replica, method.make(), replica)
+        bounds = dict.fromkeys(fleet.wanted[replica].tasks, Bounds(max=method.most))
+        super().__init__(fleet, replica, method.make(), replica, slo=SLO(operators=bounds))
         self.method = method
         self.levels: list[Tuned] = []
 
@@ -115,7 +121,7 @@ class _Tuner(Player):
         self.begun_s = self.fleet.now
         self.level, self.open, self.tuned = level, tuned, tuned
         self.start, self.arrived_before = self.wanted, self.arrived
-        self.changes = self.big = self.under = 0
+        self.changes = self.big = self.under = self.explored = 0
         self.backlog, self.settled = 0.0, False
         self.at_looks: list[tuple[float, int]] = [(0.0, cores(self.wanted))]
 
@@ -137,6 +143,7 @@ class _Tuner(Player):
         self.open = self.changes < MOST_CHANGES
         self.big += is_big
         self.under += bool(step.observation.overloaded)
+        self.explored += bool(step.decision.memo.get("tuning", {}).get("explored"))
         self.settled = not is_big
         self.backlog += self.waiting
         self.at_looks.append((float(self.fleet.now - self.begun_s), cores(self.wanted)))
@@ -145,7 +152,7 @@ class _Tuner(Player):
         moments, held = zip(*self.at_looks, (float(hold_s), 0), strict=True)
         rates = rates_per_s(self.fleet.plant, self.level)
         capacity_per_s = share_served(self.fleet.plant, self.wanted, rates) * sum(rates.values())
-        counts = (self.changes, self.big, self.under)
+        counts = (self.changes, self.big, self.under, self.explored)
         core_seconds, left_s = (
             float(np.dot(held[:-1], np.diff(moments))),
             self.waiting / capacity_per_s if capacity_per_s else 0.0,

@@ -9,7 +9,9 @@ With `bracket`:
 With `model=loglog`:
 - a size that failed at a load is not suggested again until that load has fallen (`failed`);
 - a size has to serve the load with `DEVIATIONS` standard deviations of one window to spare, by the noise that the model
-  has learned. The headroom counts towards that.
+  has learned. The headroom counts towards that;
+- a capacity that has risen is noticed: when the model needs far fewer tasks than run for some looks in a row, a tuning
+  begins.
 
 Always: if an operator cannot have the tasks that it needs, the others are sized for the share that it serves.
 """
@@ -37,6 +39,12 @@ LEAST_PART = 1e-3
 """Least part of a last task: rounding up must not lose it."""
 FAILED = "failed"
 """Name of the failed sizes in the memo."""
+SPARE = "spare"
+"""Name of the looks with spare capacity in the memo."""
+WORTHWHILE = 0.1
+"""Least share of the job's tasks whose saving is worth a tuning."""
+PATIENCE = 3
+"""Looks in a row at which they must be spare."""
 LOWER = 0.05
 """Share by which a load must be lower than the one at which a size failed, for that size to be possible again."""
 
@@ -95,6 +103,15 @@ def failed(situation: Situation[History]) -> dict[str, tuple[int, float]]:
         for name in set(window.overloaded) & set(tasks):
             known[name] = max(known.get(name, (0, 0.0)), (tasks[name], load), key=lambda one: (one[0], -one[1]))
     return known
+
+
+def looks_with_spare(situation: Situation[History], suggestions: Mapping[str, Suggestion]) -> int:
+    """Return the looks in a row, with this one, at which the measured sizes say that a worthwhile part is spare."""
+    running = situation.running
+    target = situation.fit({name: suggestion.tasks for name, suggestion in suggestions.items()})
+    measured = all(suggestion.trusted for suggestion in suggestions.values())
+    fewer = sum(target.tasks.values()) <= (1 - WORTHWHILE) * sum(running.tasks.values())
+    return situation.memo.get(SPARE, 0) + 1 if measured and fewer and not situation.window.overloaded else 0
 
 
 def room_for_noise(view: View) -> float:

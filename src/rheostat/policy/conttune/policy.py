@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -82,17 +82,22 @@ class ContTune(Policy[History]):
         return fold(knowledge, record)
 
     def decide(self, situation: Situation[History]) -> Decision:
-        """Follow Algorithm 1; with our model, the failed sizes are passed on to the next step."""
+        """Follow Algorithm 1; with our model, failed sizes and spare capacity are passed on to the next step."""
+        tuning = Tuning.at(situation, self.trigger)
         if self.model != "loglog":
-            return self.tune(situation)
-        failed = {ours.FAILED: ours.failed(situation)}
-        decision = self.tune(replace(situation, memo={**situation.memo, **failed}))
-        return replace(decision, memo={**decision.memo, **failed})
+            return self.tune(situation, tuning)
+        passed: dict[str, Any] = {ours.FAILED: ours.failed(situation)}
+        situation = replace(situation, memo={**situation.memo, **passed})
+        if not tuning.open:
+            suggestions, _ = self.suggestions(situation, tuning.served(demand(situation)))
+            passed[ours.SPARE] = looks = ours.looks_with_spare(situation, suggestions)
+            tuning = replace(tuning, open=looks >= ours.PATIENCE, small=True)
+        decision = self.tune(situation, tuning)
+        return replace(decision, memo={**decision.memo, **passed})
 
-    def tune(self, situation: Situation[History]) -> Decision:
+    def tune(self, situation: Situation[History], tuning: Tuning) -> Decision:
         """Follow Algorithm 1: hold while tuned, Big under back pressure, then Small."""
         load_per_s = situation.window.load_per_s
-        tuning = Tuning.at(situation, self.trigger)
         if not tuning.open:
             sentence = f"conttune: {situation.running} is tuned for {rate(load_per_s)}"
             return Decision.hold(Reason.STEADY, sentence, expects=sustains(load_per_s), memo=tuning.memo(situation))

@@ -39,8 +39,8 @@ def notes(found: Found) -> Iterator[str]:
 SUITE = Suite(
     name="conttune",
     title="ContTune: continuous tuning by conservative Bayesian optimisation",
-    quick=Size(3, 24, 3),
-    full=Size(20, 96, 20),
+    quick=Size(3, 1, 3, 24, 3),
+    full=Size(20, 6, 20, 96, 20),
     parts=parts,
     gather=gather,
     tables=(tables_4_to_6, table_7, table_8, figure_5, figure_7),

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 QUERIES: Mapping[str, str] = {"WordCount": "wordcount", "Q1": "q1", "Q2": "q2", "Q3": "q3", "Q5": "q5", "Q8": "q8"}
 """The paper's name -> the simulated job."""
 DHALION, DS2, BIG_DS2, DRAGSTER = "Dhalion", "DS2", "Big + DS2", "Dragster"
+DS2_RULE = "DS2, single decreases ignored"
+"""DS2 with the rule of its own controller, which skips a change that only removes single tasks."""
 ALPHA_0, ALPHA_3, RANDOM = "ContTune alpha=0", "ContTune alpha=3", "Random Search"
 
 Table = Mapping[str, tuple[float, ...]]
@@ -41,6 +43,8 @@ MOST_CORES: Table = {
     RANDOM: (16, 32, 32, 32, 32, 16),
 }
 """Table 4b."""
+P_MAX: Mapping[str, int] = dict(zip(QUERIES, map(int, MOST_CORES[ALPHA_3]), strict=True))
+"""Bound of Dragster and Random Search: "we use p^max in ContTune (alpha=3) as the maximal bound" (section 7.1)."""
 RUNNING_S: Table = {
     DHALION: (81503.71, 87407.70, 83633.13, 82783.87, 88572.63, 80546.21),
     DS2: (76658.36, 76397.77, 76144.72, 75148.37, 80467.74, 79644.56),
@@ -106,6 +110,12 @@ Q1_CHANGES: Mapping[str, tuple[int, ...]] = {
 """Table 8: per1 to per6."""
 REAL_CHANGES: Table = {DS2: (58, 39, 40), ALPHA_0: (44, 29, 22), ALPHA_3: (32, 22, 17)}
 """Figure 7, by the text of section 7.3: Video streaming, ETL, Monitoring."""
+SAVED: Mapping[str, float] = {ALPHA_0: 35.42, ALPHA_3: 46.25}
+"""Reconfigurations saved against DS2, in per cent (section 7.2)."""
+EXAMPLE_SIZES, EXAMPLE_ALPHA, EXAMPLE_P_MAX, EXAMPLE_PR_USE = (1, 4, 9, 10, 15), 2, 15, 0.8
+"""Figure 3: sizes in H^t, α, p^max, and the Pr_use that section 6.1 prints."""
+PHI = 3
+"""Most reconfigurations of DS2 per tuning (footnote 2)."""
 
 TUNINGS = 120
 """Six permutations of 20 levels each."""

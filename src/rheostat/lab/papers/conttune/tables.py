@@ -15,14 +15,20 @@ from rheostat.job.slo import SLO
 from rheostat.lab.jobs import job
 from rheostat.lab.papers.capacity import fewest_tasks, rates_per_s
 from rheostat.lab.papers.conttune import paper
-from rheostat.lab.papers.conttune.methods import AF_4, DRAGSTERS, OURS, STOPS, named, ran
+from rheostat.lab.papers.conttune.methods import AF_4, BIG, DRAGSTERS, LETTER, OURS, STOPS, WAITING, named, ran
 from rheostat.lab.papers.conttune.runs import Found
 from rheostat.lab.papers.table import Cell, Table
 from rheostat.lab.papers.tuning import Tuned, cores
 
 ORACLE = "Oracle"
-ROWS = (paper.DHALION, *DRAGSTERS, paper.DS2, paper.BIG_DS2, paper.ALPHA_0, paper.ALPHA_3, OURS)
+CONTTUNES = (paper.ALPHA_0, paper.ALPHA_3, OURS)
+ROWS = (
+    paper.DHALION, WAITING, LETTER, *DRAGSTERS, paper.DS2, paper.DS2_RULE, paper.BIG_DS2, *CONTTUNES,
+)  # fmt: skip
+READINGS: Mapping[str, str] = {paper.DS2_RULE: paper.DS2, WAITING: paper.DHALION, LETTER: paper.DHALION}
+"""Another reading of a row of the paper -> that row."""
 COUNTED = ", Big counted"
+NOT_COUNTED = ", Big not counted"
 SIX = 6
 """Permutations of a total, as in the paper, independent of the number of runs."""
 
@@ -114,19 +120,28 @@ def query_rows(
     rows: Sequence[str] = ROWS,
     stop: str = "",
     big: bool = False,
-    count: bool | None = None,
     over: Callable[[Sequence[float]], float] | None = None,
 ) -> Iterator[Cell]:
-    """Yield a table's cells: a column per query, and their mean. `count` says whether Big's changes count."""
-    count = big if count is None else count
-    titled_table = Table(titled(table.name, stop, big and count), table.unit)
+    """Yield a table's cells: a column per query, and their mean."""
+    titled_table = Table(titled(table.name, stop, big), table.unit)
     for row in rows:
-        values = {
-            query: [metric(query, levels, count) for levels in runs[named(row, stop, big)]]
-            for query, runs in found.queries.items()
-        }
-        cells = row_cells(titled_table, row, values)
+        cells = row_cells(titled_table, row, by_query(found, metric, named(row, stop, big), big))
         yield from cells if over is None else _extremes(cells, over)
+
+
+def by_query(found: Found, metric: Metric, name: str, count: bool) -> dict[str, list[float]]:
+    """Return a number of every permutation, by query; `count` says whether Big's changes count."""
+    return {query: [metric(query, levels, count) for levels in runs[name]] for query, runs in found.queries.items()}
+
+
+def rows_with_big(
+    found: Found, table: Table, metric: Metric, over: Callable[[Sequence[float]], float] | None = None
+) -> Iterator[Cell]:
+    """Yield the rows of ContTune as published: Big answers back pressure, and its changes count or do not."""
+    for row in CONTTUNES:
+        for count, suffix in ((False, NOT_COUNTED), (True, COUNTED)):
+            cells = row_cells(table, row + suffix, by_query(found, metric, row + BIG, count), of=row)
+            yield from cells if over is None else _extremes(cells, over)
 
 
 def _extremes(cells: Iterable[Cell], over: Callable[[Sequence[float]], float]) -> Iterator[Cell]:
@@ -143,15 +158,23 @@ def titled(name: str, stop: str = "", big: bool = False) -> str:
 
 
 def row_cells(
-    table: Table, row: str, values: Mapping[str, Sequence[float]], closed_form: bool = False
+    table: Table,
+    row: str,
+    values: Mapping[str, Sequence[float]],
+    closed_form: bool = False,
+    of: str | None = None,
 ) -> Iterator[Cell]:
-    """Yield one row: a cell per query from the values of its permutations, and the mean of all queries."""
+    """Yield one row: a cell per query from the values of its permutations, and the mean of all queries.
+
+    `of` is the row of the paper that it reads, where its own name is another.
+    """
+    of = of or READINGS.get(row, row)
     # With other conventions a table has another name, for which the paper prints nothing.
-    printed, fitted = paper.PRINTED.get(table.name, {}).get(row), row in paper.FITTED.get(table.name, ())
+    printed, fitted = paper.PRINTED.get(table.name, {}).get(of), row in paper.FITTED.get(table.name, ())
     published: Sequence[float | None] = printed or [None] * len(values)
     mean = float(np.mean(printed)) if printed else None
     if table.name == "4a":
-        mean = paper.MEANS.get(row, mean)
+        mean = paper.MEANS.get(of, mean)
     means = list(np.mean(list(values.values()), axis=0))
     for (query, each), theirs in zip((*values.items(), ("mean", means)), (*published, mean), strict=True):
         if closed_form:
@@ -182,8 +205,9 @@ def tables_4_to_6(found: Found) -> Iterator[Cell]:
         yield from row_cells(table, ORACLE, changes_of_oracle)
         table = Table("4a, cores over the fewest", "times")
         yield from query_rows(found, table, over_fewest, rows=rows, stop=stop, big=big)
-    table = Table("4a, Big run and not counted", changes.unit)
-    yield from query_rows(found, table, per_tuning, rows=ROWS[4:], big=True, count=False)
+    yield from rows_with_big(found, changes, per_tuning)
+    yield from saved(found)
+    yield from rows_with_big(found, Table("4b", "cores"), most_cores, max)
     for big in (False, True):
         yield from query_rows(found, Table("4b", "cores"), most_cores, big=big, over=max)
         bounds = {query: [float(bound)] for query, (_, bound) in size.items()}
@@ -192,9 +216,19 @@ def tables_4_to_6(found: Found) -> Iterator[Cell]:
         yield from query_rows(found, Table("4d", "s"), tuning_s, big=big)
         yield from query_rows(found, Table("4e", "%"), backlogged, big=big)
         yield from query_rows(found, Table("4f", "core s"), core_seconds, big=big)
-        rows = [paper.ALPHA_3, paper.DS2, OURS]
+        rows = [paper.ALPHA_3, paper.DS2, paper.DS2_RULE, OURS]
         yield from query_rows(found, Table("5", "cores"), cores_at_10, rows=rows, big=big)
         yield from query_rows(found, Table("6", "s"), buffered_s, big=big)
+
+
+def saved(found: Found) -> Iterator[Cell]:
+    """Yield the reconfigurations that ContTune saves against both DS2s, which the paper states for one (section 7.2)."""
+    table = Table("4a, saved", "%")
+    for row, theirs in paper.SAVED.items():
+        ours = np.mean(list(by_query(found, per_tuning, row, False).values()), axis=0)
+        for linear in (paper.DS2, paper.DS2_RULE):
+            before = np.mean(list(by_query(found, per_tuning, linear, False).values()), axis=0)
+            yield table.mean(row, f"against {linear}", list(100.0 * (1.0 - ours / before)), theirs)
 
 
 # -- tables 7 and 8, figures 5 and 7 -----------------------------------------------------------------------------

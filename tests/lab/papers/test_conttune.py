@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
@@ -12,9 +13,30 @@ from rheostat.job.allocation import Allocation
 from rheostat.lab.papers.claim import FAILS, HOLDS, UNDECIDED, UNEXPLAINED, UNKNOWN
 from rheostat.lab.papers.conttune import SUITE, paper
 from rheostat.lab.papers.conttune.claims import COUNTS
-from rheostat.lab.papers.conttune.methods import AF_4, ONE_MODEL, OURS, STOPS, methods, named
-from rheostat.lab.papers.conttune.runs import ON_TRACES, TRACES, Found, Runs, Size, run_query, trace_levels
-from rheostat.lab.papers.conttune.tables import ORACLE, fewest, random_search, titled
+from rheostat.lab.papers.conttune.complexity import known_share
+from rheostat.lab.papers.conttune.drift import FACTORS, Drifted, drift_methods, run_drift
+from rheostat.lab.papers.conttune.methods import AF_4, BIG, LETTER, ONE_MODEL, OURS, STOPS, WAITING, methods, named
+from rheostat.lab.papers.conttune.runs import (
+    FITTED_WITH_RULE,
+    ON_TRACES,
+    TRACES,
+    VARIANTS,
+    Found,
+    Runs,
+    Size,
+    run_query,
+    run_variant,
+    trace_levels,
+)  # fmt: skip
+from rheostat.lab.papers.conttune.tables import (
+    COUNTED,
+    NOT_COUNTED,
+    ORACLE,
+    fewest,
+    random_search,
+    search_space,
+    titled,
+)
 from rheostat.lab.papers.difference import INSIDE
 from rheostat.lab.papers.result import Result
 from rheostat.lab.papers.table import Cell
@@ -23,9 +45,12 @@ from rheostat.lab.papers.tuning import Tuned, cores
 LEVELS = (4.0, 10.0) * 10
 CHANGES = {
     paper.DHALION: 6,
+    WAITING: 8,
+    LETTER: 9,
     paper.DRAGSTER: 5,
     ONE_MODEL: 2,
     paper.DS2: 4,
+    paper.DS2_RULE: 3,
     paper.BIG_DS2: 5,
     paper.ALPHA_0: 3,
     paper.ALPHA_3: 2,
@@ -46,6 +71,7 @@ def made(query: str, method: str) -> list[Tuned]:
             CHANGES[row] + (0 if row == paper.BIG_DS2 else big),
             big,
             1,
+            0,
             Allocation(size),
             Allocation(size),
             core_seconds=7200.0,
@@ -62,11 +88,18 @@ def made(query: str, method: str) -> list[Tuned]:
 
 @pytest.fixture(scope="module")
 def found() -> Result:
-    queries: dict[str, Runs] = {
-        query: {method.name: [made(query, method.name)] * 2 for method in methods()} for query in paper.QUERIES
-    }
     traces: dict[str, Runs] = {trace: {row: [made("Q1", row)] * 2 for row in ON_TRACES} for trace in TRACES}
-    return SUITE.result(Found(Size(2, 20, 2), queries, traces))
+    return SUITE.result(found_with(made_queries(2), traces))
+
+
+def made_queries(count: int) -> dict[str, Runs]:
+    return {query: {m.name: [made(query, m.name)] * count for m in methods()} for query in paper.QUERIES}
+
+
+def found_with(queries: Mapping[str, Runs], traces: Mapping[str, Runs], missing: str = "") -> Found:
+    """All runs, with those of the variants taken from the queries', and drifts that change nothing."""
+    drift = {change: {m.name: [Drifted(0.0, 0, 20.0)] * 3 for m in drift_methods()} for change in FACTORS}
+    return Found(Size(2, 2, 3, 20, 2), queries, dict.fromkeys(VARIANTS, queries), drift, traces, missing)
 
 
 def cell(found: Result, table: str, row: str, column: str = "mean") -> Cell:
@@ -76,7 +109,8 @@ def cell(found: Result, table: str, row: str, column: str = "mean") -> Cell:
 
 def test_every_table_of_the_paper_is_there_with_its_own_numbers(found: Result) -> None:
     tables = found.tables()
-    assert {"4a", "4b", "4c", "4d", "4e", "4f", "5", "6", "7", "8", "Figure 5", "Figure 7"} <= set(tables)
+    papers = {"4a", "4b", "4c", "4d", "4e", "4f", "5", "6", "7", "8", "Figure 3", "Figure 5", "Figure 7", "Eq 7 to 9"}
+    assert papers <= set(tables)
     assert cell(found, "4a", paper.DS2, "Q5").paper == 3.34
     assert cell(found, "4a", paper.ALPHA_3).paper == 1.29
     assert cell(found, "6", paper.BIG_DS2, "Q8").paper == 0.04
@@ -109,13 +143,19 @@ def test_both_ways_of_counting_big_and_all_stops_are_printed(found: Result) -> N
         assert cell(found, name, paper.ALPHA_3).ours == (3 if big else 2)
         assert cell(found, name, paper.BIG_DS2).ours == (5 if big else 4)
         assert (cell(found, name, paper.DS2).paper is None) == (name != "4a")
-    assert cell(found, "4a, Big run and not counted", paper.ALPHA_3).ours == 2
+    for table, not_counted, counted in (("4a", 2, 3), ("4b", 16, 16)):
+        assert cell(found, table, paper.ALPHA_3 + NOT_COUNTED).ours == not_counted
+        assert cell(found, table, paper.ALPHA_3 + COUNTED).ours == counted
+    assert cell(found, "4a", paper.ALPHA_3 + COUNTED).paper == 1.29
+    for row, of in ((paper.DS2_RULE, paper.DS2), (WAITING, paper.DHALION), (LETTER, paper.DHALION)):
+        assert cell(found, "4a", row).paper == cell(found, "4a", of).paper
     assert titled("4a, cores over the fewest", STOPS[1], True) == "4a strict stop, Big counted, cores over the fewest"
 
 
 def test_every_cell_says_whether_it_was_fitted(found: Result) -> None:
     fitted = {(c.table, c.row) for c in found.cells if c.fitted}
-    assert fitted == {*((table, paper.DS2) for table in ("4a", "4d", "4e", "6", "8")), ("5", paper.ALPHA_3)}
+    with_rule = (f"4a {FITTED_WITH_RULE}", paper.DS2_RULE)
+    assert fitted == {*((table, paper.DS2) for table in ("4a", "4d", "4e", "6", "8")), ("5", paper.ALPHA_3), with_rule}
     rows = found.rows()
     assert all(isinstance(row["fitted"], bool) and row["suite"] == "conttune" for row in rows)
     assert {"table", "row", "column", "paper", "ours", "unit"} <= set(rows[0])
@@ -137,7 +177,7 @@ def test_totals_are_of_120_tunings(found: Result) -> None:
 def real() -> Result:
     """Three permutations of Q2, for real, in the place of every query."""
     runs = run_query("Q2", 3)
-    return SUITE.result(Found(Size(3, 1, 1), dict.fromkeys(paper.QUERIES, runs), {}, "not here"))
+    return SUITE.result(found_with(dict.fromkeys(paper.QUERIES, runs), {}, "not here"))
 
 
 def test_verdicts_come_from_real_runs(real: Result) -> None:
@@ -187,6 +227,8 @@ def test_random_search_on_wordcount_is_the_papers_number() -> None:
 def test_the_figures_can_be_drawn_and_hold_no_nan(found: Result) -> None:
     assert [drawing.title.partition(":")[0] for drawing in found.drawings] == [
         "Table 4a",
+        "Figure 3",
+        "Figure 4",
         "Figure 5",
         "Figure 6",
         "Figure 7",
@@ -195,13 +237,10 @@ def test_the_figures_can_be_drawn_and_hold_no_nan(found: Result) -> None:
 
 
 def test_without_the_data_there_is_no_figure_7_and_a_note_says_so() -> None:
-    queries: dict[str, Runs] = {
-        query: {method.name: [made(query, method.name)] for method in methods()} for query in paper.QUERIES
-    }
-    bare = SUITE.result(Found(Size(1, 1, 1), queries, {}, "the papers' measured data are not here"))
+    bare = SUITE.result(found_with(made_queries(1), {}, "the papers' measured data are not here"))
     assert "Figure 7" not in bare.tables()
     assert any("not here" in note for note in bare.notes)
-    assert len(bare.drawings) == 3
+    assert len(bare.drawings) == 4
 
 
 def test_a_trace_becomes_levels_up_to_its_top(tmp_path: object) -> None:
@@ -227,3 +266,45 @@ def test_a_real_run_has_the_papers_order() -> None:
 
 def test_the_oracle_changes_when_the_fewest_cores_do(found: Result) -> None:
     assert cell(found, "4a", ORACLE).ours == 1.0
+
+
+def test_known_regions_are_those_of_the_papers_example() -> None:
+    """Regions of 2 around 1, 4, 9, 10 and 15: (0, 6), (7, 12), (13, 15). The paper prints 12 / 15 for it."""
+    assert known_share((1, 4, 9, 10, 15), 2, 15) == pytest.approx(13 / 15)
+    assert known_share((), 3, 16) == 0.0
+    assert known_share(range(1, 17), 3, 16) == 1.0
+
+
+def test_the_bound_of_dragster_is_the_p_max_of_bigs_doubling() -> None:
+    assert {query: search_space(query)[1] for query in paper.QUERIES} == dict(paper.P_MAX)
+
+
+def test_dragster_never_exceeds_its_bound(real: Result) -> None:
+    assert cell(real, "4b", paper.DRAGSTER, "Q2").ours <= 32
+
+
+def test_rows_that_a_paper_can_be_read_as_differ(real: Result) -> None:
+    """DS2's own controller makes fewer changes, and Dhalion by its paper's rules more."""
+    assert cell(real, "4a", paper.DS2_RULE).ours < 0.9 * cell(real, "4a", paper.DS2).ours
+    assert cell(real, "4a", WAITING).ours > 1.5 * cell(real, "4a", paper.DHALION).ours
+    saved = [cell(real, "4a, saved", paper.ALPHA_3, f"against {row}").ours for row in (paper.DS2, paper.DS2_RULE)]
+    assert saved[0] > saved[1] > 0
+
+
+def test_fitted_with_the_rule_it_is_ds2_with_the_rule_that_has_the_papers_mean() -> None:
+    runs = run_variant(FITTED_WITH_RULE, 2)
+    mean = {
+        row: np.mean([t.changes for each in runs.values() for levels in each[row] for t in levels])
+        for row in (paper.DS2, paper.DS2_RULE)
+    }
+    assert mean[paper.DS2_RULE] == pytest.approx(paper.MEANS[paper.DS2], rel=0.15)
+    assert mean[paper.DS2] > 1.2 * mean[paper.DS2_RULE]
+
+
+def test_our_model_notices_capacities_that_fall_and_rise() -> None:
+    """One run of a rise may pass for noise: every size but the running one is known from the time before."""
+    for change, runs in run_drift(3).items():
+        each = [run for row in (OURS, OURS + BIG) for run in runs[row]]
+        assert max(run.short for run in each) <= 0.02, change
+        assert max(run.changes for run in each) <= 4, change
+        assert sum(run.changes > 0 for run in each) > len(each) / 2, change

@@ -1,10 +1,13 @@
-"""ContTune's comparison (VLDB 2023, section 7): Tables 4 to 8 and Figures 5 to 7, under its conventions and others.
+"""ContTune's comparison (VLDB 2023, sections 6 and 7): Tables 4 to 8, Figures 3 to 7, under its conventions and others.
 
 | file | what |
 |---|---|
 | `paper.py`, `runs.py`, `tables.py`, `claims.py`, `figures.py` | as in every suite |
 | `methods.py` | methods with their papers' parameters |
 | `rate_models.py` | Dragster with a model per rate |
+| `complexity.py` | Figure 3 and Eq 7 to 9: known regions, worst cases |
+| `sensitivity.py` | Table 4a with other noise and curves |
+| `drift.py` | capacities that fall or rise |
 """
 
 from __future__ import annotations
@@ -12,8 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rheostat.lab.papers.conttune.claims import CLAIMS, FITS, comparable
+from rheostat.lab.papers.conttune.complexity import equations, figure_3
+from rheostat.lab.papers.conttune.drift import drift_tables
 from rheostat.lab.papers.conttune.figures import figures
 from rheostat.lab.papers.conttune.runs import Found, Size, gather, parts
+from rheostat.lab.papers.conttune.sensitivity import sensitivity
 from rheostat.lab.papers.conttune.tables import figure_5, figure_7, table_7, table_8, tables_4_to_6
 from rheostat.lab.papers.suite import Suite
 
@@ -31,6 +37,19 @@ def notes(found: Found) -> Iterator[str]:
         "pressure; the table of cores over the fewest has their sizes then."
     )
     yield "Big counted: ContTune answers back pressure with Big, and every change counts (Algorithm 1, literally)."
+    yield (
+        "DS2 takes every suggestion; the controller that its authors published ignores a change that only removes "
+        "single tasks: the row below it. Dragster and Random Search are bounded by the paper's p_max (16 or 32)."
+    )
+    yield (
+        "Dhalion shrinks an operator whose queue is empty and that has spare useful time; its paper asks for the empty "
+        "queue only: the rows below it, with and without our bound on a step's growth."
+    )
+    if found.traces:
+        yield (
+            "Figure 7: the authors published their three traces without a licence, so other traces run here, on jobs "
+            "of ours with as many operators, sources and sinks as theirs."
+        )
     yield "Policies run with bounds only, without guards and headroom. Dragster's own comparison is another suite."
     if found.missing:
         yield f"No Figure 7: {found.missing}"
@@ -43,7 +62,17 @@ SUITE = Suite(
     full=Size(20, 6, 20, 96, 20),
     parts=parts,
     gather=gather,
-    tables=(tables_4_to_6, table_7, table_8, figure_5, figure_7),
+    tables=(
+        tables_4_to_6,
+        sensitivity,
+        table_7,
+        table_8,
+        figure_3,
+        equations,
+        figure_5,
+        figure_7,
+        lambda found: drift_tables(found.drift),
+    ),
     claims=CLAIMS,
     fits=FITS,
     comparable=comparable,

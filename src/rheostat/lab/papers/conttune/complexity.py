@@ -40,7 +40,7 @@ def figure_3(found: Found) -> Iterator[Cell]:
     table = Table("Figure 3", "%")
     for query in QUERIES:
         runs = found.queries[query][paper.ALPHA_3]
-        shares = [_shares(levels, paper.P_MAX[query]) for levels in runs]
+        shares = [known_shares(levels, paper.P_MAX[query]) for levels in runs]
         for k in AFTER:
             yield table.mean(query, f"after {k}", [100.0 * each[k] for each in shares])
         yield table.mean(query, KNOWN, [100.0 * sum(each[10:20]) / 10 for each in shares])
@@ -48,7 +48,7 @@ def figure_3(found: Found) -> Iterator[Cell]:
         yield table.mean(query, USED, used)
 
 
-def _shares(levels: Sequence[Tuned], p_max: int) -> list[float]:
+def known_shares(levels: Sequence[Tuned], p_max: int) -> list[float]:
     """Return Pr_use before each tuning and after the last one."""
     sizes: set[int] = set()
     shares = [0.0]

@@ -86,9 +86,7 @@ class _Watcher(Player):
 
     def result(self) -> Drifted:
         after = slice(BEFORE, None)
-        return Drifted(
-            sum(self.short[after]) / AFTER, sum(self.changed[after]), sum(self.tasks[after]) / AFTER
-        )
+        return Drifted(sum(self.short[after]) / AFTER, sum(self.changed[after]), sum(self.tasks[after]) / AFTER)
 
 
 def drift_tables(drift: Mapping[str, Mapping[str, Sequence[Drifted]]]) -> Iterator[Cell]:

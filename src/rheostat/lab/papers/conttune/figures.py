@@ -12,6 +12,7 @@ from rheostat.lab.jobs import job
 from rheostat.lab.papers.capacity import rates_per_s, share_served
 from rheostat.lab.papers.charts import bars, chart
 from rheostat.lab.papers.conttune import paper
+from rheostat.lab.papers.conttune.complexity import QUERIES, known_shares
 from rheostat.lab.papers.conttune.methods import OURS
 from rheostat.lab.papers.conttune.runs import ON_TRACES, Found
 from rheostat.lab.papers.conttune.tables import latencies
@@ -25,6 +26,8 @@ from rheostat.report.chart.time_axis import TimeAxis, line, stack
 ROWS = (paper.DHALION, paper.DS2, paper.BIG_DS2, paper.ALPHA_0, paper.ALPHA_3, OURS)
 QUERY = "Q2"
 """The query of Figure 6."""
+ROWS_PER_HOUR = 4
+"""Rows of a trace in an hour."""
 
 
 def figures(found: Found, cells: Sequence[Cell]) -> list[Drawing]:
@@ -38,11 +41,34 @@ def figures(found: Found, cells: Sequence[Cell]) -> list[Drawing]:
         Drawing("Figure 5: latency", latency_figure(found), shares),
         Drawing(f"Figure 6: {QUERY}, cores and utilisation", timeline_figure(found), timeline),
     ]
+    known = "Share of (0, p^max) within alpha = 3 tasks of a size in H^t, mean of all permutations."
+    drawn.insert(1, Drawing("Figure 3: known regions", known_figure(found), known))
     if found.traces:
+        drawn.insert(2, Drawing("Figure 4: loads", load_figure(found), traces))
         shown = {row: looks[row] for row in ON_TRACES}
         figure = bars(cells, "Figure 7", shown, unit)
         drawn.append(Drawing("Figure 7: reconfigurations on long traces", figure, traces))
     return drawn
+
+
+def known_figure(found: Found) -> Figure:
+    """Return Pr_use over the tunings, a line per query."""
+    lines = []
+    for query, pen in pens(list(QUERIES)).items():
+        shares = np.mean(
+            [known_shares(levels, paper.P_MAX[query]) for levels in found.queries[query][paper.ALPHA_3]], axis=0
+        )
+        lines.append(Line(query, np.arange(float(len(shares))), shares, pen, format="percent"))
+    return chart("Pr_use", lines, Axis("tunings", from_zero=True), "Pr_use", Axis(low=0.0, high=1.01, format="percent"))
+
+
+def load_figure(found: Found) -> Figure:
+    """Return the loads of the traces, in levels."""
+    lines = []
+    for trace, pen in pens(list(found.traces)).items():
+        levels = np.array([tuned.level for tuned in found.traces[trace][paper.DS2][0]])
+        lines.append(Line(trace, np.arange(len(levels)) / ROWS_PER_HOUR, levels, pen))
+    return chart("Load", lines, Axis("hours", from_zero=True), "Level (10 is the highest rate)", Axis(from_zero=True))
 
 
 def latency_figure(found: Found) -> Figure:

@@ -17,7 +17,7 @@ AF_4, OURS, ONE_MODEL = "CBO (AF 4)", "ContTune, our model", "Dragster, one mode
 DRAGSTERS = (paper.DRAGSTER, ONE_MODEL)
 """Dragster with a model per rate, as in ContTune's paper, and with one model for all, as in its own."""
 WAITING, LETTER = "Dhalion, waiting records alone", "Dhalion, to the letter"
-"""Dhalion that takes an operator with an empty queue for idle, as in its paper; and without our bound on its growth, too.
+"""Dhalion that takes an operator with an empty queue for idle, as in its paper, and without our bound on its growth.
 The row "Dhalion" also wants spare useful time before it shrinks."""
 ONE_STOP = (*DRAGSTERS, WAITING, LETTER, paper.DS2_RULE)
 """Rows that run with one end of a tuning only."""
@@ -34,12 +34,11 @@ UNBOUNDED = 1e6
 """Growth in one step that no job reaches."""
 
 
-def conttune(
-    alpha: float, big: bool = False, strict: bool = False, ours: bool = False, cei: bool = False
-) -> ContTune:
+def conttune(alpha: float, big: bool = False, strict: bool = False, ours: bool = False, cei: bool = False) -> ContTune:
+    """Return ContTune as published, or with our model."""
     if ours:
         return ContTune(alpha=alpha, big=big, refine=strict, model="loglog")
-    # As published, without our additions.
+    # Without our additions.
     return ContTune(alpha=alpha, big=big, refine=strict, bracket=False, acquisition="cei" if cei else "mean")
 
 

@@ -113,7 +113,7 @@ REAL_CHANGES: Table = {DS2: (58, 39, 40), ALPHA_0: (44, 29, 22), ALPHA_3: (32, 2
 SAVED: Mapping[str, float] = {ALPHA_0: 35.42, ALPHA_3: 46.25}
 """Reconfigurations saved against DS2, in per cent (section 7.2)."""
 EXAMPLE_SIZES, EXAMPLE_ALPHA, EXAMPLE_P_MAX, EXAMPLE_PR_USE = (1, 4, 9, 10, 15), 2, 15, 0.8
-"""Figure 3: sizes in H^t, α, p^max, and the Pr_use that section 6.1 prints."""
+"""Figure 3: sizes in H^t, alpha, p^max, and the Pr_use that section 6.1 prints."""
 PHI = 3
 """Most reconfigurations of DS2 per tuning (footnote 2)."""
 

@@ -222,7 +222,7 @@ def tables_4_to_6(found: Found) -> Iterator[Cell]:
 
 
 def saved(found: Found) -> Iterator[Cell]:
-    """Yield the reconfigurations that ContTune saves against both DS2s, which the paper states for one (section 7.2)."""
+    """Yield the share of reconfigurations that ContTune saves against each DS2 (section 7.2)."""
     table = Table("4a, saved", "%")
     for row, theirs in paper.SAVED.items():
         ours = np.mean(list(by_query(found, per_tuning, row, False).values()), axis=0)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 QUERIES: Mapping[str, str] = {"WordCount": "wordcount", "Q1": "q1", "Q2": "q2", "Q3": "q3", "Q5": "q5", "Q8": "q8"}
 """The paper's name -> the simulated job."""
 DHALION, DS2, BIG_DS2, DRAGSTER = "Dhalion", "DS2", "Big + DS2", "Dragster"
-DS2_RULE = "DS2, single decreases ignored"
+DS2_RULE = "DS2 as published"
 """DS2 with the rule of its own controller, which skips a change that only removes single tasks."""
 ALPHA_0, ALPHA_3, RANDOM = "ContTune alpha=0", "ContTune alpha=3", "Random Search"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -57,6 +57,13 @@ def tick_s(operators: int, replicas: int, seconds: int, repeats: int) -> float:
     return best_of(repeats, lambda: fleet.advance(seconds)) / seconds
 
 
+WITH_OUR_MODEL: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "conttune-loglog": ("conttune", {"model": "loglog"}),
+    "autrascale-decomposed": ("autrascale", {"model": "decomposed"}),
+}
+"""Published policies with models of ours: name -> policy and options."""
+
+
 def slope(sizes: tuple[int, ...], times: list[float]) -> float:
     """Return the exponent of cost ~ size ** slope; 1 is linear."""
     return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
@@ -82,10 +89,16 @@ def simulator(quick: bool, progress: Progress) -> list[Measure]:
 
 def controller(policy: str, operators: int, journal: Journal) -> Controller[Any]:
     """Start a controller of an example job."""
+    name, options = WITH_OUR_MODEL.get(policy, (policy, {}))
     fleet = Fleet(example(operators), [LOAD], [1])
     fleet.advance(120)
     made = Controller(
-        fleet.engine(0), make_policy(policy), journal, FleetClock(fleet), slo=SLO(max_latency_s=10.0), pace=IMMEDIATE
+        fleet.engine(0),
+        make_policy(name, options),
+        journal,
+        FleetClock(fleet),
+        slo=SLO(max_latency_s=10.0),
+        pace=IMMEDIATE,
     )
     made.start()
     return made
@@ -119,7 +132,7 @@ def decision(quick: bool, progress: Progress) -> list[Measure]:
     """Measure decisions, whole steps with and without SQLite, a long journal, and start-up."""
     steps = 60 if quick else 300
     measures = []
-    for policy in POLICIES:
+    for policy in (*POLICIES, *WITH_OUR_MODEL):
         for operators in (5, 10):
             progress(f"{policy}, {operators} operators")
             _, ms = mean_step_ms(controller(policy, operators, MemoryJournal()), steps)

@@ -61,6 +61,14 @@ def cut_where_it_falls(view: View, samples: Sequence[Sample]) -> View:
     return replace(view, curve=cut, falls=True)
 
 
+def bracketed(view: View, tasks: float, trusted: bool, demand_per_s: float, alpha: float) -> float:
+    """Return a suggestion with the part of its last task that is needed, or kept between trusted sizes."""
+    assert view.curve is not None
+    if trusted:
+        return part_of_last(view.curve, int(tasks), demand_per_s)
+    return between(view, tasks, demand_per_s, alpha)
+
+
 def between(view: View, linear: float, demand_per_s: float, alpha: float) -> float:
     """Keep a linear suggestion between the trusted sizes for a smaller and a larger demand."""
     assert view.curve is not None

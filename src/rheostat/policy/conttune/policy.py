@@ -190,10 +190,12 @@ class ContTune(Policy[History]):
         acquired = self.acquire(view, demand_per_s)
         distance = view.distance(acquired)
         if acquired is not None and distance <= self.alpha:
-            needed = ours.part_of_last(view.curve, acquired, demand_per_s) if self.bracket else acquired
-            return Suggestion(min(needed, most), demand_per_s, distance, True)
-        tasks = ours.between(view, linear, demand_per_s, self.alpha) if self.bracket else linear
-        return Suggestion(min(max(tasks, view.least), most), demand_per_s, distance, False)
+            tasks, trusted = float(acquired), True
+        else:
+            tasks, trusted = linear, False
+        if self.bracket:
+            tasks = ours.bracketed(view, tasks, trusted, demand_per_s, self.alpha)
+        return Suggestion(min(tasks if trusted else max(tasks, view.least), most), demand_per_s, distance, trusted)
 
     def acquire(self, view: View, demand_per_s: float) -> int | None:
         """Return p_acq, the best size by the acquisition function; None if no size qualifies."""

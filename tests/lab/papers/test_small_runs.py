@@ -22,7 +22,7 @@ from rheostat.lab.papers.suite import Suite
 from rheostat.lab.papers.verdicts import find_regressions
 
 SMALL: dict[str, tuple[str, tuple[Any, ...]]] = {
-    "conttune": ("quick", (1, 4, 1)),
+    "conttune": ("quick", (1, 1, 1, 4, 1)),
     "dragster": ("quick", (1, 1, 1)),
     "autrascale": ("quick", (1, 1, 1)),
     "phoebe": ("full", (1, True)),

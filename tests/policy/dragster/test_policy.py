@@ -342,7 +342,8 @@ class TestTheLetter:
         for rate in (100.0,) * 30 + (80.0,) * 10:
             knowledge = letter.learn(knowledge, window(TEN, 50.0, 4, {**RATES, "split": rate}))
         (size,) = knowledge.tally.sizes("split")
-        assert (size.count, size.capacity_per_s) == (40, pytest.approx(5 * 380.0))
+        assert size.count == 40
+        assert size.capacity_per_s == pytest.approx(5 * 380.0)
 
     def test_its_options_are_all_departures_from_the_defaults(self) -> None:
         defaults = Dragster().options()

@@ -26,7 +26,7 @@ load: Eq 18 adds a capacity to a variance, so it depends on the unit, and the pa
 - `descends`: above the demand nothing lowers y in Eq 16; ours falls by η.
 - `projection`: the Euclidean projection misses the best split; ours splits slots by learned capacities.
 - `forgets`: Eq 17 weighs all samples the same for ever; ours notices when capacities change (`tally.py`).
-- `capacity`: useful time is a better divisor than CPU where the engine measures it.
+- `capacity`: ours divides the input by useful time, where the engine measures it.
 
 A change made only to learn (nothing is overloaded, and the running size is the nearest to the target by the means)
 has the reason `explore`: guards allow it only with `explore: live`.

@@ -372,6 +372,17 @@ class TestCatchUp:
         enough = with_backlog(at(400.0, {"split": 5, "count": 10}), steps=1.0)
         assert Dragster().decide(enough).evidence["catch_up"] == 0.0
 
+    def test_a_short_queue_is_left_to_the_margin(self) -> None:
+        behind = with_backlog(at(400.0, {"split": 2, "count": 10}, knowledge_of(SAMPLES, 1)), steps=0.05)
+        assert Dragster(margin=0.06).decide(behind).evidence["catch_up"] == 0.0
+        assert Dragster(margin=0.04).decide(behind).evidence["catch_up"] == pytest.approx(0.05)
+
+    def test_nothing_shrinks_while_a_queue_is_worked_off(self) -> None:
+        behind = at(100.0, {"split": 9, "count": 1}, knowledge_of(SAMPLES, 1))
+        assert (asked(Dragster().decide(with_backlog(behind, steps=0.0))) or {})["split"] == 1
+        catching_up = asked(Dragster().decide(with_backlog(behind, steps=0.3)))
+        assert catching_up == {"split": 9, "count": 3}
+
     def test_it_ends_once_the_queue_is_worked_off(self) -> None:
         behind = with_backlog(at(400.0, {"split": 2, "count": 10}, knowledge_of(SAMPLES, 1)), steps=0.5)
         memo = Dragster().decide(behind).memo

@@ -163,7 +163,7 @@ class Dragster(Policy[Knowledge]):
         if self.multipliers == "ignored":
             multipliers = dict.fromkeys(views, 0.0)
         elif self.multipliers == "catch-up":
-            share = catch_up(views, multipliers, gamma, situation.window)
+            share = catch_up(views, multipliers, gamma, situation.window, self.room(situation) - 1.0)
         if share > 0:
             more = replace(flow, rates_per_s={name: (1 + share) * rate for name, rate in flow.rates_per_s.items()})
             views = {n: replace(v, wanted_per_s=self.room(situation) * demand(more, n)) for n, v in views.items()}
@@ -173,6 +173,8 @@ class Dragster(Policy[Knowledge]):
             before = situation.memo.get("targets", {})
             targets = gradient_step(flow, views, multipliers, before, self.eta, self.descends)
         suggestions = {name: self.suggestion(view, targets[name], situation.knowledge) for name, view in views.items()}
+        if share > 0:  # each change stops the job: nothing shrinks while a queue is worked off
+            suggestions = {name: suggestion.at_least(views[name].tasks) for name, suggestion in suggestions.items()}
         evidence = {"residual": residual, "catch_up": share}
         return self.deploy(situation, views, targets, suggestions, multipliers, evidence)
 
@@ -295,6 +297,10 @@ class Suggestion:
     tasks: int
     by_mean: int
     """The tasks that Eq 18 selects without σ²."""
+
+    def at_least(self, tasks: int) -> Suggestion:
+        """Return the suggestion, or these tasks if they are more."""
+        return Suggestion(max(self.tasks, tasks), max(self.by_mean, tasks))
 
 
 def candidates(situation: Situation[Any], name: str, largest: int, within: bool) -> tuple[int, ...]:

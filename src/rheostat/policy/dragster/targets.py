@@ -23,7 +23,7 @@ from rheostat.policy.dragster.tally import Size, samples
 from rheostat.policy.dragster.throughput import Dataflow
 from rheostat.policy.dragster.ucb import Posterior
 
-MOST_CATCH_UP = 1.0
+MOST_CATCH_UP = 0.5
 """Largest catch-up capacity, as a share of the load."""
 
 
@@ -126,12 +126,17 @@ def gradient_step(
 # -- ours ---------------------------------------------------------------------------------------------------------
 
 
-def catch_up(views: Mapping[str, View], multipliers: Mapping[str, float], gamma: float, window: Observation) -> float:
-    """Return the capacity that works off the longest queue in one step, as a share of the load."""
+def catch_up(
+    views: Mapping[str, View], multipliers: Mapping[str, float], gamma: float, window: Observation, margin: float
+) -> float:
+    """Return the capacity that works off the longest queue in one step, as a share of the load.
+
+    None, where the margin does so.
+    """
     queues = [multipliers[n] / gamma * v.unit_per_s / v.demand_per_s for n, v in views.items() if v.demand_per_s > 0]
     longest = max(queues, default=0.0)
     waiting, arriving = [s.backlog for s in window.sources], sum(s.rate_per_s or 0.0 for s in window.sources)
     seconds = window.end_s - window.start_s
     if None not in waiting and arriving * seconds > 0:
         longest = min(longest, sum(backlog or 0.0 for backlog in waiting) / (arriving * seconds))
-    return min(longest, MOST_CATCH_UP)
+    return min(longest, MOST_CATCH_UP) if longest > margin else 0.0

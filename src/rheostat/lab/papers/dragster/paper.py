@@ -129,4 +129,4 @@ FITTED: Mapping[str, Mapping[str, tuple[int, ...]]] = {
 """Columns, by position, that a parameter is fitted to: the curves and thresholds to Dhalion's minutes, the loads to the
 tuples of phases without changes, the price of a pod and the fixed pods to Dhalion's costs, the free parameters of
 Dragster (length scale, noise, step size) and our margin and shortfall to the first phases of WordCount and YSB, the
-price in Figure 4 to its gain, catch-up in one step to our own runs with a backlog."""
+price in Figure 4 to its gain, catch-up to our own runs with a backlog."""

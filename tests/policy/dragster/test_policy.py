@@ -383,6 +383,13 @@ class TestCatchUp:
         catching_up = asked(Dragster().decide(with_backlog(behind, steps=0.3)))
         assert catching_up == {"split": 9, "count": 3}
 
+    def test_the_gradient_has_none(self) -> None:
+        """Its multipliers push towards the demand, as printed, and it stops there."""
+        behind = with_backlog(at(400.0, {"split": 2, "count": 10}, knowledge_of(SAMPLES, 1)), steps=1.0)
+        decision = Dragster("gradient").decide(behind)
+        assert decision.evidence["catch_up"] == 0.0
+        assert decision.evidence["split.multiplier"] > 0.0
+
     def test_it_ends_once_the_queue_is_worked_off(self) -> None:
         behind = with_backlog(at(400.0, {"split": 2, "count": 10}, knowledge_of(SAMPLES, 1)), steps=0.5)
         memo = Dragster().decide(behind).memo

@@ -98,7 +98,7 @@ class Dragster(Policy[Knowledge]):
     variant: Literal["saddle", "gradient"] = "saddle"
     """How the target is set: at once (online saddle point, Eq 14) or in steps (online gradient descent, Eq 16)."""
     multipliers: Literal["catch-up", "printed", "ignored"] = "catch-up"
-    """Effect of positive multipliers (Eq 15): catch-up capacity (ours), Eq 14 as printed, or none."""
+    """Effect of positive multipliers (Eq 15) on Eq 14: catch-up capacity (ours), as printed, or none at all."""
     margin: float | None = None
     """Spare capacity in the target, as a share of the demand; default: the SLO's headroom, else 0.06."""
     eta: float = 0.1
@@ -162,7 +162,7 @@ class Dragster(Policy[Knowledge]):
         share = 0.0
         if self.multipliers == "ignored":
             multipliers = dict.fromkeys(views, 0.0)
-        elif self.multipliers == "catch-up":
+        elif self.multipliers == "catch-up" and self.variant == "saddle":
             share = catch_up(views, multipliers, gamma, situation.window, self.room(situation) - 1.0)
         if share > 0:
             more = replace(flow, rates_per_s={name: (1 + share) * rate for name, rate in flow.rates_per_s.items()})

@@ -124,7 +124,7 @@ FITTED: Mapping[str, Mapping[str, tuple[int, ...]]] = {
     "Figure 4, slots": {DHALION: (0,), **_FIRST_PHASE},
     "Figure 4 budget, throughput": dict.fromkeys((SADDLE, GRADIENT, OWN_SADDLE, OWN_GRADIENT), (0, 1)),
     "Figure 5": {DHALION: (0, 1, 2), **dict.fromkeys(_FIRST_PHASE, (2,))},
-    "Backlog that remains, mean": {OWN_SADDLE: (0, 1), OWN_GRADIENT: (0, 1)},
+    "Backlog that remains, mean": {OWN_SADDLE: (0, 1)},
 }
 """Columns, by position, that a parameter is fitted to: the curves and thresholds to Dhalion's minutes, the loads to the
 tuples of phases without changes, the price of a pod and the fixed pods to Dhalion's costs, the free parameters of

@@ -38,7 +38,7 @@ RISES: Mapping[str, tuple[Workload, float, float]] = {
     "YSB": (paper.YSB, 150.0, 240.0),
 }
 """Workloads with a backlog: the load before and after a rise."""
-RISE_ROWS = (paper.DHALION, paper.SADDLE, paper.PLAIN, paper.OWN_SADDLE, paper.NO_CATCH_UP, paper.OWN_GRADIENT)
+RISE_ROWS = (paper.DHALION, paper.SADDLE, paper.PLAIN, paper.OWN_SADDLE, paper.NO_CATCH_UP)
 SPLIT_ROWS = (paper.SADDLE, paper.PLAIN, paper.SPLIT, paper.OWN_SADDLE)
 
 

@@ -53,7 +53,7 @@ def notes(found: Found) -> tuple[str, ...]:
 SUITE = Suite(
     name="dragster",
     title="Dragster: online resource optimisation with a regret guarantee",
-    quick=Size(6, 3, 6, 100, 40),
+    quick=Size(6, 3, 3, 80, 30),
     full=Size(24, 10, 20, 400, 140),
     parts=parts,
     gather=gather,

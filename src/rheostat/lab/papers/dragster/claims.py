@@ -154,9 +154,9 @@ def _switching() -> Iterator[Claim]:
         gain = Comparison(((IMPROVEMENT, row, "WordCount"),), "within", (low + high) / 2, (high - low) / 2)
         yield Claim(IMPROVEMENT, f"{row}: {low:g} to {high:g} times on WordCount", (gain,))
     for row, column in product((paper.SADDLE, paper.OWN_SADDLE), ("200-400", "600-800")):
-        own, plain, theirs = places("2, cost", (row, paper.PLAIN, paper.DHALION), [column])
+        own, unmultiplied, theirs = places("2, cost", (row, paper.PLAIN, paper.DHALION), [column])
         most = 1 - paper.SAVINGS / 100
-        without = Ablation(UNBOUNDED, (ratio(plain, theirs, "at most", most),), COMMAND)
+        without = Ablation(UNBOUNDED, (ratio(unmultiplied, theirs, "at most", most),), COMMAND)
         yield Claim(
             "2, cost",
             f"{row}: at least {paper.SAVINGS:g} % cheaper than Dhalion in the low phase {column}",

@@ -15,7 +15,18 @@ from rheostat.lab.papers.conttune import SUITE, paper
 from rheostat.lab.papers.conttune.claims import COUNTS
 from rheostat.lab.papers.conttune.complexity import known_share
 from rheostat.lab.papers.conttune.drift import FACTORS, Drifted, drift_methods, run_drift
-from rheostat.lab.papers.conttune.methods import AF_4, BIG, LETTER, ONE_MODEL, OURS, STOPS, WAITING, methods, named
+from rheostat.lab.papers.conttune.methods import (
+    AF_4,
+    BIG,
+    DRAGSTER_LETTER,
+    LETTER,
+    ONE_MODEL,
+    OURS,
+    STOPS,
+    WAITING,
+    methods,
+    named,
+)
 from rheostat.lab.papers.conttune.runs import (
     FITTED_WITH_RULE,
     ON_TRACES,
@@ -48,6 +59,7 @@ CHANGES = {
     WAITING: 8,
     LETTER: 9,
     paper.DRAGSTER: 5,
+    DRAGSTER_LETTER: 7,
     ONE_MODEL: 2,
     paper.DS2: 4,
     paper.DS2_RULE: 3,

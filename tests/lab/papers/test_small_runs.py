@@ -23,7 +23,7 @@ from rheostat.lab.papers.verdicts import find_regressions
 
 SMALL: dict[str, tuple[str, tuple[Any, ...]]] = {
     "conttune": ("quick", (1, 1, 1, 4, 1)),
-    "dragster": ("quick", (1, 1, 1)),
+    "dragster": ("quick", (1, 1, 1, 40, 10)),
     "autrascale": ("quick", (1, 1, 1)),
     "phoebe": ("full", (1, True)),
     "streambed": ("quick", (1, 1, 1)),

@@ -7,31 +7,33 @@ Liu, Xu, Lau: "Online Resource Optimization for Elastic Stream Processing with R
 | h_ij, α_ij (Eq 1 to 4) | `throughput.py`; given in `functions`, or learned by `regression.py` |
 | c_i(t), capacity sample (Eq 8) | `by_cpu`, or records per useful second if the engine measures it |
 | L_t, l_i (Eq 11, 13) | `Dataflow.lacking`, `Dataflow.slopes` |
-| y_t of the online saddle point (Eq 14) | `saddle_point` |
-| λ_i(t) (Eq 15), γ = 1 / sqrt(t) | `dual_step` |
-| y_t of online gradient descent (Eq 16) | `gradient_step` |
+| y_t of the online saddle point (Eq 14) | `targets.py`, `saddle_point` |
+| λ_i(t) (Eq 15), γ = 1 / sqrt(t) | `targets.py`, `dual_step` |
+| y_t of online gradient descent (Eq 16) | `targets.py`, `gradient_step` |
 | μ, σ², β, argmax (Eq 17, 18) | `ucb.py`, per operator |
 | Π, projection onto the budget | `budget.py` |
 | t, and the history in the Database | `Knowledge`, a fold over the journal |
 
 Capacities count output records in the paper and input records here (`View.capacity_per_s`), except in `throughput.py`,
-where `output_capacity_per_s` is the paper's; `Dataflow.per_record_in` converts between them. All terms of Eq 15, 16 and
-18 are in units of the operator's peak load.
+where `output_capacity_per_s` is the paper's; `Dataflow.per_record_in` converts between them. With `capacity: cpu` the
+samples are the paper's, too: output records by CPU. All terms of Eq 15, 16 and 18 are in units of the operator's peak
+load: Eq 18 adds a capacity to a variance, so it depends on the unit, and the paper names none.
 
-Read differently, because the printed equations do not work:
-- Eq 14: without multipliers f is flat above the demand, and with any positive one L is unbounded. So y is the demand
-  plus `margin`, and the multipliers only act in the gradient variant.
-- Eq 16 never decreases y: f and the multipliers only increase it. Above the demand plus `margin` y falls by η (ours).
-- Eq 18: |μ - y| is symmetric, so a size that is slightly too small is as good as one that is slightly too large, for
-  ever. `margin`, and a shortfall that counts `shortfall` times, correct that.
-- Π: the Euclidean projection misses the best split; by default slots are split by learned capacities (`projection`).
-- A change made only to learn (nothing is overloaded, and the running size is the nearest to the target by the means)
-  has the reason `explore`: guards allow it only with `explore: live`.
+`TO_THE_LETTER` has the options that follow Eq 8 and 14 to 18 as printed. The defaults depart from them:
+- `multipliers`: a positive multiplier leaves Eq 14 without a maximum; ours adds a proximal term (`targets.py`).
+- `margin`, `shortfall`: |μ - y| is symmetric, so a size that is slightly too small is as good as one that is slightly
+  too large, for ever.
+- `descends`: above the demand nothing lowers y in Eq 16; ours falls by η.
+- `projection`: the Euclidean projection misses the best split; ours splits slots by learned capacities.
+- `forgets`: Eq 17 weighs all samples the same for ever; ours notices when capacities change (`tally.py`).
+- `capacity`: ours divides the input by useful time, where the engine measures it.
+
+A change made only to learn (nothing is overloaded, and the running size is the nearest to the target by the means)
+has the reason `explore`: guards allow it only with `explore: live`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
@@ -43,11 +45,18 @@ from rheostat.job.fit import fit_tasks
 from rheostat.job.frozen import FrozenMap, check_number, put
 from rheostat.job.observation import Observation
 from rheostat.job.record import Record
-from rheostat.model.capacity import Floats
-from rheostat.model.loglog import LogLog
 from rheostat.policy.dragster.budget import Choice, balanced, euclidean
 from rheostat.policy.dragster.regression import Fitted, FlowRows, fit_graph, fold_flows
-from rheostat.policy.dragster.tally import Size, Tally, fold_tally, samples
+from rheostat.policy.dragster.tally import Size, Tally, fold_tally
+from rheostat.policy.dragster.targets import (
+    View,
+    catch_up,
+    demand,
+    dual_step,
+    gradient_step,
+    saddle_point,
+    step_size,
+)
 from rheostat.policy.dragster.throughput import Dataflow, EdgeFunction, Pair
 from rheostat.policy.dragster.ucb import Posterior, beta
 from rheostat.policy.explanation import rate, sustains
@@ -59,6 +68,16 @@ MOST_SIZES = 512
 """Most candidate sizes of one operator."""
 LEAP = 4
 """Largest candidate size of an operator without a bound, as a multiple of its largest observed size."""
+TO_THE_LETTER: Mapping[str, Any] = {
+    "multipliers": "printed",
+    "margin": 0.0,
+    "shortfall": 1.0,
+    "descends": False,
+    "projection": "euclidean",
+    "forgets": False,
+    "capacity": "cpu",
+}
+"""Options with which Eq 8 and 14 to 18 are followed as printed."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +97,14 @@ class Dragster(Policy[Knowledge]):
 
     variant: Literal["saddle", "gradient"] = "saddle"
     """How the target is set: at once (online saddle point, Eq 14) or in steps (online gradient descent, Eq 16)."""
+    multipliers: Literal["catch-up", "printed", "ignored"] = "catch-up"
+    """Effect of positive multipliers (Eq 15) on Eq 14: catch-up capacity (ours), as printed, or none at all."""
     margin: float | None = None
     """Spare capacity in the target, as a share of the demand; default: the SLO's headroom, else 0.06."""
     eta: float = 0.1
     """Step size of Eq 16, in peak loads per step."""
+    descends: bool = True
+    """Whether the target of `gradient` stops at the demand, and falls above it (ours); nothing lowers it in Eq 16."""
     delta: float = 2.0
     """δ of Theorem 1: the guarantee holds with probability 1 - 1/δ; larger values explore more."""
     length_scale: float = 0.2
@@ -92,8 +115,10 @@ class Dragster(Policy[Knowledge]):
     """Weight of a capacity below the target relative to one above it (Eq 18); the paper has 1."""
     projection: Literal["balanced", "euclidean"] = "balanced"
     """Split of too few slots: by learned capacities (ours), or the nearest point."""
+    forgets: bool = True
+    """Whether old samples lose their weight once newer ones contradict them (ours); Eq 17 retains all of them."""
     capacity: Literal["useful", "cpu"] = "useful"
-    """Divisor of a capacity sample: useful time (CPU if it is not measured), or CPU as in the paper (Eq 8)."""
+    """Capacity sample: input by useful time (CPU if it is not measured), or output by CPU as in the paper (Eq 8)."""
     throughput: Literal["learned", "graph"] = "learned"
     """Source of the throughput functions: learned from the windows, or the graph's selectivities."""
     functions: Mapping[str, EdgeFunction] = field(default_factory=FrozenMap)
@@ -115,7 +140,9 @@ class Dragster(Policy[Knowledge]):
     def learn(self, knowledge: Knowledge, record: Record) -> Knowledge:
         """Store the capacities and throughputs of a window (Algorithm 2, line 3)."""
         sampled = by_cpu(record, self.capacity == "cpu") if isinstance(record, Observation) else record
-        tally, flows = fold_tally(knowledge.tally, sampled), fold_flows(knowledge.flows, record)
+        tally, flows = fold_tally(knowledge.tally, sampled, self.forgets), knowledge.flows
+        if self.throughput == "learned":
+            flows = fold_flows(flows, record)
         if tally is knowledge.tally and flows is knowledge.flows:
             return knowledge
         return Knowledge(tally, flows)
@@ -130,13 +157,30 @@ class Dragster(Policy[Knowledge]):
         situation = replace(situation, window=by_cpu(situation.window, self.capacity == "cpu"))
         flow, residual = self.dataflow(situation)
         views = {name: self.view(situation, flow, name) for name in situation.spec.tunable_names}
-        multipliers = dual_step(flow, views, situation)
+        gamma = step_size(situation.knowledge.tally.windows)
+        multipliers = dual_step(flow, views, situation.memo.get("multipliers", {}), gamma)
+        share = 0.0
+        if self.multipliers == "ignored":
+            multipliers = dict.fromkeys(views, 0.0)
+        elif self.multipliers == "catch-up" and self.variant == "saddle":
+            share = catch_up(views, multipliers, gamma, situation.window, self.room(situation) - 1.0)
+        if share > 0:
+            more = replace(flow, rates_per_s={name: (1 + share) * rate for name, rate in flow.rates_per_s.items()})
+            views = {n: replace(v, wanted_per_s=self.room(situation) * demand(more, n)) for n, v in views.items()}
         if self.variant == "saddle":
-            targets = saddle_point(views)
+            targets = saddle_point(views, multipliers if self.multipliers == "printed" else {})
         else:
-            targets = gradient_step(flow, views, multipliers, situation, self.eta)
+            before = situation.memo.get("targets", {})
+            targets = gradient_step(flow, views, multipliers, before, self.eta, self.descends)
         suggestions = {name: self.suggestion(view, targets[name], situation.knowledge) for name, view in views.items()}
-        return self.deploy(situation, views, targets, suggestions, multipliers, residual)
+        if share > 0:  # each change stops the job: nothing shrinks while a queue is worked off
+            suggestions = {name: suggestion.at_least(views[name].tasks) for name, suggestion in suggestions.items()}
+        evidence = {"residual": residual, "catch_up": share}
+        return self.deploy(situation, views, targets, suggestions, multipliers, evidence)
+
+    def room(self, situation: Situation[Knowledge]) -> float:
+        """Return the wanted capacity per demand."""
+        return 1.0 + situation.headroom(self.margin, MARGIN)
 
     def dataflow(self, situation: Situation[Knowledge]) -> tuple[Dataflow, float]:
         """Return the graph with its functions at this window's rates, and the largest residual of a learned one."""
@@ -156,28 +200,31 @@ class Dragster(Policy[Knowledge]):
         measured = situation.window.operator(name).capacity_per_s
         if not sampled and measured:
             sampled = (Size(tasks, 1, measured, 1),)
-        received, output = sum(flow.full.received[name]), flow.full_output(name)
-        # Above its input if the configured weights split its capacity badly.
-        demand = received * (flow.sufficient[name] / output if output > 0 else 1.0)
-        room = 1.0 + situation.headroom(self.margin, MARGIN)
-        unit = max((demand, *(size.capacity_per_s for size in sampled)))
         now = measured or (sampled[-1].capacity_per_s if sampled else 0.0)
+        per_record = flow.per_record_in[name]
+        if self.capacity == "cpu" and per_record != 1.0:  # samples count output records (Eq 8)
+            sampled = tuple(replace(size, capacity_per_s=size.capacity_per_s / per_record) for size in sampled)
+            now /= per_record
+        needed = demand(flow, name)
+        unit = max((needed, *(size.capacity_per_s for size in sampled)))
         largest = max((tasks, *(size.tasks for size in sampled)))
         sizes = candidates(situation, name, largest, self.projection == "balanced")
-        return View(tasks, sampled, sizes, demand, demand * room, unit, now, flow.per_record_in[name])
+        posterior = None
+        if sampled:
+            length = max(self.length_scale * (sizes[-1] - sizes[0] + 1), 0.5)
+            posterior = Posterior.of(sampled, np.array(sizes, dtype=float), unit, length, self.noise)
+        wanted = self.room(situation) * needed
+        return View(tasks, sampled, sizes, needed, wanted, unit, now, per_record, posterior)
 
     def suggestion(self, view: View, target_per_s: float, knowledge: Knowledge) -> Suggestion:
         """Return the size that Eq 18 selects, and the one that it would select without uncertainty."""
         if view.demand_per_s <= 0:
             return Suggestion(view.sizes[0], view.sizes[0])
-        if not view.sampled:
+        if view.posterior is None:
             return Suggestion(view.tasks, view.tasks)
-        sizes = np.array(view.sizes, dtype=float)
-        length = max(self.length_scale * (view.sizes[-1] - view.sizes[0] + 1), 0.5)
-        posterior = Posterior.of(view.sampled, sizes, view.unit_per_s, length, self.noise)
-        weight = beta(len(sizes), knowledge.tally.windows, self.delta)
+        weight = beta(len(view.sizes), knowledge.tally.windows, self.delta)
         target = target_per_s / view.unit_per_s
-        selected, by_mean = (posterior.best(target, each, self.shortfall) for each in (weight, 0.0))
+        selected, by_mean = (view.posterior.best(target, each, self.shortfall) for each in (weight, 0.0))
         return Suggestion(view.sizes[selected], view.sizes[by_mean])
 
     def deploy(
@@ -187,7 +234,7 @@ class Dragster(Policy[Knowledge]):
         targets: Mapping[str, float],
         suggestions: Mapping[str, Suggestion],
         multipliers: Mapping[str, float],
-        residual: float,
+        evidence: Mapping[str, float],
     ) -> Decision:
         """Fit the suggestions into the slots and explain the decision (Algorithm 2, line 6)."""
         running, window = situation.running, situation.window
@@ -197,14 +244,18 @@ class Dragster(Policy[Knowledge]):
         target = situation.fit(tasks)
         changed = [name for name, count in target.tasks.items() if count != running.tasks[name]]
         learns = [name for name in changed if suggestions[name].tasks != suggestions[name].by_mean]
-        evidence = {f"{name}.demand_per_s": view.demand_per_s for name, view in views.items()}
-        evidence |= {f"{name}.target_per_s": targets[name] for name in views}
-        evidence |= {f"{name}.multiplier": multipliers[name] for name in views}
-        evidence["residual"] = residual
+        evidence = {
+            **evidence,
+            **{f"{name}.demand_per_s": view.demand_per_s for name, view in views.items()},
+            **{f"{name}.target_per_s": targets[name] for name in views},
+            **{f"{name}.multiplier": multipliers[name] for name in views},
+        }
         memo = {"targets": dict(targets), "multipliers": dict(multipliers)}
         because = f"{rate(window.load_per_s)} arrive"
         if short := [n for n, v in views.items() if v.sampled and v.capacity_per_s < v.demand_per_s]:
             because += f", {', '.join(short)} {'lacks' if len(short) == 1 else 'lack'} capacity"
+        if evidence["catch_up"] > 0:
+            because += f", a backlog asks for {evidence['catch_up']:.0%} more"
         if learns:
             because += f", and it explores {', '.join(learns)}"
         if share < 1.0:
@@ -235,35 +286,8 @@ class Dragster(Policy[Knowledge]):
             return euclidean(suggestions, {name: view.sizes for name, view in views.items()}, slots), 1.0
         choices = {name: Choice(view.sizes, view.capacity_curve(), view.wanted_per_s) for name, view in views.items()}
         tasks, share = balanced(choices, slots)
-        return tasks, min(1.0, share * (1.0 + situation.headroom(self.margin, MARGIN)))
-
-
-@dataclass(frozen=True)
-class View:
-    """Demand, capacity and candidate sizes of one operator. Rates count input records."""
-
-    tasks: int
-    sampled: tuple[Size, ...]
-    sizes: tuple[int, ...]
-    """The candidates: X of Eq 18."""
-    demand_per_s: float
-    """Least capacity that limits nothing."""
-    wanted_per_s: float
-    """The demand plus the margin."""
-    unit_per_s: float
-    """Its peak load, or its largest capacity if that is more."""
-    capacity_per_s: float
-    """c_i(t): its present capacity."""
-    per_record: float
-    """Output records per input record."""
-
-    def capacity_curve(self) -> Floats:
-        """Return the capacity that our model expects at every candidate size; the paper's does not extrapolate."""
-        if not self.sampled:
-            return np.ones(len(self.sizes))
-        curve = LogLog.fit(samples(self.sampled)).curve(self.sizes[-1]).capacity_per_s
-        at_sizes: Floats = curve[np.array(self.sizes) - 1]
-        return at_sizes
+        spare = [view.wanted_per_s / view.demand_per_s for view in views.values() if view.demand_per_s > 0]
+        return tasks, min(1.0, share * min(spare, default=1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,50 +298,9 @@ class Suggestion:
     by_mean: int
     """The tasks that Eq 18 selects without σ²."""
 
-
-def saddle_point(views: Mapping[str, View]) -> dict[str, float]:
-    """Return y_t of Eq 14: the smallest capacities that limit nothing, and the margin."""
-    return {name: view.wanted_per_s for name, view in views.items()}
-
-
-def dual_step(flow: Dataflow, views: Mapping[str, View], situation: Situation[Knowledge]) -> dict[str, float]:
-    """Return λ(t) of Eq 15 from the running capacities: l_i in peak loads, γ = 1 / sqrt(t)."""
-    before, gamma = situation.memo.get("multipliers", {}), 1.0 / math.sqrt(max(situation.knowledge.tally.windows, 1))
-    output_capacity = {n: v.capacity_per_s * v.per_record for n, v in views.items() if v.capacity_per_s > 0}
-    lacking = flow.lacking(output_capacity)
-    multipliers = {}
-    for name, view in views.items():
-        short = lacking.get(name, 0.0) / (view.unit_per_s * view.per_record) if view.unit_per_s > 0 else 0.0
-        multipliers[name] = max(0.0, float(before.get(name, 0.0)) + gamma * short)  # Eq 15
-    return multipliers
-
-
-def gradient_step(
-    flow: Dataflow,
-    views: Mapping[str, View],
-    multipliers: Mapping[str, float],
-    situation: Situation[Knowledge],
-    eta: float,
-) -> dict[str, float]:
-    """Return y_t of Eq 16, in steps of peak loads; above the wanted capacity it falls by the same step (ours)."""
-    before = situation.memo.get("targets", {})
-    now = {n: float(before.get(n, 0.0)) or v.capacity_per_s for n, v in views.items() if v.unit_per_s > 0}
-    scale = {name: views[name].unit_per_s * views[name].per_record for name in now}
-    most = flow.full.throughput_per_s
-    slopes = flow.slopes(
-        {name: per_s * views[name].per_record for name, per_s in now.items()},
-        {name: multipliers[name] / scale[name] for name in now},
-        1.0 / most if most > 0 else 0.0,
-    )
-    targets = dict.fromkeys(views, 0.0)
-    for name, per_s in now.items():
-        view = views[name]
-        if per_s > view.wanted_per_s:
-            targets[name] = max(view.wanted_per_s, per_s - eta * view.unit_per_s)
-        else:  # Eq 16
-            step = eta * slopes[name] * scale[name] * view.unit_per_s
-            targets[name] = min(view.wanted_per_s, max(0.0, per_s + step))
-    return targets
+    def at_least(self, tasks: int) -> Suggestion:
+        """Return the suggestion, or these tasks if they are more."""
+        return Suggestion(max(self.tasks, tasks), max(self.by_mean, tasks))
 
 
 def candidates(situation: Situation[Any], name: str, largest: int, within: bool) -> tuple[int, ...]:
@@ -337,13 +320,22 @@ def candidates(situation: Situation[Any], name: str, largest: int, within: bool)
 
 
 def by_cpu(window: Observation, always: bool) -> Observation:
-    """Return the window with true rates from CPU (Eq 8): always, or where useful time was not measured."""
+    """Return the window with true rates from CPU where useful time was not measured; or all of them as in Eq 8.
+
+    Eq 8 divides the output, which a sink has none of: there it is the input.
+    """
+    emitted: dict[str, list[float | None]] = {}
+    for edge in window.edges if always else ():
+        emitted.setdefault(edge.upstream, []).append(edge.records_per_s)
     operators = []
     for reading in window.operators:
-        cpu, records, tasks = reading.cpu_share, reading.records_in_per_s, reading.tasks
-        if (always or reading.true_rate_per_s is None) and cpu and records and tasks:
-            reading = replace(reading, true_rate_per_s=records / (min(cpu, 1.0) * tasks))
-        operators.append(reading)
+        cpu, records, tasks, true = reading.cpu_share, reading.records_in_per_s, reading.tasks, reading.true_rate_per_s
+        if always:
+            out = emitted.get(reading.name, [records])
+            records, true = None if None in out else sum(each or 0.0 for each in out), None
+        if true is None and cpu and records and tasks:
+            true = records / (min(cpu, 1.0) * tasks)
+        operators.append(reading if true == reading.true_rate_per_s else replace(reading, true_rate_per_s=true))
     return replace(window, operators=tuple(operators))
 
 

@@ -10,12 +10,14 @@ from rheostat.lab.papers.tuning import Method
 from rheostat.policy.conttune.big_ds2 import BigDS2
 from rheostat.policy.conttune.policy import ContTune
 from rheostat.policy.dhalion import Dhalion
-from rheostat.policy.dragster.policy import Dragster
+from rheostat.policy.dragster.policy import TO_THE_LETTER, Dragster
 from rheostat.policy.ds2 import DS2
 
 AF_4, OURS, ONE_MODEL = "CBO (AF 4)", "ContTune, our model", "Dragster, one model"
-DRAGSTERS = (paper.DRAGSTER, ONE_MODEL)
-"""Dragster with a model per rate, as in ContTune's paper, and with one model for all, as in its own."""
+DRAGSTER_LETTER = "Dragster, to the letter"
+DRAGSTERS = (paper.DRAGSTER, DRAGSTER_LETTER, ONE_MODEL)
+"""Dragster with a model per rate, as in ContTune's paper, and with one model for all, as in its own. Its equations to
+the letter never settle (docs/dragster.md), so the row "Dragster" has our margin and shortfall, without catch-up."""
 WAITING, LETTER = "Dhalion, waiting records alone", "Dhalion, to the letter"
 """Dhalion that takes an operator with an empty queue for idle, as in its paper, and without our bound on its growth.
 The row "Dhalion" also wants spare useful time before it shrinks."""
@@ -28,6 +30,7 @@ STOPS = ("", " strict stop", " lenient stop")
 pressure. Strict: all continue to a fixed point. Lenient: all stop at the first window without back pressure."""
 
 
+PLAIN_DRAGSTER = Dragster(multipliers="ignored")
 EVERY_DS2 = partial(DS2, ignore_single_decrease=False)
 """DS2 that takes every suggestion."""
 UNBOUNDED = 1e6
@@ -46,8 +49,9 @@ def methods(p_max: int | None = None) -> list[Method]:
     """Return every method with every end of a tuning; names end in `BIG` and the stop. `p_max` bounds Dragster."""
     all_methods = [
         Method(AF_4, partial(conttune, 3.0, False, False, cei=True)),
-        Method(paper.DRAGSTER, DragsterPerRate, most=p_max),
-        Method(ONE_MODEL, Dragster, most=p_max),
+        Method(paper.DRAGSTER, partial(DragsterPerRate, own=PLAIN_DRAGSTER), most=p_max),
+        Method(DRAGSTER_LETTER, partial(DragsterPerRate, own=Dragster(**TO_THE_LETTER)), most=p_max),
+        Method(ONE_MODEL, lambda: PLAIN_DRAGSTER, most=p_max),
         Method(WAITING, partial(Dhalion, idle_below=None), symptoms=True),
         Method(LETTER, partial(Dhalion, idle_below=None, max_scale_up=UNBOUNDED), symptoms=True),
         Method(paper.DS2_RULE, DS2),

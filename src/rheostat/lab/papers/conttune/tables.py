@@ -15,7 +15,18 @@ from rheostat.job.slo import SLO
 from rheostat.lab.jobs import job
 from rheostat.lab.papers.capacity import fewest_tasks, rates_per_s
 from rheostat.lab.papers.conttune import paper
-from rheostat.lab.papers.conttune.methods import AF_4, BIG, DRAGSTERS, LETTER, OURS, STOPS, WAITING, named, ran
+from rheostat.lab.papers.conttune.methods import (
+    AF_4,
+    BIG,
+    DRAGSTER_LETTER,
+    DRAGSTERS,
+    LETTER,
+    OURS,
+    STOPS,
+    WAITING,
+    named,
+    ran,
+)
 from rheostat.lab.papers.conttune.runs import Found
 from rheostat.lab.papers.table import Cell, Table
 from rheostat.lab.papers.tuning import Tuned, cores
@@ -25,7 +36,12 @@ CONTTUNES = (paper.ALPHA_0, paper.ALPHA_3, OURS)
 ROWS = (
     paper.DHALION, WAITING, LETTER, *DRAGSTERS, paper.DS2, paper.DS2_RULE, paper.BIG_DS2, *CONTTUNES,
 )  # fmt: skip
-READINGS: Mapping[str, str] = {paper.DS2_RULE: paper.DS2, WAITING: paper.DHALION, LETTER: paper.DHALION}
+READINGS: Mapping[str, str] = {
+    paper.DS2_RULE: paper.DS2,
+    WAITING: paper.DHALION,
+    LETTER: paper.DHALION,
+    DRAGSTER_LETTER: paper.DRAGSTER,
+}
 """Another reading of a row of the paper -> that row."""
 COUNTED = ", Big counted"
 NOT_COUNTED = ", Big not counted"

@@ -11,7 +11,6 @@ from rheostat.lab.papers.dragster import measures, paper
 from rheostat.lab.papers.dragster.measures import Floats
 from rheostat.lab.papers.dragster.play import SLOT_S, Run
 from rheostat.lab.papers.dragster.runs import CONSTANT, SIX, SWITCHING, Found, Runs
-from rheostat.lab.papers.dragster.tables import LONG_ROWS
 from rheostat.lab.papers.result import Drawing
 from rheostat.lab.papers.table import Cell
 from rheostat.report import words
@@ -31,9 +30,13 @@ def figures(found: Found, cells: Sequence[Cell]) -> tuple[Drawing, ...]:
     wordcount, ysb = found.workloads["WordCount"], found.workloads["YSB"]
     path = "The first seed's path from (1, 1); the numbers are slots. Brighter is more throughput, noise apart."
     under = f"{path} The line is the budget of {paper.BUDGET} slots."
-    budgeted = (paper.FIRST, paper.SADDLE, paper.GRADIENT)
+    free, budgeted = (paper.DHALION, paper.SADDLE, paper.GRADIENT), (paper.FIRST, paper.SADDLE, paper.GRADIENT)
     return (
-        Drawing("Figure 4a to c: WordCount without a budget", paths(wordcount, paper.ROWS[:3]), path),
+        Drawing(
+            "Figure 4a to c: WordCount without a budget",
+            paths(wordcount, free),
+            path,
+        ),
         Drawing("Figure 4d to f: WordCount under a budget", paths(found.budget, budgeted, paper.BUDGET), under),
         Drawing("Figure 6: WordCount under a load that switches", throughput(wordcount), "The first seed."),
         Drawing("Figure 7: YSB, more load from 300 minutes on", throughput(ysb), "The first seed."),
@@ -85,11 +88,11 @@ def _path(run: Run) -> list[Trace]:
 
 def throughput(runs: Runs) -> Figure:
     """Return throughput and tasks over time, of the first seed."""
-    looks = pens(LONG_ROWS)
+    looks = pens(paper.ROWS)
     count = len(runs[paper.DHALION][0])
     time, at_s = TimeAxis(0.0, count * SLOT_S), np.arange(count + 1.0) * SLOT_S
     done, held = [], []
-    for row in paper.ROWS[:4]:
+    for row in paper.ROWS[:-2]:
         run = runs[row][0]
         rate = np.array([slot.throughput_per_s for slot in (*run, run[-1])])
         tasks = np.array([float(slot.tasks.slots) for slot in (*run, run[-1])])
@@ -101,7 +104,7 @@ def throughput(runs: Runs) -> Figure:
 def sums(runs: Runs, total: Callable[[Run], Floats]) -> Figure:
     """Return a sum over slots, by method, mean over seeds."""
     traces = []
-    for row, pen in pens(LONG_ROWS).items():
+    for row, pen in pens(paper.ROWS).items():
         mean = np.mean([total(run) for run in runs[row]], axis=0)
         traces.append(Line(row, np.arange(1.0, len(mean) + 1), mean, pen))
     x = Axis("slots", from_zero=True, unit=" slots")

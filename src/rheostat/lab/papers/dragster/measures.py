@@ -1,4 +1,4 @@
-"""Measures of a run: minutes to converge, tuples, costs, regret (Eq 10) and fit (Eq 12)."""
+"""Measures of a run: minutes to converge, tuples, costs, regret (Eq 10) and fit (Eq 12), slots that are short."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from rheostat.engine.simulated import Plant
 from rheostat.job.allocation import Allocation
+from rheostat.job.slo import SLO
 from rheostat.lab.jobs import job
-from rheostat.lab.papers.capacity import rates_per_s, share_served
+from rheostat.lab.papers.capacity import fewest_tasks, rates_per_s, share_served
 from rheostat.lab.papers.dragster import paper
 from rheostat.lab.papers.dragster.play import LOST_S, SLOT_MIN, SLOT_S, Run, Slot
 from rheostat.policy.dragster.throughput import Dataflow
@@ -74,16 +75,35 @@ def served(name: str, allocation: Allocation, level: float) -> float:
 @lru_cache(maxsize=4096)
 def lacking(name: str, allocation: Allocation, level: float) -> tuple[float, ...]:
     """Return l_i of every tuned operator (Eq 11) without noise; below zero it has spare capacity."""
-    own = plant(name)
+    return tuple(lacking_of(plant(name), allocation, level).values())
+
+
+def lacking_of(own: Plant, allocation: Allocation, level: float) -> dict[str, float]:
+    """Return l_i by operator: the output that it should have, minus its output capacity (Eq 8 and 4)."""
+    flow = Dataflow(own.graph, rates_per_s(own, level))
     capacities = {
-        operator: own.capacity_per_s(operator, count, allocation) for operator, count in allocation.tasks.items()
+        operator: own.capacity_per_s(operator, count, allocation) * flow.per_record_in[operator]
+        for operator, count in allocation.tasks.items()
     }
-    return tuple(Dataflow(own.graph, rates_per_s(own, level)).lacking(capacities).values())
+    return flow.lacking(capacities)
 
 
 def regret(name: str, run: Run) -> Floats:
     """Return Reg_T for every T (Eq 10), in slots of the best throughput: 1 is a whole slot lost."""
     return np.cumsum([1.0 - served(name, slot.tasks, slot.level) / load_per_s(name, slot.level) for slot in run])
+
+
+@lru_cache(maxsize=64)
+def fewest(name: str, level: float) -> int:
+    """Return the fewest slots that serve a level."""
+    return fewest_tasks(plant(name), rates_per_s(plant(name), level), SLO()).slots
+
+
+def regret_with_resources(name: str, run: Run) -> Floats:
+    """Return Reg_T for every T, with slots above the fewest: twice the fewest costs as much as a whole slot lost."""
+    extra = np.cumsum([max(slot.tasks.slots / fewest(name, slot.level) - 1.0, 0.0) for slot in run])
+    total: Floats = regret(name, run) + extra
+    return total
 
 
 def fit(name: str, run: Run, violations: bool) -> Floats:
@@ -126,3 +146,9 @@ def best_split(name: str, level: float, slots: int) -> Allocation:
 def final_throughput_per_s(name: str, run: Run, slots: int = 5) -> float:
     """Return the mean f of the last slots."""
     return float(np.mean([served(name, slot.tasks, slot.level) for slot in run[-slots:]]))
+
+
+def short_slots(name: str, run: Run, factor: float, start: int) -> float:
+    """Return the number of slots from `start` on in which this share of every capacity is below the load."""
+    rates = {slot.level: rates_per_s(plant(name), slot.level) for slot in run}
+    return float(sum(factor * share_served(plant(name), s.tasks, rates[s.level]) < 1.0 for s in run[start:]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rheostat.engine.simulated import Plant
 from rheostat.job.decision import Decision, Reason, changes, direction
@@ -17,7 +17,7 @@ from rheostat.lab.papers.tuning import LOOK_S
 from rheostat.policy.conttune.policy import ContTune
 from rheostat.policy.demand import demand
 from rheostat.policy.dhalion import Dhalion
-from rheostat.policy.dragster.policy import Dragster
+from rheostat.policy.dragster.policy import TO_THE_LETTER, Dragster
 from rheostat.ports import Policy, Situation
 
 CLEARLY = 0.02
@@ -75,11 +75,34 @@ def late(plant: Plant, levels: Sequence[float]) -> Method:
     return Method(paper.LATE, partial(LateOracle, plant, tuple(levels)))
 
 
+def letter(**departures: Any) -> Dragster:
+    """Return a Dragster to the letter, which knows the throughput functions (section 6.1), with these departures."""
+    return Dragster(**{**TO_THE_LETTER, "throughput": "graph", **departures})
+
+
+PLAIN = {"multipliers": "ignored"}
+
+
 def methods(idle_below: float) -> list[Method]:
     """Return the rows of every table but the last one, the oracle."""
     return [
         Method(paper.DHALION, partial(dhalion, idle_below)),
-        Method(paper.SADDLE, Dragster),
-        Method(paper.GRADIENT, partial(Dragster, variant="gradient")),
+        Method(paper.SADDLE, letter),
+        Method(paper.PLAIN, partial(letter, **PLAIN)),
+        Method(paper.GRADIENT, partial(letter, variant="gradient")),
+        Method(paper.OWN_SADDLE, Dragster),
+        Method(paper.OWN_GRADIENT, partial(Dragster, variant="gradient")),
         Method(paper.OURS, partial(ContTune, big=False, model="loglog", refine=True)),
     ]
+
+
+DEPARTURES = (
+    Method(paper.MARGIN, partial(letter, **PLAIN, margin=None)),
+    Method(paper.SHORTFALL, partial(letter, **PLAIN, shortfall=Dragster().shortfall)),
+    Method(paper.DESCENT, partial(letter, variant="gradient", descends=True)),
+    Method(paper.NO_MARGIN, partial(Dragster, margin=0.0)),
+)
+"""One of our departures each, and ours without one."""
+SPLIT = Method(paper.SPLIT, partial(letter, **PLAIN, projection="balanced"))
+REMEMBERS = Method(paper.REMEMBERS, partial(Dragster, forgets=False))
+NO_CATCH_UP = Method(paper.NO_CATCH_UP, partial(Dragster, multipliers="ignored"))

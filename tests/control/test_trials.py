@@ -171,7 +171,7 @@ def test_a_measurement_that_cannot_be_journaled_is_requested_again() -> None:
     def fail(*_: Any) -> int:
         raise JournalError("full")
 
-    world.journal.append = fail  # type: ignore[method-assign]
+    world.journal.append = fail  # type: ignore[method-assign, assignment]
     world.step()
     world.journal.append = append  # type: ignore[method-assign]
     world.step()

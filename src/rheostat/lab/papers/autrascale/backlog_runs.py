@@ -22,7 +22,7 @@ from rheostat.job.guards import UNGUARDED
 from rheostat.job.slo import SLO
 from rheostat.lab.papers.autrascale.truth import bounded, fewest
 from rheostat.lab.papers.play import Method, Player, by_method, look_after, with_windows
-from rheostat.policy.autrascale.space import Stage
+from rheostat.policy.autrascale.stage import Stage
 from rheostat.ports import Testbed
 
 LOOK_S = 60

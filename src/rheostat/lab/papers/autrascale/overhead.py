@@ -17,7 +17,7 @@ from rheostat.model.capacity import Sample
 from rheostat.model.experience import AllocationSample, Base, Experience
 from rheostat.model.history import History
 from rheostat.policy.autrascale.policy import AuTraScale
-from rheostat.policy.autrascale.space import Stage
+from rheostat.policy.autrascale.stage import Profile, Search, Stage
 from rheostat.ports import Situation
 
 RATE = 1000.0
@@ -55,8 +55,10 @@ def cases(operators: int) -> Mapping[str, tuple[AuTraScale, Situation[Experience
     solved = {"load_per_s": load, "tasks": base}
     demand = dict.fromkeys(("events", *names), load)
     capacities = History({n: tuple(Sample(p, 0.9 * RATE * p, p) for p in range(5, 15)) for n in names})
-    stage = Stage(demand, phase="latency", solved=solved, bootstrapped=True)
-    steady = replace(stage, phase="steady", boost=None)
+    # The bootstrapping set has been measured.
+    asked = (tuple(here[0].tasks.values()),)
+    stage = Stage(demand, phase="latency", solved=solved, search=Search(asked=asked, recalled=True))
+    steady = replace(stage, phase="steady", profile=Profile(asked=asked))
     slo = SLO(max_latency_s=0.2)
     limits = Limits({name: Bounds(1, paper.MOST) for name in names}, Bounds())
 

@@ -24,20 +24,19 @@ RATE = 1000.0
 """Records/s of one task."""
 
 
-def measure(repeats: int) -> dict[str, list[float]]:
-    """Return milliseconds per decision: algorithm -> one number per number of operators."""
-    medians: dict[str, list[float]] = {}
-    for operators in paper.OPERATORS:
+def measure(repeats: int) -> dict[str, dict[int, list[float]]]:
+    """Return milliseconds per decision: algorithm -> number of operators -> repetition."""
+    spent: dict[str, dict[int, list[float]]] = {}
+    for operators in sorted({*paper.OPERATORS, *paper.TRANSFER_OPERATORS.values()}):
         for name, (policy, situation) in cases(operators).items():
             policy.decide(situation)
-            spent = []
+            times = spent.setdefault(name, {}).setdefault(operators, [])
             for step in range(repeats):
                 at = replace(situation, step=step)
                 started = time.process_time()
                 policy.decide(at)
-                spent.append(1e3 * (time.process_time() - started))
-            medians.setdefault(name, []).append(float(np.median(spent)))
-    return medians
+                times.append(1e3 * (time.process_time() - started))
+    return spent
 
 
 def cases(operators: int) -> Mapping[str, tuple[AuTraScale, Situation[Experience]]]:

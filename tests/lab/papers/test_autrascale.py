@@ -50,8 +50,15 @@ from rheostat.lab.papers.table import Cell
 from rheostat.policy.autrascale.policy import AuTraScale
 from rheostat.policy.max_tasks import MaxTasks
 
-ITERATIONS = {paper.PLO: 1, paper.OURS: 1, paper.LIGHT: 1, paper.TRADITIONAL: 2}
-EXTRA = {paper.DRS_OBSERVED: 20, paper.DRS_TRUE: 0, paper.CALIBRATED: 15, paper.PLO: 4, paper.OURS: 1}
+ITERATIONS = {paper.PLO: 1, paper.PLO_UNROUNDED: 1, paper.OURS: 1, paper.LIGHT: 1, paper.TRADITIONAL: 2}
+EXTRA = {
+    paper.DRS_OBSERVED: 20,
+    paper.DRS_TRUE: 0,
+    paper.CALIBRATED: 15,
+    paper.PLO: 4,
+    paper.PLO_UNROUNDED: 4,
+    paper.OURS: 1,
+}
 
 
 def solved(job_name: str, level: float, row: str, extra: int = 0) -> Solved:

@@ -60,7 +60,7 @@ JOBS: Mapping[str, Callable[[], Plant]] = {
         (("read", 400.0, 0.05), ("flatmap", 400.0, 0.05), ("count", 150.0, 0.2), ("sink", 400.0, 0.05)),
         max_tasks=40,
         origin="AuTraScale+, fitted to Figure 5",
-        latency=LatencyLaw(base_s=0.022, cap_s=0.3, buffer_records=500, timeout_s=0.06),
+        latency=LatencyLaw(base_s=0.03, cap_s=0.3, buffer_records=500, timeout_s=0.06),
         queueing=(60.0, 60.0, 90.0, 150.0),
         start_tasks=2,
     ),

@@ -103,14 +103,13 @@ def evaluate(situation: At, stage: Stage, at: LatencySettings) -> Turn:
     here = AllocationSample(load, running.tasks, load if done is None else done, settled_s)
     samples = (*in_space(situation, box, load, without=running.tasks), here)
     likely = feasible(looks, at.target_s)
-    sure = SURE if len(looks) < LOOKS else 0.5
     scores = score_all(situation, samples, base, at)
     latency_s = math.inf if settled_s is None else settled_s
     evidence = {
         "latency_s": latency_s, "target_s": at.target_s, "score": float(scores[-1]), "likely": likely,
         "iterations": float(stage.search.iterations),
     }  # fmt: skip
-    met = here.keeps_up and likely >= sure
+    met = here.keeps_up and likely >= sure_after(len(looks))
     because = f"processing latency is {1e3 * latency_s:.0f} ms, the target {1e3 * at.target_s:g} ms"
     if settled_s is None:
         because = f"{running} does not run at its load of {rate(load)}"
@@ -128,6 +127,11 @@ def finish(situation: At, turn: Turn, at: LatencySettings) -> Decision | None:
         sentence = f"autrascale: {turn.because}, score {turn.score:.3f}: keeps {situation.running}"
         return settle(situation, turn, sentence)
     return look_again(turn)
+
+
+def sure_after(looks: int) -> float:
+    """Return the probability from which on a target counts as met after some windows."""
+    return SURE if looks < LOOKS else 0.5
 
 
 def look_again(turn: Turn) -> Decision | None:
@@ -283,7 +287,7 @@ def recall(situation: At, stage: Stage, at: LatencySettings) -> Stage | Decision
         for s in in_space(situation, box_of(situation, base.tasks), load, without=missing)
         if s.keeps_up
         and s.latency_s is not None
-        and feasible([s.latency_s] * s.count, at.target_s) >= SURE
+        and feasible([s.latency_s] * s.count, at.target_s) >= sure_after(s.count)
         and situation.fit(s.tasks).tasks == s.tasks
     ]
     scores = score_all(situation, good, row, at) if good else np.zeros(0)

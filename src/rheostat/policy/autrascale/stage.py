@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from rheostat.model.experience import Experience
@@ -93,8 +93,8 @@ class Stage:
     def memo(self, **now: Any) -> dict[str, Any]:
         """Return the memo that passes this stage to the next step."""
         last = replace(self, **now)
-        memo: dict[str, Any] = {"stage": asdict(last) | {"demand": last.demand, "solved": last.solved}}
-        return memo if last.solved is None else {**memo, "solved": dict(last.solved)}
+        stage = _write(last) | {name: _write(getattr(last, name)) for name in PARTS}
+        return {"stage": stage} if last.solved is None else {"stage": stage, "solved": dict(last.solved)}
 
     def sized(self, **now: Any) -> Stage:
         """Return the stage with another position of TO."""
@@ -125,6 +125,10 @@ PARTS: Mapping[str, type[Any]] = {"sizing": Sizing, "search": Search, "profile":
 
 def _names(part: type[Any]) -> tuple[str, ...]:
     return tuple(each.name for each in fields(part))
+
+
+def _write(part: Any) -> dict[str, Any]:
+    return {name: getattr(part, name) for name in _names(type(part))}
 
 
 def _read(part: type[Any], memo: Mapping[str, Any] | None) -> Any:

@@ -14,8 +14,13 @@ from dataclasses import dataclass
 TO, UNROUNDED, DS2 = "AuTraScale+ (TO)", "TO, Eq 3 unrounded (ours)", "DS2"
 DRS_OBSERVED, DRS_TRUE, PLO = "DRS observed", "DRS true", "AuTraScale+"
 CALIBRATED = "DRS true, calibrated (ours)"
+PLO_UNROUNDED = "AuTraScale+, Eq 3 unrounded (ours)"
 OURS, EXHAUSTIVE = "decomposed (ours)", "exhaustive"
 LIGHT, TRADITIONAL, SCRATCH = "Lightweight TL", "Traditional TL", "no transfer"
+LIGHT_UNROUNDED, TRADITIONAL_UNROUNDED = (
+    "Lightweight TL, Eq 3 unrounded (ours)",
+    "Traditional TL, Eq 3 unrounded (ours)",
+)
 MAX, PROPORTION, EXPONENT, ELO = "Max", "Proportion", "Exponent", "AuTraScale+"
 THRIFT = "ELO, ties by tasks (ours)"
 ALPHA = 0.8

@@ -47,6 +47,8 @@ class Size:
     seeds: int
     grid_seeds: int
     repeats: int
+    targets_ms: tuple[int, ...] = paper.TARGETS_MS
+    """Event-time targets of Figure 11's cells."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,9 @@ class Found:
     """Algorithm -> operators -> repetition."""
 
 
-def grid(start: str = STARTS[0]) -> list[Case]:
-    """Return Figure 11's 27 cells, or the nine of the control."""
-    targets = paper.TARGETS_MS if start == STARTS[0] else (CONTROL_MS,)
+def grid(start: str = STARTS[0], targets_ms: Sequence[int] = paper.TARGETS_MS) -> list[Case]:
+    """Return Figure 11's cells, or the nine of the control."""
+    targets = targets_ms if start == STARTS[0] else (CONTROL_MS,)
     return [
         Case(records, target / 1e3, minutes * 60.0)
         for records, target, minutes in product(paper.BACKLOGS.values(), targets, paper.LIMITS_MIN)
@@ -96,6 +98,8 @@ def transfers() -> dict[str, tuple[paper.Workload, float]]:
 
 PUBLISHED = partial(AuTraScale, literal=True, trial_s=TRIAL_S)
 """The paper's rows: Eq 3 and Algorithm 3 to the letter."""
+UNROUNDED = partial(AuTraScale, trial_s=TRIAL_S)
+"""The same with DS2's demand, which rounds no upstream: π^t is smaller, so that more is left to PLO."""
 
 
 def run_throughput(name: str, seeds: int) -> dict[str, list[Solved]]:
@@ -118,6 +122,7 @@ def run_latency(name: str, seeds: int) -> dict[str, list[Solved]]:
         Method(paper.DRS_TRUE, drs),
         Method(paper.CALIBRATED, partial(drs, calibrate=True)),
         Method(paper.PLO, partial(PUBLISHED, processing_s=test.target_s, uniform=test.uniform)),
+        Method(paper.PLO_UNROUNDED, partial(UNROUNDED, processing_s=test.target_s, uniform=test.uniform)),
         Method(paper.OURS, partial(AuTraScale, processing_s=test.target_s, model="decomposed")),
     ]
     return _solve(test.job, methods, [test.level], seeds, test.start)
@@ -131,6 +136,8 @@ def run_transfer(name: str, seeds: int) -> dict[str, list[Solved]]:
         Method(paper.TRADITIONAL, partial(make, transfer="traditional")),
         Method(paper.LIGHT, partial(make, transfer="light")),
         Method(paper.SCRATCH, partial(make, transfer="none")),
+        Method(paper.TRADITIONAL_UNROUNDED, partial(UNROUNDED, processing_s=target_s, transfer="traditional")),
+        Method(paper.LIGHT_UNROUNDED, partial(UNROUNDED, processing_s=target_s)),
         Method(paper.OURS, partial(AuTraScale, processing_s=target_s, model="decomposed")),
     ]
     return _solve(workload.job, methods, [workload.old, workload.new], seeds)
@@ -142,6 +149,7 @@ def run_recall(name: str, seeds: int) -> dict[str, list[list[Solved]]]:
     plant = job(workload.job)
     methods = [
         Method(paper.LIGHT, partial(PUBLISHED, processing_s=target_s)),
+        Method(paper.LIGHT_UNROUNDED, partial(UNROUNDED, processing_s=target_s)),
         Method(paper.OURS, partial(AuTraScale, processing_s=target_s, model="decomposed")),
     ]
     first = [1] * len(plant.spec().tunable_names)
@@ -149,10 +157,10 @@ def run_recall(name: str, seeds: int) -> dict[str, list[list[Solved]]]:
 
 
 def run_law(law: str, seeds: int) -> dict[str, list[Solved]]:
-    """Run WordCount with another latency law."""
+    """Run WordCount with another latency law; both models with the same TO."""
     target_s = target_of(law)
     methods = [
-        Method(paper.PLO, partial(PUBLISHED, processing_s=target_s)),
+        Method(paper.PLO_UNROUNDED, partial(UNROUNDED, processing_s=target_s)),
         Method(paper.OURS, partial(AuTraScale, processing_s=target_s, model="decomposed")),
     ]
     runs = solve(plant_of(law), methods, [WORDS.level], WORDS.start, seeds, paper.MOST)
@@ -187,7 +195,7 @@ def elo_starts(start: str, seeds: int) -> tuple[Plant, list[Steady]]:
     return plant, [Steady(run.end, run.base) for run in runs[paper.PLO]]
 
 
-def run_backlog(start: str, seeds: int) -> dict[str, list[list[Caught]]]:
+def run_backlog(start: str, seeds: int, targets_ms: Sequence[int]) -> dict[str, list[list[Caught]]]:
     """Run Figure 11's grid from one kind of start."""
     plant, starts = elo_starts(start, seeds)
     methods = [
@@ -195,17 +203,17 @@ def run_backlog(start: str, seeds: int) -> dict[str, list[list[Caught]]]:
         Method(paper.PROPORTION, Proportion),
         Method(paper.EXPONENT, Exponent),
         Method(paper.ELO, partial(PUBLISHED, processing_s=ELO_TARGET_S)),
-        Method(paper.THRIFT, partial(AuTraScale, processing_s=ELO_TARGET_S, trial_s=TRIAL_S, thrift=True)),
+        Method(paper.THRIFT, partial(UNROUNDED, processing_s=ELO_TARGET_S, thrift=True)),
         Method(paper.OURS, partial(AuTraScale, processing_s=ELO_TARGET_S, model="decomposed")),
     ]
-    return catch_up(plant, methods, starts, ELO_LEVEL, grid(start), paper.MOST)
+    return catch_up(plant, methods, starts, ELO_LEVEL, grid(start, targets_ms), paper.MOST)
 
 
 def parts(size: Size) -> list[Task]:
     """Return the parts that run on all cores."""
     yahoo = paper.WORKLOADS["Yahoo"]
     return [
-        *((f"Figure 11, {start} start", run_backlog, (start, size.grid_seeds)) for start in STARTS),
+        *((f"Figure 11, {start} start", run_backlog, (start, size.grid_seeds, size.targets_ms)) for start in STARTS),
         *((f"Figure 10, {name}", run_transfer, (name, size.seeds)) for name in transfers()),
         *((f"Recall, {name}", run_recall, (name, size.seeds)) for name in RECALLED),
         *((f"Other laws, {law}", run_law, (law, size.seeds)) for law in LAWS),

@@ -32,9 +32,10 @@ from rheostat.policy.autrascale.benefit import benefit
 
 FEWEST, MINIMUM = "fewest that keep up", "fewest that are in time"
 ROWS_7 = (paper.TO, paper.UNROUNDED, paper.DS2)
-ROWS_4 = (paper.DRS_OBSERVED, paper.DRS_TRUE, paper.CALIBRATED, paper.PLO, paper.OURS)
-ROWS_LAWS, ROWS_RECALL = (paper.PLO, paper.OURS), (paper.LIGHT, paper.OURS)
-ROWS_10 = (paper.TRADITIONAL, paper.LIGHT, paper.SCRATCH, paper.OURS)
+ROWS_4 = (paper.DRS_OBSERVED, paper.DRS_TRUE, paper.CALIBRATED, paper.PLO, paper.PLO_UNROUNDED, paper.OURS)
+ROWS_LAWS, ROWS_RECALL = (paper.PLO_UNROUNDED, paper.OURS), (paper.LIGHT, paper.LIGHT_UNROUNDED, paper.OURS)
+UNROUNDED_10 = (paper.TRADITIONAL_UNROUNDED, paper.LIGHT_UNROUNDED)
+ROWS_10 = (paper.TRADITIONAL, paper.LIGHT, paper.SCRATCH, *UNROUNDED_10, paper.OURS)
 ROWS_11 = (paper.MAX, paper.PROPORTION, paper.EXPONENT, paper.ELO, paper.THRIFT, paper.OURS)
 SIMULATED = "simulated"
 PUBLISHED = "Table IV as printed"
@@ -147,7 +148,7 @@ def table_4(found: Found) -> Iterator[Cell]:
             met = None if published is None else published.met
             yield table.share(row, test, [_meets(test, s) for s in found.latency[test][row]], met)
     table = Table("IV, bootstrap runs", "trials")
-    for row in (paper.PLO, paper.OURS):
+    for row in (paper.PLO, paper.PLO_UNROUNDED, paper.OURS):
         for test in paper.TESTS:
             printed = paper.BOOTSTRAP[test] if row == paper.PLO else None
             yield table.mean(row, test, [float(s.trials) for s in found.latency[test][row]], printed)
@@ -257,10 +258,12 @@ def figure_10(found: Found) -> Iterator[Cell]:
             yield table.share(row, name, [s.latency_s <= target_s for s in found.transfer[name][row]])
     table = Table("Figure 10, lightweight saves", "%")
     for what, printed in paper.TRANSFER_SAVED.items():
-        for name in transfers():
-            old, new = ([parts[what](s) for s in found.transfer[name][row]] for row in ROWS_10[:2])
-            if sum(old) > 0:
-                yield _saving(table.cell(what, name, 100.0 * (1.0 - sum(new) / sum(old)), printed.get(name)), new, old)
+        for rows, tail in ((ROWS_10[:2], ""), (UNROUNDED_10, ", Eq 3 unrounded (ours)")):
+            for name in transfers():
+                old, new = ([parts[what](s) for s in found.transfer[name][row]] for row in rows)
+                if sum(old) > 0:
+                    saved = 100.0 * (1.0 - sum(new) / sum(old))
+                    yield _saving(table.cell(what + tail, name, saved, printed.get(name)), new, old)
 
 
 def figure_10b(found: Found) -> Iterator[Cell]:
@@ -271,10 +274,11 @@ def figure_10b(found: Found) -> Iterator[Cell]:
         ratios = [a / max(b, 1e-9) for a, b in zip(slow[operators], fast[operators], strict=True)]
         yield table.median(paper.LIGHT, f"{name} ({operators} operators)", ratios)
     table = Table("Figure 10(b), CPU time saved in all iterations", "%")
-    for name in transfers():
-        old, new = ([s.proposal_ms for s in found.transfer[name][row]] for row in ROWS_10[:2])
-        if sum(old) > 0:
-            yield _saving(table.cell(paper.LIGHT, name, 100.0 * (1.0 - sum(new) / sum(old))), new, old)
+    for rows in (ROWS_10[:2], UNROUNDED_10):
+        for name in transfers():
+            old, new = ([s.proposal_ms for s in found.transfer[name][row]] for row in rows)
+            if sum(old) > 0:
+                yield _saving(table.cell(rows[1], name, 100.0 * (1.0 - sum(new) / sum(old))), new, old)
 
 
 def _saving(cell: Cell, new: Sequence[float], old: Sequence[float]) -> Cell:
@@ -289,14 +293,14 @@ def _saving(cell: Cell, new: Sequence[float], old: Sequence[float]) -> Cell:
 
 
 @lru_cache(maxsize=4)
-def minimal(start: str = STARTS[0]) -> tuple[float, ...]:
+def minimal(start: str = STARTS[0], targets_ms: tuple[int, ...] = paper.TARGETS_MS) -> tuple[float, ...]:
     """Return the fewest tasks that reach V_t in every cell; infinite if none do."""
     plant, tight = elo_start()
     load = ELO_LEVEL * 1e3
     row = np.array([list(tight.tasks.tasks.values())])
     steady_s = float(latency_s(plant, row, load)[0])
     fewest_by_case = []
-    for case in grid(start):
+    for case in grid(start, targets_ms):
         needed = case.needed_per_s(load, steady_s)
         best = fewest(plant, needed, paper.MOST)
         capacity_per_s = min(plant.capacity_per_s(name, count, best) for name, count in best.tasks.items())
@@ -312,7 +316,8 @@ def suffix(start: str) -> str:
 def figure_11(found: Found) -> Iterator[Cell]:
     """Yield Figure 11 from both starts, the saving of AuTraScale+, and the reports about cells out of reach."""
     for start in STARTS:
-        cells = zip(grid(start), minimal(start), strict=True)
+        targets_ms = found.size.targets_ms
+        cells = zip(grid(start, targets_ms), minimal(start, targets_ms), strict=True)
         within = {case_name(case): tasks for case, tasks in cells if math.isfinite(tasks)}
         table = Table(f"Figure 11(b){suffix(start)}", "tasks")
         yield from _grid(Table(f"Figure 11(a){suffix(start)}", "min"), found, start, lambda c: c.seconds / 60.0)
@@ -351,16 +356,17 @@ def _saved(found: Found, start: str, row: str, other: str) -> list[float]:
 
 def _per_seed(found: Found, start: str, row: str, reachable: bool, value: Callable[[Caught], float]) -> list[float]:
     """Return the mean over the cells that can be met, or over the others, for every seed; 0 without such cells."""
-    cells = zip(found.backlog[start][row], minimal(start), strict=True)
+    cells = zip(found.backlog[start][row], minimal(start, found.size.targets_ms), strict=True)
     selected = [[value(each) for each in runs] for runs, tasks in cells if math.isfinite(tasks) == reachable]
     return [float(np.mean(by_seed)) for by_seed in zip(*selected, strict=True)] or [0.0]
 
 
 def _grid(table: Table, found: Found, start: str, value: Callable[[Caught], float]) -> Iterator[Cell]:
-    names, runs = [case_name(case) for case in grid(start)], found.backlog[start]
+    runs, targets_ms = found.backlog[start], found.size.targets_ms
+    names = [case_name(case) for case in grid(start, targets_ms)]
     for row in ROWS_11:
         every: dict[int, list[float]] = {}
-        for column, tasks, each in zip(names, minimal(start), runs[row], strict=True):
+        for column, tasks, each in zip(names, minimal(start, targets_ms), runs[row], strict=True):
             finite = {seed: v for seed, v in enumerate(map(value, each)) if math.isfinite(v)}
             if finite:
                 yield table.mean(row, column, list(finite.values()))

@@ -76,6 +76,7 @@ TASKS = {
     paper.PROPORTION: 120,
     paper.ELO: 100,
     paper.THRIFT: 60,
+    paper.BOUND: 90,
     paper.OURS: 50,
 }
 

@@ -54,7 +54,7 @@ def notes(found: Found) -> tuple[str, ...]:
 SUITE = Suite(
     name="autrascale",
     title="AuTraScale+: throughput, processing-time latency, event-time latency",
-    quick=Size(6, 5, 12, (500,)),
+    quick=Size(6, 3, 12, (500,)),
     full=Size(24, 20, 60),
     parts=parts,
     alone=alone,

@@ -22,7 +22,7 @@ LIGHT_UNROUNDED, TRADITIONAL_UNROUNDED = (
     "Traditional TL, Eq 3 unrounded (ours)",
 )
 MAX, PROPORTION, EXPONENT, ELO = "Max", "Proportion", "Exponent", "AuTraScale+"
-THRIFT = "ELO, ties by tasks (ours)"
+THRIFT, BOUND = "ELO, ties by tasks (ours)", "ELO, V_t as a bound (ours)"
 ALPHA = 0.8
 
 

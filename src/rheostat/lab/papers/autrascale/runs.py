@@ -148,7 +148,6 @@ def run_recall(name: str, seeds: int) -> dict[str, list[list[Solved]]]:
     workload, target_s = transfers()[name]
     plant = job(workload.job)
     methods = [
-        Method(paper.LIGHT, partial(PUBLISHED, processing_s=target_s)),
         Method(paper.LIGHT_UNROUNDED, partial(UNROUNDED, processing_s=target_s)),
         Method(paper.OURS, partial(AuTraScale, processing_s=target_s, model="decomposed")),
     ]
@@ -203,7 +202,8 @@ def run_backlog(start: str, seeds: int, targets_ms: Sequence[int]) -> dict[str, 
         Method(paper.PROPORTION, Proportion),
         Method(paper.EXPONENT, Exponent),
         Method(paper.ELO, partial(PUBLISHED, processing_s=ELO_TARGET_S)),
-        Method(paper.THRIFT, partial(UNROUNDED, processing_s=ELO_TARGET_S, thrift=True)),
+        Method(paper.THRIFT, partial(PUBLISHED, processing_s=ELO_TARGET_S, thrift=True)),
+        Method(paper.BOUND, partial(UNROUNDED, processing_s=ELO_TARGET_S)),
         Method(paper.OURS, partial(AuTraScale, processing_s=ELO_TARGET_S, model="decomposed")),
     ]
     return catch_up(plant, methods, starts, ELO_LEVEL, grid(start, targets_ms), paper.MOST)

@@ -33,10 +33,11 @@ from rheostat.policy.autrascale.benefit import benefit
 FEWEST, MINIMUM = "fewest that keep up", "fewest that are in time"
 ROWS_7 = (paper.TO, paper.UNROUNDED, paper.DS2)
 ROWS_4 = (paper.DRS_OBSERVED, paper.DRS_TRUE, paper.CALIBRATED, paper.PLO, paper.PLO_UNROUNDED, paper.OURS)
-ROWS_LAWS, ROWS_RECALL = (paper.PLO_UNROUNDED, paper.OURS), (paper.LIGHT, paper.LIGHT_UNROUNDED, paper.OURS)
+ROWS_LAWS, ROWS_RECALL = (paper.PLO_UNROUNDED, paper.OURS), (paper.LIGHT_UNROUNDED, paper.OURS)
 UNROUNDED_10 = (paper.TRADITIONAL_UNROUNDED, paper.LIGHT_UNROUNDED)
 ROWS_10 = (paper.TRADITIONAL, paper.LIGHT, paper.SCRATCH, *UNROUNDED_10, paper.OURS)
-ROWS_11 = (paper.MAX, paper.PROPORTION, paper.EXPONENT, paper.ELO, paper.THRIFT, paper.OURS)
+ELO_VARIANTS = (paper.THRIFT, paper.BOUND, paper.OURS)
+ROWS_11 = (paper.MAX, paper.PROPORTION, paper.EXPONENT, paper.ELO, *ELO_VARIANTS)
 SIMULATED = "simulated"
 PUBLISHED = "Table IV as printed"
 
@@ -173,7 +174,7 @@ def headline(found: Found) -> Iterator[Cell]:
         if "Down" in test and (row, test) in paper.TABLE_IV
     ]  # fmt: skip
     yield table.exact(PUBLISHED, "scale-down", 100.0 * float(np.mean(down)), paper.SAVED_AGAINST_DRS["scale-down"])
-    for row in (paper.ELO, paper.THRIFT, paper.OURS):
+    for row in (paper.ELO, *ELO_VARIANTS):
         for start in STARTS:
             saved = np.mean([_saved(found, start, row, other) for other in paper.SAVED], axis=0)
             average = paper.SAVED_ON_AVERAGE if row == paper.ELO else None
@@ -340,7 +341,7 @@ def figure_11(found: Found) -> Iterator[Cell]:
             said = _per_seed(found, start, row, False, lambda c: 100.0 * c.says_unreachable)
             yield table.mean(row, f"missed, {start} start", missed)
             yield table.mean(row, f"said so, {start} start", said)
-    for ours in (paper.ELO, paper.THRIFT):
+    for ours in (paper.ELO, *ELO_VARIANTS):
         table = Table(f"Figure 11, {ours} saves", "%")
         for row, number in paper.SAVED.items():
             for start in STARTS:

@@ -103,7 +103,7 @@ def event_step(situation: At, stage: Stage, need: Need, at: EventSettings) -> De
         proposal = propose(situation, JointGP.fit(tasks, value), box, profile, value, low, at.xi)
     if proposal is not None:
         row = as_tuple(as_row(situation, proposal[0].tasks))
-        asked = stage.profiled(asked=(*stage.profile.asked, row), iterations=stage.profile.iterations + 1)
+        asked = stage.profiled(asked=(row,), iterations=stage.profile.iterations + 1)
         return _trial(situation, asked, need, (row,), at)
     return _boost(situation, stage, need, *_fallback(situation, need, profile, done))
 

@@ -51,7 +51,7 @@ class Profile:
     """ELO's position."""
 
     asked: Rows = ()
-    """Allocations whose throughput it has requested from the testbed."""
+    """Allocations whose throughput it has requested last: first its bootstrapping set, then one at a time."""
     iterations: int = 0
     """Trials after the bootstrapping set."""
     boost: Mapping[str, Any] | None = None

@@ -16,7 +16,7 @@ DRS_OBSERVED, DRS_TRUE, PLO = "DRS observed", "DRS true", "AuTraScale+"
 CALIBRATED = "DRS true, calibrated (ours)"
 PLO_UNROUNDED = "AuTraScale+, Eq 3 unrounded (ours)"
 OURS, EXHAUSTIVE = "decomposed (ours)", "exhaustive"
-LIGHT, TRADITIONAL, SCRATCH = "Lightweight TL", "Traditional TL", "no transfer"
+LIGHT, TRADITIONAL = "Lightweight TL", "Traditional TL"
 LIGHT_UNROUNDED, TRADITIONAL_UNROUNDED = (
     "Lightweight TL, Eq 3 unrounded (ours)",
     "Traditional TL, Eq 3 unrounded (ours)",

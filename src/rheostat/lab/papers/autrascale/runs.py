@@ -11,7 +11,7 @@ from typing import Any
 from rheostat.engine.simulated import Plant
 from rheostat.lab.jobs import job
 from rheostat.lab.papers.autrascale import paper
-from rheostat.lab.papers.autrascale.backlog_runs import Case, Caught, Steady, catch_up
+from rheostat.lab.papers.autrascale.backlog_runs import LOOK_S, Case, Caught, Steady, catch_up
 from rheostat.lab.papers.autrascale.case_runs import Held, run_cases, run_sizes
 from rheostat.lab.papers.autrascale.other_laws import LAWS, WORDS, plant_of, target_of
 from rheostat.lab.papers.autrascale.overhead import measure
@@ -135,7 +135,6 @@ def run_transfer(name: str, seeds: int) -> dict[str, list[Solved]]:
     methods = [
         Method(paper.TRADITIONAL, partial(make, transfer="traditional")),
         Method(paper.LIGHT, partial(make, transfer="light")),
-        Method(paper.SCRATCH, partial(make, transfer="none")),
         Method(paper.TRADITIONAL_UNROUNDED, partial(UNROUNDED, processing_s=target_s, transfer="traditional")),
         Method(paper.LIGHT_UNROUNDED, partial(UNROUNDED, processing_s=target_s)),
         Method(paper.OURS, partial(AuTraScale, processing_s=target_s, model="decomposed")),
@@ -197,14 +196,15 @@ def elo_starts(start: str, seeds: int) -> tuple[Plant, list[Steady]]:
 def run_backlog(start: str, seeds: int, targets_ms: Sequence[int]) -> dict[str, list[list[Caught]]]:
     """Run Figure 11's grid from one kind of start."""
     plant, starts = elo_starts(start, seeds)
+    elo = partial(AuTraScale, processing_s=ELO_TARGET_S, trial_s=float(LOOK_S))
     methods = [
         Method(paper.MAX, MaxTasks),
         Method(paper.PROPORTION, Proportion),
         Method(paper.EXPONENT, Exponent),
-        Method(paper.ELO, partial(PUBLISHED, processing_s=ELO_TARGET_S)),
-        Method(paper.THRIFT, partial(PUBLISHED, processing_s=ELO_TARGET_S, thrift=True)),
-        Method(paper.BOUND, partial(UNROUNDED, processing_s=ELO_TARGET_S)),
-        Method(paper.OURS, partial(AuTraScale, processing_s=ELO_TARGET_S, model="decomposed")),
+        Method(paper.ELO, partial(elo, literal=True)),
+        Method(paper.THRIFT, partial(elo, literal=True, thrift=True)),
+        Method(paper.BOUND, elo),
+        Method(paper.OURS, partial(elo, model="decomposed")),
     ]
     return catch_up(plant, methods, starts, ELO_LEVEL, grid(start, targets_ms), paper.MOST)
 

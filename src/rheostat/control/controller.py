@@ -284,7 +284,7 @@ class Controller(Generic[K]):
         problem = self._apply(thought.intent) if thought.intent else None
         if thought.failure is not None:
             self._count_failure(number, thought.failure)
-        self._trials.request(thought.decision.trials, "explore = never" if self.mind.guards.explore == "never" else "")
+        self._request(thought.decision)
         now, failure = self._collect()
         self._choose(window.at_s)
         self._retain(number, window.at_s)
@@ -414,12 +414,18 @@ class Controller(Generic[K]):
             return describe(error)
         return None
 
+    def _request(self, decision: Decision) -> None:
+        """Request the decision's trials; they run where there is a testbed and experiments are allowed."""
+        if decision.trials or not self._trials.idle:
+            refused = "explore = never" if self.mind.guards.explore == "never" else ""
+            self._trials.request(decision.trials, refused)
+
     def _collect(self) -> tuple[tuple[Measurement, ...], PolicyError | None]:
         """Journal and fold the measurements of ended trials.
 
         Returns the policy's exception, too, where it could not learn from one.
         """
-        measured = self._trials.take()
+        measured = [] if self._trials.idle else self._trials.take()
         failure: PolicyError | None = None
         for measurement in measured:
             try:

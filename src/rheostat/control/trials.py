@@ -27,6 +27,11 @@ class Trials:
         self._running: Trial | None = None
         self._ended: list[Measurement] = []
 
+    @property
+    def idle(self) -> bool:
+        """Whether none is requested, none runs, and no measurement waits."""
+        return self._running is None and not self._ended
+
     def request(self, trials: Sequence[Trial], refused: str = "") -> None:
         """Replace the requested trials; with `refused` each gives a measurement with that problem."""
         if refused or self.testbed is None:

@@ -35,6 +35,7 @@ GOAL_MS = 10.0
 """Goal for a decision with ten operators."""
 ONE_PROCESS = "one process profiles the throughput of all operators; the capacities of single operators show which grow"
 """The factor that our row changes in ELO."""
+ROUNDED = "Eq 3 takes the rounded tasks of the upstream"
 COMMAND = "rheostat reproduce autrascale"
 
 FITS = (
@@ -93,7 +94,7 @@ def _throughput() -> Iterator[Claim]:
 
     yield Claim(
         "Figure 7", "TO ends with the published tasks", near(paper.TO),
-        ablation=Ablation("Eq 3 takes the rounded tasks of the upstream", near(paper.UNROUNDED), COMMAND),
+        ablation=Ablation(ROUNDED, near(paper.UNROUNDED), COMMAND),
     )  # fmt: skip
     selected, *larger = (
         ("Figure 7(b), throughput", SIMULATED, f"{name} ({', '.join(map(str, size))})")
@@ -110,9 +111,11 @@ def _throughput() -> Iterator[Claim]:
     )  # fmt: skip
     looks: Place = ("Figure 7", paper.TO, "Yahoo")
     ours, linear = places("Figure 7, tasks", (paper.TO, paper.DS2), ["Yahoo"])
+    (unrounded,) = places("Figure 7, tasks", [paper.UNROUNDED], ["Yahoo"])
     yield Claim(
         "Figure 7", "limited from outside, TO ends within 20 iterations, and with no more tasks than DS2",
         (Comparison((looks,), "below", 20.0), not_more(ours, linear)),
+        ablation=Ablation(ROUNDED, (not_more(unrounded, linear),), COMMAND),
     )  # fmt: skip
 
 
@@ -191,7 +194,7 @@ def _transfer() -> Iterator[Claim]:
     yield Claim(
         "Figure 10", "there is something to transfer: π^t does not meet the target on the mean of the jobs",
         (Comparison(steps, "above", 0.5),),
-        ablation=Ablation("Eq 3 takes the rounded tasks of the upstream", (Comparison(more, "above", 0.5),), COMMAND),
+        ablation=Ablation(ROUNDED, (Comparison(more, "above", 0.5),), COMMAND),
     )  # fmt: skip
     low, high = paper.SPEEDUP
     speedups = places(
@@ -203,14 +206,14 @@ def _transfer() -> Iterator[Claim]:
         (Comparison(speedups, "within", (low + high) / 2, (high - low) / 2),),
     )  # fmt: skip
     for row in ROWS_RECALL:
-        parts = []
-        for name in RECALLED:
-            (again, first) = places("Recall, tasks", [row], (f"{name}, again", f"{name}, first"))
-            (trials,) = places("Recall, trials", [row], [f"{name}, again"])
-            parts += [not_more(again, first, 0.5), *at_most(0.0, trials)]
+        trials = places("Recall, trials", [row], (f"{name}, again" for name in RECALLED))
         yield Claim(
-            "Recall", f"ours: {row} returns to a rate that it solved with no more tasks, and without trials",
-            tuple(parts), goal=True,
+            "Recall", f"{row}: a rate that returns gets no more tasks than before in most runs, without trials",
+            (
+                *(Comparison((cell,), "above", 50.0) for cell in places("Recall, no more tasks", [row], RECALLED)),
+                *at_most(0.0, *trials),
+            ),
+            goal=True,
         )  # fmt: skip
 
 

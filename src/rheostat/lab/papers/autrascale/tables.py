@@ -220,6 +220,12 @@ def recall(found: Found) -> Iterator[Cell]:
                 runs = found.recall[name][row]
                 yield table.mean(row, f"{name}, first", [value(levels[0]) for levels in runs])
                 yield table.mean(row, f"{name}, again", [value(levels[-1]) for levels in runs])
+    table = Table("Recall, no more tasks", "% of runs")
+    for row in ROWS_RECALL:
+        for name in RECALLED:
+            yield table.share(
+                row, name, [again.end.slots <= first.end.slots for first, _, again in found.recall[name][row]]
+            )
 
 
 def _score(test: str, solved: Solved) -> float:

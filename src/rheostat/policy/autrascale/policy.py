@@ -28,6 +28,7 @@ Read differently, or decided because the paper does not say:
 - A throughput below V_t is insufficient, however near (Algorithm 3 only compares F_tp, and so does `literal`).
 - Eq 8 ends a transfer, too (Algorithm 2 has "the terminational condition", section V-D the latency alone), and
   Algorithm 2 ends when this rate has as many samples as the other: "when the benefit model is not fully trained".
+- D_c, the samples at the new rate, is what the job ran there so far within Ω: mostly π^t alone.
 - A rate that was solved before gets the best of its feasible samples before any search. The paper only transfers.
 - A target is met when that is probable (`benefit.feasible`): up to four windows near it are looked at.
 - After `iterations` changes, or when no improvement is expected, PLO returns to the best measured size and reports that

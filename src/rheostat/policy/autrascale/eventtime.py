@@ -52,6 +52,8 @@ MOST_REPAIRS = 2
 THRIFT = 0.05
 """Ours: score of the fewest tasks over the most, with `thrift`: less than a difference of throughput that counts."""
 
+UNREACHED = "no allocation reaches that"
+
 
 @dataclass(frozen=True, slots=True)
 class EventSettings:
@@ -116,9 +118,6 @@ def _fallback(situation: At, need: Need, profile: Sequence[AllocationSample], do
     if not len(sufficient):
         why = f"{UNREACHED}, this is {why} with {rate(float(done[pick]))}"
     return situation.fit(profile[pick].tasks), why
-
-
-UNREACHED = "no allocation reaches that"
 
 
 def boosted_step(situation: At, stage: Stage, at: EventSettings) -> Decision:

@@ -332,6 +332,16 @@ class TestRecall:
             there = policy.decide(at(look(400.0, {"split": 5, "count": 10}, 0.3), experience, memo=back.memo))
             assert there.reason is Reason.STEADY
 
+    def test_one_window_above_the_target_does_not_outweigh_the_earlier_ones(self) -> None:
+        policy, experience = AuTraScale(), self.solved(latency_s=0.46)
+        back = policy.decide(at(look(400.0, {"split": 3, "count": 6}), experience, memo=self.moved()))
+        tasks = {"split": 5, "count": 10}
+        assert asked(back) == tasks
+        there = policy.decide(at(look(400.0, tasks, 0.52), experience, memo=back.memo))
+        assert there.reason is Reason.STEADY
+        changed = policy.decide(at(look(400.0, tasks, 0.9), experience, memo=back.memo))
+        assert changed.reason is not Reason.STEADY
+
     def test_a_sample_that_met_it_by_chance_is_not_recalled(self) -> None:
         experience = self.solved(latency_s=0.48, windows=1)
         back = AuTraScale().decide(at(look(400.0, {"split": 3, "count": 6}), experience, memo=self.moved()))

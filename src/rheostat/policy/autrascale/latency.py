@@ -295,7 +295,9 @@ def recall(situation: At, stage: Stage, at: LatencySettings) -> Stage | Decision
         return stage
     best = good[int(np.argmax(scores))]
     solved = {"load_per_s": base.load_per_s, "tasks": dict(base.tasks)}
-    stage = replace(stage, phase="latency", solved=solved, search=Search(recalled=True))
+    # One window more does not outweigh the earlier ones.
+    looks = (best.latency_s or 0.0,) * min(best.count, LOOKS - 1)
+    stage = replace(stage, phase="latency", solved=solved, search=Search(looks, recalled=True))
     target = situation.fit(best.tasks)
     if target == situation.running:
         return stage

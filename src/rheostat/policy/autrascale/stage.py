@@ -31,7 +31,7 @@ class Search:
     """PLO's position."""
 
     looks: tuple[float, ...] = ()
-    """Latencies of the running allocation since the last change, in seconds."""
+    """Latencies of the running allocation since the last change, and before it where it was recalled, in seconds."""
     asked: Rows = ()
     """Bootstrapping samples that it has requested."""
     iterations: int = 0

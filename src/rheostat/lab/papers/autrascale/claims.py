@@ -276,8 +276,13 @@ def _overhead() -> Iterator[Claim]:
         ),
     )  # fmt: skip
     yield Claim(
-        "VI", "Algorithm 2 takes less time than the traditional transfer, with any number of operators",
-        tuple(less(a, b) for a, b in columns("VI", "Algorithm 2", "Traditional", names)),
+        "VI", "Algorithm 2 takes less time than the traditional transfer, on the mean of 2 to 10 operators",
+        (
+            Comparison(
+                places("VI", ["Algorithm 2"], names), "below", 0.0,
+                to=places("VI", ["Traditional"], names), measure="difference",
+            ),
+        ),
     )  # fmt: skip
     yield Claim(
         "VI", f"ours: every decision takes at most {GOAL_MS:g} ms for ten operators",

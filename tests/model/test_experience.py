@@ -9,8 +9,8 @@ import pytest
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Measurement, Phase, Reason, Trial
 from rheostat.job.observation import Latency, Observation
-from rheostat.model.experience import MAX_SAMPLES, Experience, fold, is_settled, keeps_up, task_rows
-from rheostat.testing.situations import window, word_count
+from rheostat.model.experience import MAX_SAMPLES, Experience, fold, is_catching_up, is_settled, keeps_up, task_rows
+from rheostat.testing.situations import read, window, word_count
 
 WORDS = word_count()
 
@@ -44,10 +44,27 @@ def test_the_latency_of_a_catch_up_is_not_that_of_the_load() -> None:
     assert is_settled(at_load)
     assert not is_settled(replace(at_load, sources=sources))
     assert fold(Experience(), replace(at_load, sources=sources)).samples[0].latency_s is None
+
+
+def test_a_size_that_falls_behind_has_no_latency() -> None:
+    """Its latency is that of its backlog, and says nothing about a steady state (Eq 9)."""
     slow = look(100.0, 1, 0.9, rate=50.0)
     assert not keeps_up(slow)
-    assert fold(Experience(), slow).samples[0].latency_s == 0.9  # this size falls behind
+    assert not is_settled(slow)
+    experience = fold(fold(Experience(), look(100.0, 1, 0.1)), slow)
+    assert experience.samples[0].latency_s == 0.1
+    assert experience.samples[0].count == 1, "windows without a latency do not count for its mean"
     assert not fold(Experience(), slow).samples[0].keeps_up
+
+
+def test_a_full_operator_behind_a_backlog_of_seconds_is_catching_up() -> None:
+    """It processes 1 % more than its load: for half an hour its latency is that of a full job."""
+    at_load = look(100.0, 3, 0.3)
+    waits = (replace(at_load.sources[0], backlog=20 * 100.0),)
+    full = read(replace(at_load, sources=waits), "split", useful_share=1.0)
+    assert is_catching_up(full)
+    idle = read(full, "split", useful_share=0.8)
+    assert not is_catching_up(read(idle, "count", useful_share=0.8)), "what waits then waits for a trigger"
 
 
 def test_the_fewest_tasks_of_a_rate_are_remembered_from_decisions() -> None:

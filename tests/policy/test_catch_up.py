@@ -53,22 +53,31 @@ def test_each_has_its_rule_and_returns(policy: CatchUp, tasks: dict[str, int]) -
     assert rest.reason is Reason.STEADY
 
 
-def test_exponent_doubles_again_while_throughput_is_below_the_target() -> None:
-    policy = Exponent(limit_s=200.0)  # 1600 records/s are needed
+@pytest.mark.parametrize(
+    ("policy", "tasks"),
+    [
+        (Exponent(limit_s=600.0), {"split": 16, "count": 32}),
+        (Proportion(limit_s=600.0), {"split": 10, "count": 20}),  # 800 of 640 records/s
+    ],
+)
+def test_a_rule_is_applied_again_while_the_throughput_is_below_the_target(
+    policy: CatchUp, tasks: dict[str, int]
+) -> None:
+    """Proportion, too: section V-A gives it O(NM) for M iterations."""
     go = policy.decide(at(waiting(240e3, STEADY)))
-    slow = read(waiting(200e3, {"split": 8, "count": 16}, 250.0, 120.0), "lines", records_in_per_s=800.0)
+    slow = read(waiting(200e3, {"split": 8, "count": 16}, 250.0, 120.0), "lines", records_in_per_s=640.0)
     again = policy.decide(at(slow, memo=go.memo, changed_at_s=60.0))
     assert again.target is not None
-    assert dict(again.target.tasks) == {"split": 16, "count": 32}
+    assert dict(again.target.tasks) == tasks
 
 
 def test_an_unreachable_target_is_reported_and_given_up_after_the_overtime() -> None:
-    policy = Proportion(limit_s=200.0)
+    policy = MaxTasks(limit_s=50.0)  # 5200 records/s are needed
     go = policy.decide(at(waiting(240e3, STEADY)))
-    late = policy.decide(at(waiting(200e3, {"split": 16, "count": 32}, 250.0, 290.0), memo=go.memo, changed_at_s=60.0))
+    late = policy.decide(at(waiting(200e3, 40, 250.0, 115.0), memo=go.memo, changed_at_s=60.0))
     assert late.target is None
     assert late.evidence["unreachable"] == 1.0
-    over = policy.decide(at(waiting(90e3, {"split": 16, "count": 32}, 90.0, 400.0), memo=late.memo, changed_at_s=60.0))
+    over = policy.decide(at(waiting(90e3, 40, 90.0, 400.0), memo=late.memo, changed_at_s=60.0))
     assert over.target is not None
     assert "of the backlog are left" in over.sentence
 

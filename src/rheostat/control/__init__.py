@@ -7,6 +7,7 @@
 | `guards.py`, `limits.py` | guards after a decision, and what they remember; limits before it |
 | `recovery.py` | a recovery-time objective as a limit |
 | `heartbeat.py` | a lease that stays ours, and until when it surely is |
+| `trials.py` | trials on a testbed, beside the loop |
 | `memory.py` | state and knowledge as folds over the journal |
 | `replay.py` | the same thinking over a journal |
 | `shadow.py` | what a dry run would have cost, against what really ran |

@@ -23,6 +23,7 @@ from rheostat.control.cycle import Mind, State, Thought, advance, learn, think
 from rheostat.control.heartbeat import Heartbeat
 from rheostat.control.memory import remember, snapshot
 from rheostat.control.recovery import doubt
+from rheostat.control.trials import Trials
 from rheostat.deadline import Deadline
 from rheostat.errors import (
     EngineError,
@@ -36,7 +37,7 @@ from rheostat.errors import (
 )
 from rheostat.forecast.loads import backtest_is_due, forecast_load, run_backtest
 from rheostat.forecast.registry import check_candidates
-from rheostat.job.decision import Decision, Measurement, Outcome, Reason, Trial
+from rheostat.job.decision import Decision, Measurement, Outcome, Reason
 from rheostat.job.forecast import Forecast, Foresight
 from rheostat.job.frozen import check_number, readable
 from rheostat.job.graph import JobSpec
@@ -120,8 +121,9 @@ class Controller(Generic[K]):
         self.engine = engine
         self.journal = journal
         self.clock = clock
-        self.testbed = testbed
         self.pace = pace or Pace()
+        threaded = self.pace.observe_deadline_s is not None
+        self._trials = Trials(testbed, beside=threaded)
         self._settings = redact_settings(settings or {})
         self._observing = Deadline(self.pace.observe_deadline_s)
         self._applying = Deadline(self.pace.apply_deadline_s)
@@ -212,6 +214,7 @@ class Controller(Generic[K]):
         if self._heart is not None:
             self._heart.stop()
         self._lease = self._heart = None
+        self._trials.request(())
         self.journal.release(lease)
 
     def __enter__(self) -> Controller[K]:
@@ -255,6 +258,7 @@ class Controller(Generic[K]):
     def step(self) -> Step:
         """Observe, think, journal, apply. Raises only when the lease is lost."""
         begun = time.perf_counter()
+        earlier, unlearned = self._collect()
         window = self._observe()
         started = time.perf_counter()
         try:
@@ -280,7 +284,8 @@ class Controller(Generic[K]):
         problem = self._apply(thought.intent) if thought.intent else None
         if thought.failure is not None:
             self._count_failure(number, thought.failure)
-        measurements, failure = self._try(thought.decision)
+        self._request(thought.decision)
+        now, failure = self._collect()
         self._choose(window.at_s)
         self._retain(number, window.at_s)
         return Step(
@@ -289,11 +294,11 @@ class Controller(Generic[K]):
             thought.decision,
             thought.outcome,
             thought.intent,
-            measurements,
+            earlier + now,
             problem,
             decision_ms,
             step_ms,
-            thought.failure or failure,
+            thought.failure or unlearned or failure,
         )
 
     def _think(self, window: Observation) -> Thought[K]:
@@ -409,35 +414,27 @@ class Controller(Generic[K]):
             return describe(error)
         return None
 
-    def _try(self, decision: Decision) -> tuple[tuple[Measurement, ...], PolicyError | None]:
-        """Run the decision's trials on the testbed, where there is one and experiments are allowed.
+    def _request(self, decision: Decision) -> None:
+        """Request the decision's trials; they run where there is a testbed and experiments are allowed."""
+        if decision.trials or not self._trials.idle:
+            refused = "explore = never" if self.mind.guards.explore == "never" else ""
+            self._trials.request(decision.trials, refused)
 
-        Returns the policy's exception, too, where it could not learn from a measurement.
+    def _collect(self) -> tuple[tuple[Measurement, ...], PolicyError | None]:
+        """Journal and fold the measurements of ended trials.
+
+        Returns the policy's exception, too, where it could not learn from one.
         """
-        found: list[Measurement] = []
+        measured = [] if self._trials.idle else self._trials.take()
         failure: PolicyError | None = None
-        for trial in decision.trials:
-            measurement = self._measure(trial)
+        for measurement in measured:
             try:
                 failure = self._write(measurement) or failure
             except LeaseRefused:
                 raise
             except JournalError as error:
                 log.warning("%s: a measurement cannot be journaled and is dropped: %s", self.mind.spec.name, error)
-            found.append(measurement)
-        return tuple(found), failure
-
-    def _measure(self, trial: Trial) -> Measurement:
-        if self.testbed is None or self.mind.guards.explore == "never":
-            why = "there is no testbed" if self.testbed is None else "explore = never"
-            return Measurement(trial, None, 0.0, 0.0, f"not run: {why}")
-        try:
-            measurement = self.testbed.measure(trial)
-            if not isinstance(measurement, Measurement):
-                raise TypeError(f"the testbed returned {type(measurement).__name__}, not a Measurement")
-            return readable(measurement)
-        except Exception as error:  # noqa: BLE001 - a trial that breaks is a result, not a crash
-            return Measurement(trial, None, 0.0, 0.0, describe(error))
+        return tuple(measured), failure
 
     # -- the journal -----------------------------------------------------------------------------------------
 

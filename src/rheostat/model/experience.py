@@ -32,6 +32,9 @@ KEEPS_UP = 0.99
 CATCH_UP_SHARE, MAX_BACKLOG_S = 1.02, 30.0
 """Throughput as a share of the load, and backlog in seconds of load, above which a job that keeps up is working off its
 backlog; its latency is then not that of the load."""
+FULL, WAITING_S = 0.98, 2.0
+"""Useful share of an operator, and backlog in seconds of load, that together show the same: what waits is then limited
+by that operator, not by a trigger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +45,9 @@ class AllocationSample:
     tasks: Mapping[str, int]
     throughput_per_s: float
     latency_s: float | None
-    """Median processing latency; None if it was not measured or belongs to a backlog."""
+    """Median processing latency; None if it was not measured, or if the job did not run at its load."""
     count: int = 1
-    """Windows in the sample, at most `AVERAGE_OVER`."""
+    """Windows in the mean latency, at most `AVERAGE_OVER`."""
 
     def __post_init__(self) -> None:
         put(self, tasks=FrozenMap(self.tasks))
@@ -118,7 +121,9 @@ def fold(experience: Experience, record: Record) -> Experience:
             return replace(experience, trial_problem=record.problem or "it gave no measurement")
         case Measurement():
             assert record.observation is not None
-            return _add_window(replace(experience, trial_problem=""), record.observation)
+            learned = _add_window(experience, record.observation)
+            # A measurement without rates would be requested for ever.
+            return replace(learned, trial_problem="it measured no rates" if learned is experience else "")
         case Decision() if "solved" in record.memo:
             solved = record.memo["solved"]
             base = Base(float(solved["load_per_s"]), {name: int(count) for name, count in solved["tasks"].items()})
@@ -130,11 +135,23 @@ def fold(experience: Experience, record: Record) -> Experience:
 
 
 def is_settled(window: Observation) -> bool:
-    """Whether a window shows the job at its load, without the work of a backlog."""
+    """Whether a window shows the job at its load: it keeps up, without the work of a backlog."""
+    return keeps_up(window) and not is_catching_up(window)
+
+
+def is_catching_up(window: Observation) -> bool:
+    """Whether a job that keeps up works off a backlog; its processing latency is then that of its capacity."""
     load, done = window.load_per_s, window.throughput_per_s
     if load is None or done is None or not keeps_up(window):
-        return True
-    return done <= CATCH_UP_SHARE * load and (window.backlog or 0.0) <= MAX_BACKLOG_S * load
+        return False
+    backlog = window.backlog or 0.0
+    full = any((reading.useful_share or 0.0) >= FULL for reading in window.operators)
+    return (
+        window.catching_up
+        or done > CATCH_UP_SHARE * load
+        or backlog > MAX_BACKLOG_S * load
+        or (full and backlog > WAITING_S * load)
+    )
 
 
 def keeps_up(window: Observation) -> bool:
@@ -156,10 +173,11 @@ def _add_window(experience: Experience, window: Observation) -> Experience:
 
 
 def _merge(old: AllocationSample, new: AllocationSample) -> AllocationSample:
+    if new.latency_s is None:
+        # The throughput of a catch-up is above the load: the lower one belongs to the allocation at this load.
+        done = min(old.throughput_per_s, new.throughput_per_s)
+        return replace(old, load_per_s=new.load_per_s, throughput_per_s=done)
+    if old.latency_s is None:
+        return new
     count = min(old.count + 1, AVERAGE_OVER)
-    latency = old.latency_s if new.latency_s is None else new.latency_s
-    if old.latency_s is not None and new.latency_s is not None:
-        latency = old.latency_s + (new.latency_s - old.latency_s) / count
-    # The throughput of a catch-up is above the load: the lower one belongs to the allocation at this load.
-    done = min(old.throughput_per_s, new.throughput_per_s) if new.latency_s is None else new.throughput_per_s
-    return AllocationSample(new.load_per_s, new.tasks, done, latency, count)
+    return replace(new, latency_s=old.latency_s + (new.latency_s - old.latency_s) / count, count=count)

@@ -128,6 +128,8 @@ class CatchUp(Policy[Experience]):
 
     rule: ClassVar[str] = ""
     """The rule in a few words."""
+    repeats: ClassVar[bool] = False
+    """Whether the rule is applied until the throughput reaches the target."""
 
     limit_s: float | None = None
     """T_limit, in seconds; default: the SLO's max_recovery_s, else 480."""
@@ -147,7 +149,7 @@ class CatchUp(Policy[Experience]):
         """Clear the backlog beyond the objective, then return."""
         state = situation.memo.get("boost")
         if state is not None:
-            further = self.further(situation, state)
+            further = self._further(situation, state)
             if further is not None and further != situation.running:
                 sentence = f"{self.name}: {changes(situation.running, further)}, towards {rate(state['target_per_s'])}"
                 memo = {"boost": {**state, "steps": state["steps"] + 1}}
@@ -160,7 +162,7 @@ class CatchUp(Policy[Experience]):
         if need is None:
             sentence = f"{self.name}: {rate(load)} arrive and no backlog must be cleared"
             return Decision.hold(Reason.STEADY, sentence, expects=sustains(load))
-        larger = self.larger(situation, need)
+        larger = self.larger(situation, need.target_per_s)
         if larger == situation.running:
             sentence = f"{self.name}: the backlog needs {rate(need.target_per_s)}, and {larger} is the largest size"
             evidence = {"target_per_s": need.target_per_s, "excess": need.excess, "unreachable": 1.0}
@@ -172,13 +174,18 @@ class CatchUp(Policy[Experience]):
         memo = {} if state is None else {"boost": dict(state)}
         return replace(decision, sentence=f"{self.name}: {decision.sentence}", memo=memo)
 
-    def larger(self, situation: At, need: Need) -> Allocation:
+    def larger(self, situation: At, target_per_s: float) -> Allocation:
         """Return the larger allocation."""
         raise NotImplementedError(f"policy {self.name!r} has no larger allocation")
 
-    def further(self, situation: At, state: Mapping[str, Any]) -> Allocation | None:
-        """Return an even larger allocation while the target is not reached; most rules have none."""
-        return None
+    def _further(self, situation: At, state: Mapping[str, Any]) -> Allocation | None:
+        """Return an even larger allocation while the target is not reached, if the rule repeats."""
+        done, backlog = situation.window.throughput_per_s, situation.window.backlog or 0.0
+        steady = situation.running.tasks == state["steady"]
+        if not self.repeats or steady or done is None or backlog <= done:
+            return None
+        target: float = state["target_per_s"]
+        return None if done >= REACHED * target else self.larger(situation, target)
 
 
 def steady_backlog(load_per_s: float, event_s: float, processing_s: float) -> float:

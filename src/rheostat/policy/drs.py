@@ -13,6 +13,11 @@ baseline for processing latency, with observed or with true rates (TPDS 2024, se
 
 It continues until the latency meets the target, as in AuTraScale+'s comparison, or until it suggests the running size.
 The observed rate of a task includes its waiting time, so every task seems full, and the policy requests more and more.
+
+The network knows queues, and no other part of a latency. AuTraScale+'s comparison has DRS run "until the
+processing-time latency meets the requirements or the total number of parallelisms in the new configuration exceeds the
+upper limit", and does not say how it goes on where its own expectation is met already. `calibrate` is our reading: the
+target of the network falls by the ratio of the expected latency to the measured one.
 """
 
 from __future__ import annotations
@@ -49,6 +54,8 @@ class DRS(Policy[None]):
     """Service rate of a task: records per useful second, or its observed throughput."""
     processing_s: float | None = None
     """Largest processing latency, in seconds; default: the SLO's max_latency_s."""
+    calibrate: bool = False
+    """Whether the network's target falls by the ratio of the expected latency to the measured one."""
 
     def __post_init__(self) -> None:
         check_number("processing_s of policy 'drs'", self.processing_s, least=1e-6)
@@ -69,7 +76,11 @@ class DRS(Policy[None]):
         served = {name: self._rate(situation, name) for name in running.tasks}
         network = {n: (needed[n], mu) for n, mu in served.items() if mu and needed[n] > 0}
         most = {n: _most(situation, n) for n in network}
-        wanted = smallest_network(network, load or 0.0, target_s, most)
+        aim_s = target_s
+        if self.calibrate and target_s is not None and now_s:
+            here_s = expected_s(network, running.tasks, load or 0.0)
+            aim_s = target_s * min(here_s / now_s, 1.0)
+        wanted = smallest_network(network, load or 0.0, aim_s, most)
         target = situation.fit(wanted)
         expected = expected_s(network, {**wanted}, load or 0.0)
         evidence = {"expected_s": expected} | {f"{name}.served_per_s": mu for name, (_, mu) in network.items()}

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from rheostat.job.allocation import Allocation
 from rheostat.job.fit import MOST_TASKS
-from rheostat.policy.catch_up import At, CatchUp, Need
+from rheostat.policy.catch_up import At, CatchUp
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class MaxTasks(CatchUp):
     name: ClassVar[str] = "max"
     rule: ClassVar[str] = "the most tasks that the limits allow"
 
-    def larger(self, situation: At, need: Need) -> Allocation:
+    def larger(self, situation: At, target_per_s: float) -> Allocation:
         """Return the largest allocation; an operator without a bound keeps its tasks."""
         limits = situation.limits
         bounds = {name: each.max or limits.slots.max for name, each in limits.operators.items()}

@@ -4,7 +4,8 @@
 |---|---|
 | `policy.py` | the policy |
 | `throughput.py`, `latency.py`, `eventtime.py` | the solvers TO, PLO and ELO |
-| `space.py`, `box.py` | stages and trials; the search over allocations |
-| `benefit.py` | scores and their transfer between rates |
-| `latency_model.py` | our latency model, a sum over operators |
+| `stage.py` | what one step passes to the next, a part per solver |
+| `space.py`, `box.py` | rows of tasks and trials; the search over allocations |
+| `benefit.py` | scores, their transfer between rates, the probability that a target is met |
+| `decomposed.py`, `latency_model.py` | ours: PLO with a latency model that is a sum over operators |
 """

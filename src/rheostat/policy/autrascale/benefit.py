@@ -5,12 +5,17 @@ AuTraScale+ (TPDS 2024), Eq 4, 7, 8 and 13; and Algorithm 2, which transfers suc
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from rheostat.model.capacity import Floats
 from rheostat.model.joint import JointGP
+
+SPREAD = 0.1
+"""Logarithmic deviation of a latency from window to window before it is known."""
 
 
 def benefit(latency_s: Floats, target_s: float, base: Floats, tasks: Floats, alpha: float) -> Floats:
@@ -29,6 +34,22 @@ def nearness(throughput_per_s: Floats, target_per_s: float, width_per_s: float) 
     """Return F_tp of every row: 1 at the target, falling to both sides over the width β (Eq 13)."""
     score: Floats = width_per_s / (np.abs(throughput_per_s - target_per_s) + width_per_s)
     return score
+
+
+def feasible(latencies_s: Sequence[float], target_s: float) -> float:
+    """Return the probability that an allocation meets its latency target, from some windows of it (ours).
+
+    Latencies are log-normal. Near a full operator they scatter by a fifth, elsewhere by a hundredth, so their deviation
+    comes from the windows, with one more of the deviation `SPREAD`.
+    """
+    logs = [math.log(max(latency, 1e-12)) for latency in latencies_s]
+    n = len(logs)
+    if not n or math.isinf(max(logs)):
+        return 0.0
+    middle = sum(logs) / n
+    variance = (SPREAD**2 + sum((each - middle) ** 2 for each in logs)) / n
+    z = (math.log(target_s) - middle) / math.sqrt(variance / n)
+    return 0.5 * (1.0 + math.erf(z / math.sqrt(2.0)))
 
 
 @dataclass(frozen=True)

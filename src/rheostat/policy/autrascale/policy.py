@@ -19,19 +19,27 @@ TPDS 2024.
 TO hands over when it has finished (see there), PLO when its target is met with a score of at least s_l (or cannot be
 met), and ELO acts on a steady job whose event-time latency is above L_e. The sequence begins again when a demand moves
 by `trigger`, or when a steady job is overloaded; a target missed in two consecutive windows returns the job to PLO.
+A catch-up outlasts a move of the demand, and an external limit ends when the throughput suffices.
 
 Read differently, or decided because the paper does not say:
-- Eq 3 multiplies by the rounded tasks of the upstream. DS2's unrounded demand gives the published π^t, so it is the
-  default; `literal` applies Eq 3 as printed.
+- Eq 3 multiplies by the rounded tasks of the upstream. DS2's unrounded demand gives fewer tasks, so it is the default
+  of this policy; `literal` applies Eq 3 as printed, and is the default of the paper's rows in `rheostat reproduce`.
 - TO also shrinks, because π^t is the fewest tasks; a size that ran before ends it, not only the last one.
-- A throughput below V_t is insufficient, however near (Algorithm 3 only compares F_tp).
+- A throughput below V_t is insufficient, however near (Algorithm 3 only compares F_tp, and so does `literal`).
+- Eq 8 ends a transfer, too (Algorithm 2 has "the terminational condition", section V-D the latency alone), and
+  Algorithm 2 ends when this rate has as many samples as the other: "when the benefit model is not fully trained".
+- D_c, the samples at the new rate, is what the job ran there so far within Ω: mostly π^t alone.
+- A rate that was solved before gets the best of its feasible samples before any search. The paper only transfers.
+- A target is met when that is probable (`benefit.feasible`): up to four windows near it are looked at.
 - After `iterations` changes, or when no improvement is expected, PLO returns to the best measured size and reports that
   it gave up.
-- Windows in which the job works off a backlog do not count for its latency.
+- Windows in which the job works off a backlog, or does not keep up, have no processing latency. A size that still works
+  off its backlog after ten windows is too small.
+- PLO and ELO have a bootstrapping set each: latencies are measured at the load, capacities far above it.
 - Without a testbed there are no bootstrapping samples, and ELO sizes by the capacity of every operator.
 
 Ours: `model=decomposed` sizes each operator for its part of the latency (`latency_model.py`) instead of PLO's search,
-and by its own capacity in ELO; it needs no trials.
+and by its own capacity in ELO; it needs no trials. `thrift` lets fewer tasks break ELO's ties.
 """
 
 from __future__ import annotations
@@ -42,10 +50,11 @@ from typing import ClassVar, Literal
 from rheostat.job.decision import Decision, Reason
 from rheostat.job.frozen import check_number, check_whole
 from rheostat.job.record import Record
-from rheostat.model.experience import Experience, fold, is_settled, keeps_up
+from rheostat.model.experience import Experience, fold, is_catching_up, is_settled, keeps_up
+from rheostat.policy.autrascale.decomposed import decomposed_step
 from rheostat.policy.autrascale.eventtime import EventSettings, boosted_step, event_step
-from rheostat.policy.autrascale.latency import LatencySettings, latency_step, restart_search
-from rheostat.policy.autrascale.space import Stage
+from rheostat.policy.autrascale.latency import LatencySettings, latency_step, recall
+from rheostat.policy.autrascale.stage import Profile, Search, Stage
 from rheostat.policy.autrascale.throughput import throughput_step
 from rheostat.policy.catch_up import need_of
 from rheostat.policy.explanation import rate, sustains
@@ -92,7 +101,10 @@ class AuTraScale(Policy[Experience]):
     trial_s: float = 60.0
     """Observed seconds of a trial; it settles for a quarter of them before."""
     literal: bool = False
-    """Whether Eq 3 applies as printed: operators are sized for the capacity of their upstreams' rounded tasks."""
+    """Whether two lines apply as printed: Eq 3 sizes operators for the capacity of their upstreams' rounded tasks, and
+    Algorithm 3 accepts a throughput below the target that is near enough."""
+    thrift: bool = False
+    """Ours: whether fewer tasks break the ties of Eq 13 between allocations with the same throughput."""
     trigger: float = 0.05
     """Share by which a demand must move for the sequence to begin again."""
 
@@ -119,17 +131,28 @@ class AuTraScale(Policy[Experience]):
     def decide(self, situation: Situation[Experience]) -> Decision:
         """Let the active solver decide; one that has finished hands over in the same step."""
         stage, window = Stage.at(situation, self.trigger), situation.window
-        if stage.boost is not None:
-            return boosted_step(situation, stage, self._event())
+        if stage.profile.boost is not None:
+            if stage.phase != "throughput" or keeps_up(window):
+                return boosted_step(situation, stage, self._event())
+            # The load has outgrown the larger allocation, so the one to return to is too small by far.
+            stage = replace(stage, profile=Profile())
         if self._insufficient(situation, stage):
-            stage = Stage(stage.demand)
+            stage = Stage(stage.demand, search=Search(recalled=True))
+        target_s = self.processing_s or situation.slo.max_latency_s
+        if stage.phase != "steady" and not stage.search.recalled and target_s is not None:
+            recalled = recall(situation, stage, self._settings(target_s))
+            if isinstance(recalled, Decision):
+                return recalled
+            stage = recalled
         if stage.phase == "throughput":
-            if not is_settled(window) and stage.waited < PATIENCE:
-                return self._wait(situation, stage)
+            if is_catching_up(window) and stage.sizing.waited < PATIENCE:
+                return self._wait(situation, stage.sized(waited=stage.sizing.waited + 1))
             result = throughput_step(situation, stage, self.literal)
             if isinstance(result, Decision):
                 return result
             stage = result
+        if stage.limited and keeps_up(window):
+            stage = replace(stage, limited=False, phase="latency")
         if stage.limited:
             sentence = f"autrascale: keeps {situation.running}; an external limit is below {rate(window.load_per_s)}"
             memo = stage.memo(phase="steady")
@@ -149,7 +172,9 @@ class AuTraScale(Policy[Experience]):
         """Whether the solved allocation does not keep up although there is no external limit."""
         if stage.phase == "throughput" or stage.limited or keeps_up(situation.window):
             return False
-        return situation.running.tasks == stage.base if stage.phase == "latency" else bool(situation.window.overloaded)
+        if stage.phase == "latency":
+            return stage.search.iterations == 0 or situation.running.tasks == stage.base
+        return bool(situation.window.overloaded)
 
     def _latency(self, situation: Situation[Experience], stage: Stage) -> Decision:
         """Let PLO decide if there is a target, a latency and a job at its load."""
@@ -166,28 +191,33 @@ class AuTraScale(Policy[Experience]):
             sentence = f"autrascale: {situation.running} keeps up with {rate(window.load_per_s)}; {why}"
             memo = stage.memo(phase="steady")
             return Decision.hold(Reason.STEADY, sentence, expects=sustains(window.load_per_s), memo=memo)
-        if not is_settled(window) and stage.waited < PATIENCE:
-            return self._wait(situation, stage)
+        if is_catching_up(window) and stage.search.waited < PATIENCE:
+            return self._wait(situation, stage.searched(waited=stage.search.waited + 1))
         assert target_s is not None
-        return latency_step(situation, stage, self._settings(target_s))
+        step = decomposed_step if self.model == "decomposed" else latency_step
+        return step(situation, stage, self._settings(target_s))
 
     def _wait(self, situation: Situation[Experience], stage: Stage) -> Decision:
         """Hold while the job works off a backlog: its latency is then not that of its load."""
         sentence = f"autrascale: the job catches up: it processes {rate(situation.window.throughput_per_s)}"
-        return Decision.hold(Reason.WAITING, sentence, memo=stage.memo(waited=stage.waited + 1))
+        return Decision.hold(Reason.WAITING, sentence, memo=stage.memo())
 
     def _steady(self, situation: Situation[Experience], stage: Stage) -> Decision:
         """Hold while the target is met; a target missed repeatedly returns the job to PLO."""
         window, target_s = situation.window, self.processing_s or situation.slo.max_latency_s
         now_s = window.latency.p50_s if window.latency and is_settled(window) else None
-        missed = target_s is not None and now_s is not None and now_s > target_s and not stage.unreachable
+        search = stage.search
+        missed = target_s is not None and now_s is not None and now_s > target_s and not search.unreachable
         met = now_s is not None and (target_s is None or now_s <= target_s)
-        stage = replace(stage, missed=stage.missed + 1 if missed else 0, unreachable=stage.unreachable and not met)
-        if stage.missed >= MISSES:
-            return self._latency(situation, restart_search(stage))
+        search = replace(search, missed=search.missed + 1 if missed else 0, unreachable=search.unreachable and not met)
+        stage = replace(stage, search=search)
+        if search.missed >= MISSES and target_s is not None:
+            # The search begins again, with what is known of this rate.
+            again = recall(situation, replace(stage, search=Search(missed=search.missed)), self._settings(target_s))
+            return again if isinstance(again, Decision) else self._latency(situation, replace(again, phase="latency"))
         latency = "" if now_s is None else f", {1e3 * now_s:.0f} ms"
         sentence = f"autrascale: {situation.running} serves {rate(window.load_per_s)}{latency}"
-        reason = Reason.UNDER_PROVISIONED if stage.unreachable else Reason.STEADY
+        reason = Reason.UNDER_PROVISIONED if search.unreachable else Reason.STEADY
         return Decision.hold(reason, sentence, expects=sustains(window.load_per_s), memo=stage.memo())
 
     def _settings(self, target_s: float) -> LatencySettings:
@@ -201,11 +231,18 @@ class AuTraScale(Policy[Experience]):
             self.transfer,
             self.transfer_alpha,
             self.transfer_iterations,
-            self.model,
             self.trial_s,
         )
 
     def _event(self) -> EventSettings:
         return EventSettings(
-            self.width, self.near, self.xi, self.uniform, self.iterations, self.trial_s, self.model == "decomposed"
+            self.width,
+            self.near,
+            self.xi,
+            self.uniform,
+            self.iterations,
+            self.trial_s,
+            self.model == "decomposed",
+            self.literal,
+            self.thrift,
         )

@@ -1,21 +1,16 @@
-"""What AuTraScale+'s solvers share: the stage of a step, the box that they search, and the trials that they request."""
+"""What AuTraScale+'s solvers share: the box that they search, rows of tasks, and the trials that they request."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Phase, Trial
 from rheostat.job.fit import fit_tasks
-from rheostat.model.experience import Experience
 from rheostat.policy.autrascale.box import Box, Ints
-from rheostat.policy.demand import demand
-from rheostat.policy.tuning import has_moved
-from rheostat.ports import Situation
+from rheostat.policy.autrascale.stage import At, Rows, Stage
 
 WIDEST = 128
 """Most task counts of one operator in the box; a wider range is thinned out, with larger gaps at larger counts."""
@@ -23,59 +18,6 @@ SETTLES = 0.25
 """Settling time of a trial, as a share of its observed time."""
 GROWTH = 4
 """Upper end of the box for an operator without a bound, as a multiple of its tasks."""
-
-At = Situation[Experience]
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """The position of a step in the sequence TO, PLO, ELO."""
-
-    demand: Mapping[str, float]
-    """Demand of every operator, in records/s, when the sequence began."""
-    phase: str = "throughput"
-    """The active solver: throughput, latency or steady."""
-    tried: tuple[tuple[int, ...], ...] = ()
-    """TO's configurations so far."""
-    solved: Mapping[str, Any] | None = None
-    """π^t and its load; `learn` stores it, too."""
-    limited: bool = False
-    """Whether an external limit keeps the throughput below the load."""
-    bootstrapped: bool = False
-    iterations: int = 0
-    """PLO's changes, or ELO's trials."""
-    waited: int = 0
-    missed: int = 0
-    """Consecutive windows in which the steady allocation missed its latency target."""
-    unreachable: bool = False
-    """Whether PLO has given up: no measured size meets the target."""
-    boost: Mapping[str, Any] | None = None
-    """State of a catch-up: the boosted allocation's target and the allocation to return to."""
-
-    @staticmethod
-    def at(situation: At, trigger: float) -> Stage:
-        """Return the stage of this step: a new one if a demand has moved by the share `trigger`."""
-        needed, memo = demand(situation), situation.memo.get("stage")
-        if memo is None:
-            return Stage(needed)
-        last = Stage(**{name: memo[name] for name in FIELDS if name in memo})
-        return Stage(needed) if has_moved(last.demand, needed, trigger) else last
-
-    def memo(self, **now: Any) -> dict[str, Any]:
-        """Return the memo that passes this stage to the next step."""
-        last = replace(self, **now)
-        memo: dict[str, Any] = {"stage": {name: getattr(last, name) for name in FIELDS}}
-        return memo if last.solved is None else {**memo, "solved": dict(last.solved)}
-
-    @property
-    def base(self) -> Mapping[str, int]:
-        """π^t."""
-        assert self.solved is not None
-        tasks: Mapping[str, int] = self.solved["tasks"]
-        return tasks
-
-
-FIELDS = tuple(field.name for field in fields(Stage))
 
 
 def box_of(situation: At, base: Mapping[str, int]) -> Box:
@@ -120,11 +62,20 @@ def as_allocation(situation: At, row: Ints) -> Allocation:
     return situation.running.with_tasks({name: int(count) for name, count in zip(names, row, strict=True)})
 
 
-def trials(situation: At, what: str, rows: Sequence[Ints], rate_share: float, seconds: float) -> tuple[Trial, ...]:
-    """Return a trial per row at a share of the sources' present rates: a settling phase, then an observed one."""
-    rates = {source.name: (source.rate_per_s or 0.0) * rate_share for source in situation.window.sources}
+def as_tuple(row: Ints) -> tuple[int, ...]:
+    """Return a row of tasks as plain numbers."""
+    return tuple(int(count) for count in row)
+
+
+def trials(
+    situation: At, stage: Stage, what: str, rows: Rows, seconds: float, rate_share: float = 1.0
+) -> tuple[Trial, ...]:
+    """Return a trial per row at a share of the sources' rates: a settling phase, then an observed one.
+
+    The rates are those at which the sequence began: every step requests the same trials until they are measured.
+    """
+    rates = {name: stage.demand[name] * rate_share for name in situation.spec.graph.sources}
     phases = (Phase(SETTLES * seconds, rates), Phase(seconds, rates, observed=True))
     return tuple(
-        Trial(f"{what} {'-'.join(str(int(count)) for count in row)}", as_allocation(situation, row), phases)
-        for row in rows
+        Trial(f"{what} {'-'.join(map(str, row))}", as_allocation(situation, np.array(row)), phases) for row in rows
     )

@@ -11,7 +11,8 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Reason, changes, direction
 from rheostat.job.fit import round_up
 from rheostat.model.experience import KEEPS_UP, keeps_up
-from rheostat.policy.autrascale.space import At, Stage, as_allocation, as_row
+from rheostat.policy.autrascale.space import as_allocation, as_row
+from rheostat.policy.autrascale.stage import At, Sizing, Stage
 from rheostat.policy.demand import linear_tasks, measured_selectivity
 from rheostat.policy.ds2 import optimal_tasks
 from rheostat.policy.explanation import rate, sustains
@@ -38,11 +39,11 @@ def throughput_step(situation: At, stage: Stage, literal: bool) -> Stage | Decis
     suggested = literal_eq_3(situation) if literal else optimal_tasks(situation)
     target = situation.fit({name: round_up(count * room) for name, count in suggested.items()})
     here = tuple(int(count) for count in as_row(situation, running.tasks))
-    tried = tuple(dict.fromkeys((*stage.tried, here)))
+    tried = tuple(dict.fromkeys((*stage.sizing.tried, here)))
     shrinks = any(target.tasks[name] < count for name, count in running.tasks.items())
-    if target == running and not keeps_up(situation.window) and stage.waited < REPEATS:
+    if target == running and not keeps_up(situation.window) and stage.sizing.waited < REPEATS:
         sentence = f"autrascale: {rate(load)} arrive and Eq 3 suggests the running size; waits for another window"
-        return Decision.hold(Reason.WAITING, sentence, memo=stage.memo(waited=stage.waited + 1))
+        return Decision.hold(Reason.WAITING, sentence, memo=stage.sized(waited=stage.sizing.waited + 1).memo())
     again = target == running or tuple(int(c) for c in as_row(situation, target.tasks)) in tried
     grows = any(target.tasks[name] > count for name, count in running.tasks.items())
     suffices = keeps_up(situation.window) and not shrinks and not (grows and situation.window.overloaded)
@@ -50,7 +51,7 @@ def throughput_step(situation: At, stage: Stage, literal: bool) -> Stage | Decis
         best, most = _best(situation, tried, running)
         limited = load is not None and most < KEEPS_UP * load
         solved = {"load_per_s": load or 0.0, "tasks": dict(best.tasks)}
-        end = replace(stage, phase="latency", tried=(), solved=solved, limited=limited, waited=0)
+        end = replace(stage, phase="latency", sizing=Sizing(), solved=solved, limited=limited)
         if best == running:
             return end
         why = f"it is the smallest of {len(tried)} sizes with the highest throughput, {rate(most)}"
@@ -59,7 +60,7 @@ def throughput_step(situation: At, stage: Stage, literal: bool) -> Stage | Decis
     needs = ", ".join(f"{name} {count:.3g}" for name, count in suggested.items())
     sentence = f"autrascale: {changes(running, target)}, because {rate(load)} arrive and need {needs} tasks (Eq 3)"
     evidence = {f"{name}.eq3_tasks": count for name, count in suggested.items()}
-    memo = stage.memo(tried=tried, waited=0)
+    memo = stage.memo(sizing=Sizing(tried))
     return Decision(target, direction(running, target), sentence, evidence, sustains(load), memo)
 
 

@@ -7,7 +7,7 @@ restarts take no time, and the end is exact to a second.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,9 +20,9 @@ from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement, Trial
 from rheostat.job.guards import UNGUARDED
 from rheostat.job.slo import SLO
-from rheostat.lab.papers.autrascale.truth import bounded, fewest
+from rheostat.lab.papers.autrascale.truth import bounded
 from rheostat.lab.papers.play import Method, Player, by_method, look_after, with_windows
-from rheostat.policy.autrascale.space import Stage
+from rheostat.policy.autrascale.stage import Stage
 from rheostat.ports import Testbed
 
 LOOK_S = 60
@@ -50,6 +50,14 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
+class Steady:
+    """What runs before a backlog: π^p, and π^t below it."""
+
+    tasks: Allocation
+    base: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Caught:
     """The result of one method in one cell with one seed."""
 
@@ -62,6 +70,8 @@ class Caught:
     says_unreachable: bool
     returned: bool
     """Whether the steady allocation runs again at the end."""
+    steady: int
+    """Tasks of the steady allocation."""
 
 
 class ProfilingTestbed:
@@ -81,26 +91,25 @@ class ProfilingTestbed:
 def catch_up(
     plant: Plant,
     methods: Sequence[Method],
-    start: Allocation,
+    starts: Sequence[Steady],
     level: float,
     cases: Sequence[Case],
-    seeds: int,
     most: int,
 ) -> dict[str, list[list[Caught]]]:
-    """Return the results by method, case and seed."""
-    ready = with_windows(plant, LOOK_S - 6, 20, 2, 20)
+    """Return the results by method, case and seed, of which each has its start."""
+    ready, seeds = with_windows(plant, LOOK_S - 6, 20, 2, 20), len(starts)
     runs = [(method, case, seed) for method in methods for case in cases for seed in range(seeds)]
-    fleet = Fleet(ready, [Constant(level)] * len(runs), [s for _, _, s in runs], start=[start] * len(runs))
+    begin = [starts[seed].tasks for _, _, seed in runs]
+    fleet = Fleet(ready, [Constant(level)] * len(runs), [s for _, _, s in runs], start=begin)
     fleet.advance(WARM_S)
     load = level * sum(plant.unit_per_s.values())
     # Throughput and latency are solved: π^p runs. Methods without stages ignore it.
     demand = plant.graph.demand_per_s(dict.fromkeys(plant.graph.sources, load))
-    solved = {"load_per_s": load, "tasks": dict(fewest(plant, load, most).tasks)}
-    steady = Stage(demand, phase="steady", solved=solved)
+    steady = [Stage(demand, phase="steady", solved={"load_per_s": load, "tasks": dict(start.base)}) for start in starts]
     slo = bounded(plant, most)
     beds = [ProfilingTestbed(ready, seed) for seed in range(seeds)]
     players = [
-        _Catcher(fleet, r, method, case, seed, steady, slo=slo, testbed=beds[seed])
+        _Catcher(fleet, r, method, case, seed, steady[seed], slo=slo, testbed=beds[seed])
         for r, (method, case, seed) in enumerate(runs)
     ]
     for player in players:
@@ -188,4 +197,5 @@ class _Catcher(Player):
             seconds = self.right_s - (self.since_s if self.begun_s is None else self.begun_s)
         met = seconds <= LATE * self.case.limit_s
         returned = self.wanted == self.steady
-        return Caught(seconds, self.tasks or self.steady.slots, self.trials, met, self.says, returned)
+        slots = self.steady.slots
+        return Caught(seconds, self.tasks or slots, self.trials, met, self.says, returned, slots)

@@ -17,27 +17,26 @@ from rheostat.model.capacity import Sample
 from rheostat.model.experience import AllocationSample, Base, Experience
 from rheostat.model.history import History
 from rheostat.policy.autrascale.policy import AuTraScale
-from rheostat.policy.autrascale.space import Stage
+from rheostat.policy.autrascale.stage import Profile, Search, Stage
 from rheostat.ports import Situation
 
 RATE = 1000.0
 """Records/s of one task."""
 
 
-def measure(repeats: int) -> dict[str, list[float]]:
-    """Return milliseconds per decision: algorithm -> one number per number of operators."""
-    medians: dict[str, list[float]] = {}
-    for operators in paper.OPERATORS:
+def measure(repeats: int) -> dict[str, dict[int, list[float]]]:
+    """Return milliseconds per decision: algorithm -> number of operators -> repetition."""
+    spent: dict[str, dict[int, list[float]]] = {}
+    for operators in sorted({*paper.OPERATORS, *paper.TRANSFER_OPERATORS.values()}):
         for name, (policy, situation) in cases(operators).items():
             policy.decide(situation)
-            spent = []
+            times = spent.setdefault(name, {}).setdefault(operators, [])
             for step in range(repeats):
                 at = replace(situation, step=step)
                 started = time.process_time()
                 policy.decide(at)
-                spent.append(1e3 * (time.process_time() - started))
-            medians.setdefault(name, []).append(float(np.median(spent)))
-    return medians
+                times.append(1e3 * (time.process_time() - started))
+    return spent
 
 
 def cases(operators: int) -> Mapping[str, tuple[AuTraScale, Situation[Experience]]]:
@@ -55,8 +54,10 @@ def cases(operators: int) -> Mapping[str, tuple[AuTraScale, Situation[Experience
     solved = {"load_per_s": load, "tasks": base}
     demand = dict.fromkeys(("events", *names), load)
     capacities = History({n: tuple(Sample(p, 0.9 * RATE * p, p) for p in range(5, 15)) for n in names})
-    stage = Stage(demand, phase="latency", solved=solved, bootstrapped=True)
-    steady = replace(stage, phase="steady", boost=None)
+    # The bootstrapping set has been measured.
+    asked = (tuple(here[0].tasks.values()),)
+    stage = Stage(demand, phase="latency", solved=solved, search=Search(asked=asked, recalled=True))
+    steady = replace(stage, phase="steady", profile=Profile(asked=asked))
     slo = SLO(max_latency_s=0.2)
     limits = Limits({name: Bounds(1, paper.MOST) for name in names}, Bounds())
 

@@ -6,8 +6,9 @@ new noise every 20 s, and a restart takes no time. Changes and trials are counte
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,12 @@ class Solved:
     end: Allocation
     latency_s: float
     throughput_per_s: float
+    base: Mapping[str, int] = field(default_factory=dict)
+    """π^t; empty for a method without it."""
+    path: tuple[int, ...] = ()
+    """Tasks of the job at every decision."""
+    proposal_ms: float = 0.0
+    """CPU time of all steps that proposed a size by an expected improvement."""
 
 
 class Dial:
@@ -103,11 +110,17 @@ class _Solver(Player):
     def begin(self) -> None:
         self.open = True
         self.looks = self.changes = self.iterations = self.trials = 0
+        self.path: list[int] = []
+        self.proposal_ms = 0.0
 
     def look(self) -> None:
         if not self.open:
             return
+        self.path.append(self.wanted.slots)
+        begun = time.process_time()
         step = self.step()
+        if "expected_improvement" in step.decision.evidence:
+            self.proposal_ms += 1e3 * (time.process_time() - begun)
         self.looks += 1
         self.trials += len(step.measurements)
         stage: Mapping[str, Any] = step.decision.memo.get("stage", {})
@@ -123,4 +136,7 @@ class _Solver(Player):
         latency_s = float(np.median(tail.latency_s))
         rate_per_s = float((tail.taken[-1] - tail.taken[0]) / (len(tail.taken) - 1))
         counts = (self.looks, self.changes, self.iterations, self.trials)
-        self.levels.append(Solved(*counts, self.wanted, latency_s, rate_per_s))
+        solved = self.controller.state.memo.get("solved", {})
+        base = {name: int(count) for name, count in solved.get("tasks", {}).items()}
+        seen = (self.wanted, latency_s, rate_per_s)
+        self.levels.append(Solved(*counts, *seen, base, tuple(self.path), self.proposal_ms))

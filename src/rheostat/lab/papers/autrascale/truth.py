@@ -40,7 +40,9 @@ def latency_s(plant: Plant, rows: NDArray[np.int64], load_per_s: float) -> Float
         rho = demand[operator.name] / capacity_per_s
         total = np.where(rho >= 1.0, np.inf, total)
         busy = np.minimum(rho, 0.999)
-        total += np.minimum(operator.queueing_records * counts / nominal * busy / (1 - busy), law.cap_s)
+        total += np.minimum(
+            operator.queueing_records * counts / nominal * (busy / (1 - busy)) ** law.exponent, law.cap_s
+        )
     for edge in plant.graph.edges:
         rate = demand[edge.upstream] * edge.selectivity
         filling = law.buffer_records * tasks[edge.upstream] * tasks[edge.downstream] / max(rate, 1e-9)

@@ -97,18 +97,25 @@ def _models(title: str) -> Iterator[Claim]:
 
 
 def _ours(title: str) -> Iterator[Claim]:
-    table, ours = f"{title}, prediction error of recovery", f"{paper.OURS}, by offsets"
+    table, row = f"{title}, prediction error of recovery", f"{paper.OURS}, by offsets"
     yield Claim(
         table, f"{paper.OURS}: predictions before a failure are within {PREDICTION:g} %, in the median of a run",
-        at_most(PREDICTION, (table, ours, "single failures")), goal=True,
+        at_most(PREDICTION, (table, row, "single failures")), goal=True,
     )  # fmt: skip
     table = f"{title}, before the first failure"
-    given: Place = (f"{title}, Phoebe's D decides", f"D = {paper.EQUAL_D:g}", "saved, %")
-    yield Claim(
-        table, f"Phoebe with D = {paper.EQUAL_D:g} s and ours after a drill save the same (within {EQUAL:g} points)",
-        (Comparison(((table, "drilled", "saved, %"),), "within", 0.0, EQUAL, to=(given,), measure="difference"),),
-        goal=True,
-    )  # fmt: skip
+    given, ours = f"{title}, Phoebe's D decides", (table, "drilled", "saved, %")
+    if title == paper.TITLES[paper.TSW]:
+        yield Claim(
+            table,
+            f"Phoebe with D = {paper.EQUAL_D:g} s and ours after a drill save the same (within {EQUAL:g} points)",
+            (Comparison((ours,), "within", 0.0, EQUAL, to=((given, f"D = {paper.EQUAL_D:g}", "saved, %"),),
+                        measure="difference"),), goal=True,
+        )  # fmt: skip
+    else:
+        yield Claim(
+            table, f"ours after a drill misses fewer targets than Phoebe with D = {paper.EQUAL_D:g} s",
+            (less((table, "drilled", "missed, %"), (given, f"D = {paper.EQUAL_D:g}", "missed, %")),), goal=True,
+        )  # fmt: skip
     yield Claim(
         table, f"{paper.OURS} misses no feasible target, although it knows no downtime",
         (Comparison(((table, "unknown", "missed, %"),), "at most", 0.0),), goal=True,

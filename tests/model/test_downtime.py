@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,9 +14,12 @@ from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement, Phase, Trial
 from rheostat.job.frozen import from_json, to_json
+from rheostat.job.guards import Guards
 from rheostat.job.observation import Observation, SourceReading, Status
-from rheostat.job.record import Ending, Intent, IntentEnd, Record
+from rheostat.job.record import Ending, Intent, IntentEnd, Record, Run
+from rheostat.job.slo import SLO
 from rheostat.model.downtime import LEGACY_PRIOR, MAX_RESTARTS, PRIORS, Downtimes, Kind, fold
+from rheostat.testing.situations import word_count
 
 GB = 1e9
 
@@ -170,14 +174,15 @@ def learned(*records: Record, served: float | None = None) -> list[float]:
     return [restart.downtime_s for restart in known.restarts]
 
 
-DOWN = look(1050.0, 55.0, Status.DOWN, 0.0)
+UP, DOWN = look(990.0, 0.0), look(1050.0, 55.0, Status.DOWN, 0.0)
 
 
 def test_the_lag_at_the_resumption_shows_the_downtime() -> None:
     """A checkpoint 5 s before the failure at 1000 s, up again at 1065 s; the engine has noticed it after 20 s."""
     again = look(1110.0, 17.5, Status.RECOVERING, 45.0, 45.0)
     for status in (Status.RECOVERING, Status.RUNNING):
-        assert learned(DOWN, look(1080.0, 52.5, status, 15.0, 45.0), again) == [65.0]
+        blind = Observation.blind(1060.0, "nothing was seen")
+        assert learned(UP, DOWN, blind, look(1080.0, 52.5, status, 15.0, 45.0), again) == [65.0]
     # No window showed it down: what was caught up since then, at twice the load, is counted in.
     assert learned(look(1080.0, 55.0, Status.RECOVERING, 15.0, 45.0), again, served=2.0) == [65.0]
     # Nothing but the engine's report says how long it took.
@@ -185,16 +190,29 @@ def test_the_lag_at_the_resumption_shows_the_downtime() -> None:
     assert learned(look(1080.0, 0.0, Status.RECOVERING, 15.0, 45.0), served=1.0) == [45.0]
 
 
+def test_a_query_that_its_engine_restarts_was_down_until_then() -> None:
+    """Spark's real-time mode: the engine reports the time since it has noticed the failure, 20 s late."""
+    restarting = look(1050.0, 55.0, Status.RECOVERING, 0.0)
+    assert learned(UP, restarting, look(1080.0, 52.5, Status.RUNNING, 15.0, 45.0)) == [65.0]
+
+
+def test_a_job_that_starts_is_no_job_that_failed() -> None:
+    start = replace(DOWN, sources=(replace(DOWN.sources[0], lag_s=5000.0),))
+    run = Run("job", 0.0, "x", 0, word_count(), SLO(), Guards(), "ds2")
+    assert learned(start, look(1080.0, 5030.0, Status.RUNNING, 15.0)) == []
+    assert learned(UP, run, start, look(1080.0, 5030.0, Status.RUNNING, 15.0)) == []
+
+
 def test_a_planned_change_teaches_nothing_about_failures() -> None:
     change, end = Intent("1", 1, 990.0, HERE, HERE), IntentEnd("1", 1080.0, Ending.DONE, HERE, downtime_s=60.0)
-    assert learned(change, DOWN, end, look(1090.0, 40.0, Status.RECOVERING, 25.0, 60.0)) == []
+    assert learned(UP, change, DOWN, end, look(1090.0, 40.0, Status.RECOVERING, 25.0, 60.0)) == []
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -1.0])
 def test_an_absurd_window_teaches_nothing(wrong: float) -> None:
     assert learned(look(1080.0, 55.0, Status.RECOVERING, 15.0, wrong)) == []
     assert learned(look(1080.0, 55.0, Status.RECOVERING, wrong, 45.0)) == []
-    assert learned(DOWN, look(500.0, 52.0, Status.RECOVERING, 15.0)) == []
+    assert learned(UP, DOWN, look(500.0, 52.0, Status.RECOVERING, 15.0)) == []
 
 
 def test_a_drill_is_learned_by_its_kind() -> None:

@@ -31,7 +31,7 @@ from rheostat.errors import InvalidValue
 from rheostat.job.decision import Measurement
 from rheostat.job.frozen import check_number
 from rheostat.job.observation import MOST, Observation, Status
-from rheostat.job.record import Intent, IntentEnd, Record
+from rheostat.job.record import Intent, IntentEnd, Record, Run
 
 MAX_RESTARTS = 32
 """Newest failures of one kind that are retained."""
@@ -98,6 +98,8 @@ class Downtimes:
     seen_s: float = -math.inf
     """Moment of the last resumption that was looked at: the same one shows in many windows."""
     changing: bool = False
+    up: bool = False
+    """Whether a window of this run has shown the job up: before that it is starting, not failing."""
     down_s: float | None = None
     """Moment of the last window in which the job was down, during an outage."""
     lag_s: float = 0.0
@@ -206,6 +208,8 @@ def fold(known: Downtimes, record: Record, interval_s: float, served: Served = l
             window = record.observation
             if window is not None and window.downtime_s is not None and 0 <= window.downtime_s <= LONGEST_S:
                 return known.with_restart(window.downtime_s, state_of(window), kind)
+        case Run():
+            return replace(known, up=False, down_s=None)
         case Intent():
             return replace(known, changing=True, down_s=None)
         case IntentEnd():
@@ -224,21 +228,31 @@ def drilled_kind(measurement: Measurement) -> Kind | None:
 
 
 def _add_window(known: Downtimes, window: Observation, interval_s: float, served: Served) -> Downtimes:
-    if window.status is Status.DOWN:
+    if _is_down(window):
         lag_s = window.lag_s
-        if lag_s is None or not (math.isfinite(lag_s) and math.isfinite(window.at_s)):
+        if not known.up or lag_s is None or not (math.isfinite(lag_s) and math.isfinite(window.at_s)):
             return known
         return replace(known, down_s=window.at_s, lag_s=max(lag_s, 0.0))
+    if not 0 < window.uptime_s < MOST:
+        return known  # nothing was seen
+    if not known.up:
+        known = replace(known, up=True)
     if known.down_s is None and window.status is not Status.RECOVERING:
         return known
     over = replace(known, down_s=None)
     resumed_s = window.at_s - window.uptime_s
-    if not (math.isfinite(resumed_s) and 0 <= window.uptime_s < MOST) or resumed_s <= known.seen_s + 1.0:
+    if not math.isfinite(resumed_s) or resumed_s <= known.seen_s + 1.0:
         return over
     downtime_s = _downtime_s(known, window, resumed_s, interval_s, served)
     if downtime_s is None:
         return over
     return replace(over.with_restart(downtime_s, state_of(window)), seen_s=resumed_s)
+
+
+def _is_down(window: Observation) -> bool:
+    """Whether nothing runs: an engine that restarts a failed query recovers without any uptime until then."""
+    restarts = window.status is Status.RECOVERING and window.uptime_s == 0.0 and window.downtime_s is None
+    return window.status is Status.DOWN or restarts
 
 
 def _downtime_s(

@@ -19,6 +19,7 @@ OVER_ORACLE, PREDICTION = 1.08, 8.0
 """Our own goals: slot-seconds over those of the oracle with as many changes, and per cent of error."""
 EQUAL, SAME = 3.0, 0.5
 """Points of resources saved within which two methods are equal, and do the same."""
+UNKNOWN_D = "the downtime is unknown until the first failure"
 COMMAND = "rheostat reproduce phoebe"
 
 FITS = (
@@ -79,9 +80,12 @@ def _cost(name: str, title: str) -> Iterator[Claim]:
     smaller_d: Place = (f"{title}, Phoebe's D decides", f"D = {paper.EQUAL_D:g}", "saved, %")
     for row in (paper.PHOEBE, paper.OURS):
         ablation = Ablation(f"D = {paper.MAIN_D:g} s", at_least(printed, smaller_d), COMMAND)
+        if row == paper.OURS:
+            drilled: Place = (f"{title}, before the first failure", "drilled", "saved, %")
+            ablation = Ablation(UNKNOWN_D, at_least(printed, drilled), COMMAND)
         yield Claim(
             table, f"{row} saves at least what the paper's Phoebe does ({printed:g} %)",
-            at_least(printed, (table, row, "saved")), row == paper.OURS, ablation if row == paper.PHOEBE else None,
+            at_least(printed, (table, row, "saved")), row == paper.OURS, ablation,
         )  # fmt: skip
     cell: Place = (table, paper.PHOEBE, "with profiling, its measuring windows")
     yield Claim(table, "profiling is bought back within six hours", (Comparison((cell,), "above", 0.0),))
@@ -102,7 +106,7 @@ def _ours(title: str) -> Iterator[Claim]:
         table, f"{paper.OURS}: predictions before a failure are within {PREDICTION:g} %, in the median of a run",
         at_most(PREDICTION, (table, row, "single failures")), goal=True,
     )  # fmt: skip
-    table = f"{title}, before the first failure"
+    table = first = f"{title}, before the first failure"
     given, ours = f"{title}, Phoebe's D decides", (table, "drilled", "saved, %")
     if title == paper.TITLES[paper.TSW]:
         yield Claim(
@@ -128,7 +132,8 @@ def _ours(title: str) -> Iterator[Claim]:
     table = f"{title}, slot-seconds over the oracle's"
     yield Claim(
         table, f"{paper.OURS} uses at most {OVER_ORACLE:g} times the oracle's slot-seconds for as many changes",
-        at_most(OVER_ORACLE, (table, paper.OURS, "no more changes than the method")), goal=True,
+        at_most(OVER_ORACLE, (table, paper.OURS, "no more changes than the method")), True,
+        Ablation(UNKNOWN_D, at_most(OVER_ORACLE, (first, "drilled", "over the oracle")), COMMAND),
     )  # fmt: skip
     table = f"II {title}, changes"
     both = ((table, row, "changes") for row in (paper.OURS, paper.PHOEBE))

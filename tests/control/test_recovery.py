@@ -9,16 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rheostat.control.cycle import State, advance
 from rheostat.control.limits import limits
 from rheostat.control.recovery import Recoveries, doubt, explain_floor, fold, raise_limits, recovery_floor
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Decision, Reason
+from rheostat.job.decision import Decision, Measurement, Phase, Reason, Trial
 from rheostat.job.forecast import Forecast
 from rheostat.job.graph import Graph, JobSpec, Tunable
+from rheostat.job.guards import Guards
 from rheostat.job.observation import Observation, Status
+from rheostat.job.record import Run
 from rheostat.job.slo import SLO, Bounds
-from rheostat.model.downtime import Downtimes
+from rheostat.model.downtime import PRIORS, Downtimes, Kind
 from rheostat.model.recovery import Course, recovery_time_s
+from rheostat.policy.phoebe import outage
+from rheostat.policy.phoebe.outage import Outages
 from rheostat.testing.situations import window, word_count
 
 JOB = JobSpec("job", Graph(("job",), (), ("job",)), (Tunable("job", Bounds(1, 24)),), checkpoint_interval_s=10.0)
@@ -183,11 +188,11 @@ def after_failure(lag_s: float, uptime_s: float = 20.0, downtime_s: float = 45.0
 
 
 def test_the_lag_tells_what_a_failure_really_cost() -> None:
-    """Noticed after 20 s, down for 45, 25 s read again: 70 s of load waited, 10 of them are the checkpoint's."""
+    """Noticed after 20 s, down for 45, 25 s read again: 70 s of load waited, half an interval of it from before."""
     before = known(downtimes=())
     # At 120k/s against 60k/s, 20 s of work took 40 s of load away, and 20 s came.
     found = fold(before, after_failure(lag_s=70.0 + 20.0 - 40.0), JOB)
-    assert found.downtimes.restarts[-1].downtime_s == pytest.approx(60.0, abs=2.0)
+    assert found.downtimes.restarts[-1].downtime_s == pytest.approx(65.0, abs=2.0)
     assert fold(found, after_failure(lag_s=1.0), JOB).downtimes == found.downtimes
 
 
@@ -204,9 +209,53 @@ def test_a_failure_in_the_first_minute_is_learned_although_nothing_else_is_known
     assert [restart.downtime_s for restart in found.downtimes.restarts] == [45.0]
 
 
+def test_the_floor_and_the_policy_learn_the_same_downtime() -> None:
+    """Both fold the same records by the same rule; they differed by half an interval, and in what they could see."""
+    seen = after_failure(lag_s=70.0 + 20.0 - 40.0)
+    down = replace(seen, at_s=970.0, status=Status.DOWN, uptime_s=0.0, sources=(replace(seen.sources[0], lag_s=60.0),))
+    up = replace(down, at_s=900.0, status=Status.RUNNING, uptime_s=900.0)
+    for records in ([up, down, seen], [after_failure(0.0)]):
+        floor, policy = Recoveries(), Outages(interval_s=10.0)
+        for record in records:
+            floor, policy = fold(floor, record, JOB), outage.fold(policy, record)
+        assert [r.downtime_s for r in floor.downtimes.restarts] == [r.downtime_s for r in policy.downtimes.restarts]
+        assert floor.downtimes.restarts
+
+
+def run_record(prior: tuple[float, float] | None) -> Run:
+    return Run("job", 0.0, "x", 0, JOB, OBJECTIVES, Guards(), "ds2", prior_downtime=prior)
+
+
+def test_before_the_first_failure_the_floor_provides_for_what_may_be_and_names_the_drill() -> None:
+    window_now = window(JOB, 30e3, 12, PER_TASK)
+    floors = {}
+    for prior in (None, PRIORS[Kind.RESTART]):
+        state = fold(known(downtimes=()), run_record(prior), JOB)
+        floors[prior] = recovery_floor(limits(JOB, OBJECTIVES), JOB, OBJECTIVES, window_now, state, None)
+    older, wide = floors.values()
+    assert older is not None
+    assert wide is not None
+    assert "drill" not in older.why
+    assert "`rheostat drill` measures it" in wide.why
+    assert wide.downtime_s > 110.0 > older.downtime_s
+    assert wide.tasks["job"] > older.tasks["job"]
+
+
+def test_a_drill_before_the_first_run_is_remembered() -> None:
+    """`rheostat drill` writes its records before a controller starts."""
+    trial = Trial("drill restart 1", Allocation({"job": 4}), (Phase(60.0, {"job": 1.0}, observed=True),))
+    drilled = Measurement(trial, replace(window(JOB, 1e4, 4, PER_TASK), downtime_s=66.0), 60.0, 240.0)
+    state = advance(advance(State(), drilled), run_record(PRIORS[Kind.RESTART]))
+    assert state.recoveries is not None
+    assert not state.recoveries.downtimes.guessed
+    assert state.recoveries.downtimes.expected_s() == pytest.approx(66.0, abs=1.0)
+    aimless = replace(run_record(None), slo=SLO())
+    assert advance(advance(State(), drilled), aimless).recoveries is None
+
+
 @pytest.mark.parametrize("wrong", [math.nan, -1.0, math.inf])
 def test_an_absurd_downtime_teaches_nothing(wrong: float) -> None:
-    assert fold(known(downtimes=()), after_failure(30.0, downtime_s=wrong), JOB).downtimes == Downtimes()
+    assert not fold(known(downtimes=()), after_failure(30.0, downtime_s=wrong), JOB).downtimes.restarts
 
 
 def test_two_doubts_together_are_the_promised_one() -> None:

@@ -22,6 +22,7 @@ from rheostat.engine.spark.session.settings import ANYWHERE, NEEDED, RECOMMENDED
 from rheostat.job.forecast import Foresight
 from rheostat.job.guards import Guards
 from rheostat.job.slo import DEFAULT_HEADROOM, SLO
+from rheostat.model.downtime import PRIORS, Kind
 from rheostat.policy.ds2 import DS2
 
 PAGE = (ROOT / "docs" / "defaults.md").read_text()
@@ -74,6 +75,8 @@ def others() -> Mapping[str, str]:
     pace, options = Pace(), rheostat.Options()
     values = {
         "ds2.ignore_single_decrease": DS2().ignore_single_decrease,
+        "seconds of a restart before the first one, mean": PRIORS[Kind.RESTART][0],
+        "its standard deviation, as a share": PRIORS[Kind.RESTART][1],
         "the most executors of `rheostat run`, unless set": run.MAX_EXECUTORS,
         "seconds for one observation": pace.observe_deadline_s,
         "seconds for one resize call": pace.apply_deadline_s,

@@ -155,7 +155,7 @@ def test_a_controller_resumes(tmp_path: Path, caplog: pytest.LogCaptureFixture, 
         assert caplog.records == []
         folded = MemoryJournal()
         lease = folded.acquire(each, "all records", 60.0)
-        for entry in before:
+        for entry in journal.read(each):  # with the run record of this version, and its prior of the downtime
             if not isinstance(entry.record, Snapshot):
                 folded.append(lease, entry.step, [entry.record])
         state, knowledge = remember(folded, Mind(policy, run.spec, run.slo, run.guards, run.seed))

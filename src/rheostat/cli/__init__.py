@@ -3,7 +3,7 @@
 | file | what |
 |---|---|
 | `main.py` | the application and its exit codes |
-| `run.py`, `plan.py`, `profile.py`, `replay.py`, `report.py` | commands of the product |
+| `run.py`, `plan.py`, `profile.py`, `replay.py`, `report.py` | commands of the product; `profile.py` has `drill`, too |
 | `doctor.py`, `settings.py`, `kafka.py` | checks of this machine; settings for spark-submit; a broker |
 | `simulate.py`, `compare.py`, `reproduce.py`, `bench.py`, `demo.py` | commands of the lab |
 | `catalog.py` | `rheostat jobs`, `policies`, `loads` |

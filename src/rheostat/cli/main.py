@@ -16,7 +16,7 @@ from rheostat.cli.demo import demo
 from rheostat.cli.doctor import doctor
 from rheostat.cli.kafka import kafka
 from rheostat.cli.plan import plan
-from rheostat.cli.profile import profile
+from rheostat.cli.profile import drill, profile
 from rheostat.cli.replay import replay
 from rheostat.cli.report import report
 from rheostat.cli.reproduce import reproduce
@@ -40,6 +40,7 @@ for command in (
     run_pipeline,
     plan,
     profile,
+    drill,
     simulate,
     compare,
     reproduce,

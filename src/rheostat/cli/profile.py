@@ -1,4 +1,7 @@
-"""`rheostat profile`: the maximum throughput of several scale-outs, as Phoebe and `anticipate` need it."""
+"""`rheostat profile` and `drill`: what a testbed shows before go-live, as Phoebe and `anticipate` need it.
+
+A profile is the maximum throughput of several scale-outs. A drill is the downtime after failures that are made.
+"""
 
 from __future__ import annotations
 
@@ -89,6 +92,70 @@ def profile(
         write_json(json_file, {"profile": _rows(plan, done), "measurements": done})
     if done and done[-1].problem is not None:
         raise InvalidValue(f"the profile ended early at {done[-1].trial.name}: {done[-1].problem}")
+
+
+def drill(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="Job to drill (see `rheostat jobs`).")],
+    rate: Annotated[str, typer.Option(metavar="RECORDS_PER_S", help="Load during the drill.")],
+    size: Annotated[str, typer.Option(metavar="N", help="Tasks of every operator.")],
+    failures: Annotated[str, typer.Option(metavar="N", help="Number of failures.")] = "3",
+    settle: Annotated[str, typer.Option(metavar="SECONDS", help="Undisturbed time before each failure.")] = "300",
+    seed: options.Seed = None,
+    journal: options.Measurements = None,
+    json_file: options.JsonFile = None,
+    verbose: options.Verbose = False,
+) -> None:
+    """Drill a job: lose workers of a simulated testbed on purpose, and measure how long each failure stops the job.
+
+    A recovery-time objective and the policy anticipate that start later with the same journal know the downtimes.
+    Without a drill or a failure they must provide for up to three minutes.
+    """
+    from rheostat.cli.display import logs
+    from rheostat.cli.display.output import check_writable, console, write_json
+    from rheostat.cli.journals import any_journal
+    from rheostat.errors import InvalidValue
+    from rheostat.lab.drills import Drill, drill_simulated, learn_drills, read_drills
+    from rheostat.lab.jobs import job as plant_of
+    from rheostat.planner.notebook import open_notebook
+
+    logs.configure(verbose)
+    check_writable(json=json_file)
+    plant = plant_of(job)
+    plan = Drill(
+        whole("--size", size, 1),
+        number("--rate", rate, least=1e-9),
+        whole("--failures", failures, 1),
+        number("--settle", settle, least=1.0),
+    )
+    first_seed, out = whole("--seed", seed or "0"), console(json_file)
+    opened, problem = any_journal(journal or ":memory:"), None
+    try:
+        with open_notebook(opened, plant.name) as notes:
+            done = read_drills(opened, plant.name)
+            if done:
+                out.print(f"the journal already has {len(done)} failures of {plant.name}", style="dim")
+            for measurement in drill_simulated(plant, plan, first_seed + 1000 * len(done)):
+                if problem := measurement.problem:
+                    break
+                notes.save(measurement)
+                done.append(measurement)
+                window = measurement.observation
+                if window is not None:
+                    out.print(f"failure {len(done)}: {window.downtime_s:.0f} s", style="dim")
+    finally:
+        opened.close()
+    known = learn_drills(done)
+    if done:
+        hours = sum(measurement.slot_seconds for measurement in done) / 3600
+        out.print(
+            f"a failure stops {job} for {known.expected_s():.0f} s on average, and for at most "
+            f"{known.quantile(0.9):.0f} s in nine of ten cases; {hours:.1f} slot hours"
+        )
+    if json_file is not None:
+        downtimes = {"expected_s": known.expected_s(), "nine_of_ten_s": known.quantile(0.9)}
+        write_json(json_file, {"downtime": downtimes, "measurements": done})
+    if problem is not None:
+        raise InvalidValue(f"the drill ended early: {problem}")
 
 
 def _progress_line(measurement: Measurement) -> str:

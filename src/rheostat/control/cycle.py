@@ -19,7 +19,7 @@ from rheostat.control.limits import limits
 from rheostat.errors import InvalidValue, PolicyError, describe
 from rheostat.forecast.loads import Loads
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Decision, Interval, Outcome, Reason, Verdict
+from rheostat.job.decision import Decision, Interval, Measurement, Outcome, Reason, Verdict
 from rheostat.job.fit import clip
 from rheostat.job.forecast import Forecast, ForecastChoice
 from rheostat.job.frozen import FrozenMap, freeze, put, readable, to_json
@@ -28,6 +28,7 @@ from rheostat.job.guards import Guards
 from rheostat.job.observation import Change, Observation, Status, mark_problem
 from rheostat.job.record import Ending, Intent, IntentEnd, Record, Run
 from rheostat.job.slo import SLO, Limits
+from rheostat.model.downtime import drilled_kind
 from rheostat.ports import Policy, Situation
 
 K = TypeVar("K")
@@ -93,6 +94,9 @@ def advance(state: State, record: Record) -> State:
     if state.recoveries is not None:
         state = replace(state, recoveries=recovery.fold(state.recoveries, record, state.spec))
     match record:
+        case Measurement() if state.recoveries is None and drilled_kind(record):
+            # A drill comes before the first run of a controller.
+            return replace(state, recoveries=recovery.fold(recovery.Recoveries(), record, None))
         case Run():
             policy = identity(record.policy, record.options)
             state = replace(state, policy=policy, memo=state.memo if policy == state.policy else FrozenMap())
@@ -137,7 +141,7 @@ def _looking_ahead(state: State, run: Run) -> State:
         loads=(state.loads or Loads()) if looks else None,
         choice=state.choice if looks else None,
         forecast=state.forecast if looks else None,
-        recoveries=(state.recoveries or recovery.Recoveries()) if recovers else None,
+        recoveries=recovery.fold(state.recoveries or recovery.Recoveries(), run, run.spec) if recovers else None,
         spec=run.spec if recovers else None,
     )
 

@@ -19,10 +19,11 @@ from rheostat.job.fit import MOST_TASKS, fit_suggestions, round_up
 from rheostat.job.forecast import Forecast
 from rheostat.job.graph import JobSpec
 from rheostat.job.observation import MOST, Observation, Status
-from rheostat.job.record import Record
+from rheostat.job.record import Record, Run
 from rheostat.job.slo import SLO, Bounds, Limits
 from rheostat.model.capacity import Floats
-from rheostat.model.downtime import Downtimes, state_of
+from rheostat.model.downtime import LEGACY_PRIOR, Downtimes, state_of
+from rheostat.model.downtime import fold as fold_downtimes
 from rheostat.model.history import History
 from rheostat.model.history import fold as fold_history
 from rheostat.model.loglog import LogLog
@@ -40,8 +41,7 @@ ROOM = 0.05
 """Extra growth as a share of the need, so that a load that varies by a few per cent costs no restart a minute."""
 SPARE = 0.15
 """Share of the running tasks that must be spare before the job shrinks."""
-SOON_S = 90.0
-"""Seconds after a resumption in which the lag still shows what a failure lost; later the job has caught up too much."""
+GUESSED = " (no failure yet: `rheostat drill` measures it)"
 UNBOUNDED_TASKS = 200
 """Fewest sizes to consider where an operator has no upper bound; twice the running tasks where that is more."""
 
@@ -55,41 +55,18 @@ class Recoveries:
 
 
 def fold(known: Recoveries, record: Record, spec: JobSpec | None) -> Recoveries:
-    """Fold one record in: capacities from ordinary windows, the downtime from the first window after a failure."""
+    """Fold one record in: capacities from ordinary windows, downtimes from failures and drills."""
+    if isinstance(record, Run):
+        mean_s, spread = record.prior_downtime or LEGACY_PRIOR
+        known = replace(known, downtimes=known.downtimes.with_prior(mean_s, spread))
     known = replace(known, capacities=fold_history(known.capacities, record))
-    if isinstance(record, Observation) and record.status is Status.RECOVERING and spec is not None:
-        return replace(known, downtimes=_learn_downtime(known, record, spec))
-    return known
-
-
-def _learn_downtime(known: Recoveries, window: Observation, spec: JobSpec) -> Downtimes:
-    """Learn one failure once: what the engine says it was down, or what the lag says it lost, whichever is more.
-
-    A worker that is gone is noticed late, and work since the last checkpoint is done again: an engine counts neither as
-    downtime. The age of the oldest waiting record has all of it, less what was caught up since the job resumed.
-    """
-    resumed_s = window.at_s - window.uptime_s
-    reported_s = window.downtime_s
-    sane = reported_s is not None and 0 <= reported_s < MOST and 0 <= window.uptime_s < MOST
-    if not sane or reported_s is None or resumed_s <= known.downtimes.seen_s + 1.0:
-        return known.downtimes
-    lost_s = _lost_s(known, window, spec)
-    interval_s = spec.checkpoint_interval_s or CHECKPOINT_S
-    downtime_s = reported_s if lost_s is None else max(reported_s, lost_s - interval_s)
-    learned = known.downtimes.with_restart(downtime_s, state_of(window))
-    return replace(learned, seen_s=resumed_s)
-
-
-def _lost_s(known: Recoveries, window: Observation, spec: JobSpec) -> float | None:
-    """Return the seconds of load that waited when the job resumed; None where that is unknown."""
-    lag_s, load, running = window.lag_s, window.load_per_s, window.running
-    if lag_s is None or not load or running is None or not window.uptime_s <= SOON_S:
-        return None
-    if not (0 <= lag_s < MOST and 0 < load < MOST):
-        return None
-    share = _served_share(known, window, spec)
-    # Every second of work takes `share` seconds of load away, and one second of load comes.
-    return None if share is None else lag_s - window.uptime_s + share * window.uptime_s
+    interval_s = (spec.checkpoint_interval_s if spec else None) or CHECKPOINT_S
+    return replace(
+        known,
+        downtimes=fold_downtimes(
+            known.downtimes, record, interval_s, lambda window: _served_share(known, window, spec) if spec else None
+        ),
+    )
 
 
 def _served_share(known: Recoveries, window: Observation, spec: JobSpec) -> float | None:
@@ -171,7 +148,8 @@ def recovery_floor(
     # Bounds, quantum and slots may cut the suggestion: what is left must still be enough.
     late = [name for name, able in capacities.items() if not able[min(tasks_left[name], able.size) - 1] >= needed]
     floor = {name: tasks_left[name] for name in suggestions}
-    why = _why(slo.max_recovery_s, floor, late, downtime_s, forecast)
+    downtime = f"downtime {downtime_s:.0f} s{GUESSED if known.downtimes.guessed else ''}"
+    why = _why(slo.max_recovery_s, floor, late, downtime, downtime_s >= slo.max_recovery_s, forecast)
     return Floor(floor, not late, why, needed, downtime_s, interval_s, soon[0], capacities)
 
 
@@ -197,13 +175,15 @@ def _steady(soon: int | None, later: int | None, running: int, top: int) -> floa
     return float(running if least > running * (1 - SPARE) else least)
 
 
-def _why(most_s: float, floor: Mapping[str, int], late: list[str], downtime_s: float, forecast: Forecast | None) -> str:
-    basis = f"downtime {downtime_s:.0f} s, {f'forecast by {forecast.model}' if forecast else 'no forecast'}"
+def _why(
+    most_s: float, floor: Mapping[str, int], late: list[str], downtime: str, impossible: bool, forecast: Forecast | None
+) -> str:
+    basis = f"{downtime}, {f'forecast by {forecast.model}' if forecast else 'no forecast'}"
     sizes, objective = (
         ", ".join(f"{name} {tasks}" for name, tasks in floor.items()),
         f"recovery within {most_s:g} s",
     )
-    if downtime_s >= most_s:
+    if impossible:
         return f"{objective} is broken at any size: {basis}"
     if late:
         return f"{objective} is broken: {', '.join(late)} cannot be large enough, the most is {sizes} ({basis})"

@@ -49,6 +49,9 @@ class Run:
     """Settings of the forecast; None if nothing needs one."""
     policy_file: PolicyFile | None = None
     """The policy's file; None if it was not given by a path, and in records of older versions."""
+    prior_downtime: tuple[float, float] | None = None
+    """Downtime that the recovery floor assumes before the first failure: its mean in seconds, and its standard
+    deviation as a share of it. None without an objective, and in records of older versions."""
 
     def __post_init__(self) -> None:
         put(self, options=freeze(self.options), settings=freeze(self.settings))

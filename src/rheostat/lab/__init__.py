@@ -14,5 +14,6 @@
 | `testbeds.py` | testbeds by engine, for `plan` and `profile` |
 | `query_checkpoint.py` | a query read from its checkpoint |
 | `profiles.py` | profiles of forecasting policies, for all seeds at once |
+| `drills.py` | workers lost on purpose, for `drill` |
 | `data.py` | the folder of the papers' measured data |
 """

@@ -88,6 +88,7 @@ EXAMPLES: tuple[Record, ...] = (
         settings={"engine": "simulated"},
         foresight=Foresight(1800.0, ("profile",), 600.0),
         policy_file=PolicyFile("größer.py", "ab" * 32),
+        prior_downtime=(60.0, 1.0),
     ),
     _OBSERVATION,
     Observation.blind(1_700_000_120.0, 'the engine said "no"\n\tand \\ nothing else'),

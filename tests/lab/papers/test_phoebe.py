@@ -15,7 +15,7 @@ from rheostat.lab.data import data_folder
 from rheostat.lab.papers.phoebe import SUITE, measures, oracle, paper
 from rheostat.lab.papers.phoebe.play import Failure, Method, Run, away_s, caught_up_s, experiment, play
 from rheostat.lab.papers.phoebe.recordings import DURATION_S, throughput_errors
-from rheostat.lab.papers.phoebe.runs import Found, Size, methods, phoebe_row
+from rheostat.lab.papers.phoebe.runs import DRILLED, NO_LATENCY, Found, Size, methods, phoebe_row, prior_row
 from rheostat.lab.papers.registry import suite
 from rheostat.lab.papers.result import Result
 from rheostat.model.recovery import Course, recovery_time_s
@@ -120,12 +120,17 @@ def found(folder: Path) -> Result:
         paper.REACTIVE: run(400.0, 10, 60, None),
         paper.TWRES: run(400.0, 9, 30, None),
         paper.OURS: run(150.0, 13, 15, 152.0),
-        phoebe_row(90.0): run(160.0, 14, 20, 170.0),
+        phoebe_row(paper.EQUAL_D): run(160.0, 14, 20, 170.0),
         paper.PHOEBE: run(120.0, 15, 20, 180.0),
-        phoebe_row(130.0): run(110.0, 18, 18, 190.0),
+        phoebe_row(paper.DERIVED_D): run(110.0, 18, 18, 190.0),
+        NO_LATENCY: run(120.0, 15, 20, 180.0),
+        DRILLED: run(150.0, 12, 15, 152.0),
+        prior_row(10.0): run(190.0, 11, 20, 120.0),
     }
     experiments = {name: {row: [each] * 2 for row, each in looks.items()} for name in paper.EXPERIMENTS}
-    return SUITE.result(Found(Size(2, False), folder, experiments, dict.fromkeys(paper.EXPERIMENTS, 1e5)))
+    others = {100.0: {row: [looks[row]] * 2 for row in (paper.S24, paper.OURS)} | {prior_row(60.0): [run(190.0)] * 2}}
+    costs, windows = (dict.fromkeys(paper.EXPERIMENTS, cost) for cost in (1e5, 3e4))
+    return SUITE.result(Found(Size(2, False), folder, experiments, costs, windows, others))
 
 
 def test_every_printed_number_has_ours_beside_it(found: Result) -> None:
@@ -137,6 +142,7 @@ def test_every_printed_number_has_ours_beside_it(found: Result) -> None:
 
 def test_every_claim_has_a_verdict(found: Result) -> None:
     assert set(found.verdicts()) == {claim.key for claim in SUITE.claims}
+    assert {claim.optional for claim in SUITE.claims if "latency model" in claim.sentence} == {True}
     assert any("TWRES" in difference.what for difference in found.differences)
     chosen = {(cell.table, cell.row, cell.column) for cell in found.cells if cell.fitted}
     assert ("TSW, resources saved against static 24", paper.PHOEBE, "saved") in chosen

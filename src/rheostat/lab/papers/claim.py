@@ -187,7 +187,7 @@ class Claim:
     """Whether it is a goal of ours, which no paper states."""
     ablation: Ablation | None = None
     optional: bool = False
-    """Whether it is skipped if a cell is missing because its data are not on this machine."""
+    """Whether it is skipped if a cell is missing: its data are not on this machine, or the quick size leaves it out."""
 
     @property
     def key(self) -> str:

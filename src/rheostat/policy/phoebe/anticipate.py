@@ -1,8 +1,8 @@
 """Ours: meet the recovery-time objective with learned downtimes, and change only when it is needed or pays.
 
 Differences from Phoebe:
-- D is not a constant: it is learned from the failures of this job, by source offsets (`outage.py`), and the objective
-  uses its upper quantile (`confidence`). Before the first failure a prior replaces it.
+- D is not a constant: it is learned from failures and drills of this job (`model/downtime.py`), and the objective uses
+  its upper quantile (`confidence`). Before the first one a wide prior replaces it, so the job is large until then.
 - T_max is corrected by every window's records per useful second, not only during a catch-up.
 - The objective must hold for a failure at any moment until a change could help (`soon_s`), not only now.
 - A change has a price (`price_s`). The job shrinks only when the slot-seconds wasted so far equal the price. It grows
@@ -22,10 +22,10 @@ import numpy as np
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, Expectation, Interval, Reason, changes, direction
 from rheostat.job.frozen import check_number
-from rheostat.model.downtime import Downtimes
+from rheostat.model.downtime import PRIORS, Downtimes, Kind
 from rheostat.model.recovery import Course, Floats, recovery_time_s
 from rheostat.policy.explanation import rate
-from rheostat.policy.phoebe.forecasting import At, ForecastingPolicy
+from rheostat.policy.phoebe.forecasting import DECIDED, At, ForecastingPolicy
 from rheostat.policy.phoebe.knowledge import Knowledge, allowed_sizes, forecast_rates, load_course, scale_out
 from rheostat.policy.phoebe.later_failures import needed_later_per_s
 from rheostat.policy.phoebe.outage import NORMAL_LAG_S, PREDICTED, Outages
@@ -72,8 +72,11 @@ class Anticipate(ForecastingPolicy):
     """Longest recovery time, in seconds; default: the SLO's max_recovery_s, else 180."""
     confidence: float | None = None
     """Share of failures that must recover within the target; default: the SLO's recovery_quantile, else 0.9."""
-    prior_downtime_s: float = 60.0
-    """Downtime before the first failure, in seconds; it keeps the weight of one failure."""
+    prior_downtime_s: float = PRIORS[Kind.RESTART][0]
+    """Mean of the downtime before the first failure or drill, in seconds."""
+    prior_spread: float = PRIORS[Kind.RESTART][1]
+    """Its standard deviation as a share of it; at 0.15, the scatter of one job's downtimes, the prior has the weight of
+    one failure, and a wide one next to none."""
     horizon_s: float = 1800.0
     """Seconds ahead that the forecast covers."""
     soon_s: float = 90.0
@@ -87,12 +90,13 @@ class Anticipate(ForecastingPolicy):
         super().__post_init__()
         check_number("target_s of policy 'anticipate'", self.target_s, least=1e-9)
         check_number("confidence of policy 'anticipate'", self.confidence, least=0.01, most=0.999)
+        check_number("prior_spread of policy 'anticipate'", self.prior_spread, least=1e-3, most=10.0)
         for what in ("prior_downtime_s", "soon_s", "stay_s", "price_s"):
             check_number(f"{what} of policy 'anticipate'", getattr(self, what), most=86_400.0)
 
     def initial(self) -> Knowledge:
         """Return the prior of the downtime."""
-        return Knowledge(outages=Outages(Downtimes(assumed_s=self.prior_downtime_s)))
+        return Knowledge(outages=Outages(Downtimes().with_prior(self.prior_downtime_s, self.prior_spread)))
 
     def decide(self, situation: At) -> Decision:
         """Grow when the objective would be missed, shrink when it pays."""
@@ -115,6 +119,8 @@ class Anticipate(ForecastingPolicy):
         because += f" with {now} workers"
         if not met:
             because += f"; no size recovers within {outlook.target_s:g} s with {outlook.confidence:.0%} confidence"
+        if knowledge.outages.downtimes.guessed:
+            because += "; no failure has shown its downtime yet (`rheostat drill` measures it)"
         if capacity.is_far(now):
             because += "; this size is far from any measured one"
         evidence = self.evidence(knowledge, outlook, capacity.per_s(now))
@@ -125,7 +131,7 @@ class Anticipate(ForecastingPolicy):
             sentence = f"anticipate: the job catches up and is left alone; {because}"
             return Decision.hold(Reason.WAITING, sentence, evidence=evidence, memo=situation.memo)
         target, wasted = self.select(situation, outlook, [(n, a, capacity.per_s(n)) for n, a in choices])
-        memo = {"at_s": situation.window.at_s, "wasted": wasted}
+        memo = {DECIDED: situation.window.at_s, "wasted": wasted}
         if target is None or target == running:
             reason = Reason.STEADY if met else Reason.UNDER_PROVISIONED
             return Decision.hold(reason, f"anticipate: {because}", evidence=evidence, expects=expects, memo=memo)
@@ -156,7 +162,7 @@ class Anticipate(ForecastingPolicy):
             return choices[soon][1], 0.0
         if choices[stays][0] >= now:
             return None, 0.0
-        passed = situation.window.at_s - float(situation.memo.get("at_s", situation.window.at_s))
+        passed = situation.window.at_s - float(situation.memo.get(DECIDED, situation.window.at_s))
         saved = (situation.running.slots - slots[stays]) * min(max(passed, 0.0), LONGEST_STEP_S)
         wasted = float(situation.memo.get("wasted", 0.0)) + float(saved)
         return (choices[stays][1], 0.0) if wasted >= price else (None, wasted)

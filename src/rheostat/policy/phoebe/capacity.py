@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -55,15 +56,23 @@ def fit_line(profile: Sequence[CapacitySample], live: Sequence[CapacitySample] =
     base = sound or recent
     if not base:
         return None
-    sizes, capacities = np.array([(s.scale_out, s.capacity_per_s) for s in base], dtype=float).T
+    sizes = [s.scale_out for s in base]
+    level, slope = _fit(tuple(base))
+    ratio = 1.0
+    if sound and recent:
+        uncorrected = CapacityLine(level, slope, 1.0, min(sizes), max(sizes))
+        ratio = float(np.median([s.capacity_per_s / uncorrected.per_s(s.scale_out) for s in recent]))
+    scale_outs = [s.scale_out for s in (*sound, *recent)]
+    return CapacityLine(level, slope, ratio, min(scale_outs), max(scale_outs))
+
+
+@lru_cache(maxsize=64)
+def _fit(samples: tuple[CapacitySample, ...]) -> tuple[float, float]:
+    """Return level and slope of the line through the samples: a profile is the same in every step."""
+    sizes, capacities = np.array([(s.scale_out, s.capacity_per_s) for s in samples], dtype=float).T
     slope, level = float((capacities / sizes).mean()), 0.0
     if len(set(sizes.tolist())) > 1:
         slope, level = (float(v) for v in np.polyfit(sizes, capacities, 1))
         if slope <= 0:  # more workers with less capacity: a falling line would be useless
             slope, level = 0.0, float(capacities.mean())
-    ratio = 1.0
-    if sound and recent:
-        uncorrected = CapacityLine(level, slope, 1.0, int(sizes.min()), int(sizes.max()))
-        ratio = float(np.median([s.capacity_per_s / uncorrected.per_s(s.scale_out) for s in recent]))
-    scale_outs = [s.scale_out for s in (*sound, *recent)]
-    return CapacityLine(level, slope, ratio, min(scale_outs), max(scale_outs))
+    return level, slope

@@ -13,9 +13,13 @@ from rheostat.policy.phoebe.knowledge import CHOSEN, Knowledge, fold, next_trial
 from rheostat.ports import Policy, Situation
 
 At = Situation[Knowledge]
+Refresh = Literal["full", "never"]
 ForecasterName = Literal[
     "chosen", "trend", "last value", "drift", "autoregression", "profile", "holt-winters", "ces", "arima"
 ]
+
+DECIDED = "at_s"
+"""Key of the memo with the moment of the last decision."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,8 @@ class ForecastingPolicy(Policy[Knowledge]):
     def profiling(self, situation: At) -> Decision | None:
         """Request the next round of the profile; None if it is complete, or cannot be measured."""
         knowledge = situation.knowledge
-        if not self.profile or knowledge.profile_problem:
+        # The first decision comes after the profile.
+        if not self.profile or knowledge.profile_problem or DECIDED in situation.memo:
             return None
         trials = next_trials(clip_to_limits(self.plan, situation.limits), situation, knowledge.profile)
         if not trials:
@@ -98,7 +103,7 @@ class IntervalPolicy(ForecastingPolicy):
     def due_s(self, situation: At) -> float:
         """Return the moment of the next evaluation: an interval after the last one, and after the end of a change."""
         now, due = situation.window.at_s, float(situation.memo.get("due_s", situation.window.at_s))
-        if situation.changed_at_s is not None and situation.changed_at_s > float(situation.memo.get("at_s", 0.0)):
+        if situation.changed_at_s is not None and situation.changed_at_s > float(situation.memo.get(DECIDED, 0.0)):
             due = max(due, situation.changed_at_s + self.evaluation_s)
         # A clock that was set back must not delay the policy for ever.
         return now if due > now + 2 * self.evaluation_s else due
@@ -106,4 +111,4 @@ class IntervalPolicy(ForecastingPolicy):
     def next(self, situation: At) -> dict[str, Any]:
         """Return the memo with the moment of the next evaluation, an interval from now."""
         now = situation.window.at_s
-        return {"at_s": now, "due_s": now + self.evaluation_s}
+        return {DECIDED: now, "due_s": now + self.evaluation_s}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,11 @@ from rheostat.forecast.last_value import Values
 from rheostat.forecast.registry import make_forecaster
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement, Trial
+from rheostat.job.fit import fit_suggestions
 from rheostat.job.forecast import LAST_VALUE
 from rheostat.job.observation import Change, Observation, Status
 from rheostat.job.record import Record
+from rheostat.job.slo import Limits
 from rheostat.model.profile import Point, find_limits, point_of
 from rheostat.model.recovery import Course
 from rheostat.planner.profiling import Profiling, is_profile_measurement, next_round, round_trials
@@ -78,7 +81,7 @@ class Knowledge:
 
 def fold(knowledge: Knowledge, record: Record) -> Knowledge:
     """Return the knowledge after one more record."""
-    outages = outage.fold(knowledge.outages, record)
+    outages = outage.fold(knowledge.outages, record, lambda window: _served_share(knowledge, window))
     if outages is not knowledge.outages:
         knowledge = replace(knowledge, outages=outages)
     match record:
@@ -90,6 +93,14 @@ def fold(knowledge: Knowledge, record: Record) -> Knowledge:
         case Observation():
             return _add_window(replace(knowledge, load=load_series.fold(knowledge.load, record)), record)
     return knowledge
+
+
+def _served_share(knowledge: Knowledge, window: Observation) -> float | None:
+    """Return the capacity of the running size over the load; None where it is not known."""
+    capacity, load = knowledge.capacity("busy"), window.load_per_s
+    if capacity is None or window.running is None or not load:
+        return None
+    return capacity.per_s(scale_out(window.running)) / load
 
 
 def _add_window(knowledge: Knowledge, window: Observation) -> Knowledge:
@@ -117,17 +128,21 @@ def scale_out(allocation: Allocation) -> int:
     return max(allocation.tasks.values())
 
 
-def allowed_sizes(situation: Situation[Any], smallest: int, largest: int) -> list[tuple[int, Allocation]]:
+def allowed_sizes(situation: Situation[Any], smallest: int, largest: int) -> tuple[tuple[int, Allocation], ...]:
     """Return every scale-out that the policy and the limits allow, with its allocation, smallest first."""
-    bounds = situation.limits.operators.values()
+    return _allowed_sizes(situation.limits, situation.running, situation.spec.tunable_names, smallest, largest)
+
+
+@lru_cache(maxsize=64)
+def _allowed_sizes(
+    limits: Limits, running: Allocation, names: tuple[str, ...], smallest: int, largest: int
+) -> tuple[tuple[int, Allocation], ...]:
+    bounds = limits.operators.values()
     top = max((b.max for b in bounds if b.max is not None), default=largest)
     least = max(smallest, min(b.min for b in bounds))
-    names = situation.spec.tunable_names
-    fitting = (
-        situation.fit(dict.fromkeys(names, float(size))) for size in range(min(least, top), min(top, least + MOST) + 1)
-    )
-    allocations = {scale_out(allocation): allocation for allocation in fitting}
-    return sorted(allocations.items())
+    sizes = range(min(least, top), min(top, least + MOST) + 1)
+    fitting = (running.with_tasks(fit_suggestions(limits, dict.fromkeys(names, float(size)))) for size in sizes)
+    return tuple(sorted({scale_out(allocation): allocation for allocation in fitting}.items()))
 
 
 def forecast_rates(situation: Situation[Knowledge], name: str, ahead_s: float) -> Values:

@@ -1,14 +1,8 @@
-"""Failures by source offsets: the downtime of a failure, and the time to catch up after it.
+"""Failures of this job: their downtimes, and the time to catch up after each.
 
-While a job is down it reads nothing, so the oldest waiting record ages by one second per second. When it resumes, that
-age is the time since the last checkpoint before the failure. A failure falls anywhere between two checkpoints, on
-average half an interval after the last one:
-
-    downtime, from the failure on = lag at the resumption - interval / 2
-
-This needs no metric of the job, does not depend on when the failure was noticed, and has no delay. A recovery ends when
-the lag is back to normal. Planned changes stop a job, too; they are left out, and so is a recovery during which another
-failure or a change happens.
+Downtimes are learned as everywhere (`model/downtime.py`). A recovery ends when the lag is back to normal, by source
+offsets: this needs no metric of the job and has no delay. A recovery during which another failure or a change happens
+is left out.
 """
 
 from __future__ import annotations
@@ -17,16 +11,15 @@ import math
 from dataclasses import dataclass, field, replace
 
 from rheostat.job.decision import Decision
-from rheostat.job.observation import Observation, Status
-from rheostat.job.record import Intent, IntentEnd, Record, Run
-from rheostat.model.downtime import Downtimes, state_of
+from rheostat.job.observation import Observation
+from rheostat.job.record import Intent, Record, Run
+from rheostat.model.downtime import Downtimes, Served
+from rheostat.model.downtime import fold as fold_downtimes
 
 NORMAL_LAG_S = 3.0
 """Age of the oldest waiting record, in seconds, up to which there is no backlog."""
 MAX_RECOVERIES = 32
 """Newest recoveries that are retained."""
-LONGEST_S = 7200.0
-"""Longest downtime in seconds that counts as a failure: no objective covers a longer one."""
 PREDICTED = "recovery_s"
 """Key of the evidence that predicts the recovery time of a failure now."""
 
@@ -45,15 +38,10 @@ class Recovery:
 class Outages:
     """Downtimes and recoveries of past failures, and the state of the present one."""
 
-    downtimes: Downtimes = field(default_factory=Downtimes)
+    downtimes: Downtimes = field(default_factory=Downtimes.unknown)
     recoveries: tuple[Recovery, ...] = ()
     interval_s: float = 0.0
     """Seconds between two checkpoints."""
-    changing: bool = False
-    down_s: float | None = None
-    """Moment of the last window in which the job was down, during an outage."""
-    lag_s: float = 0.0
-    """Age of the oldest waiting record at that moment."""
     began_s: float | None = None
     """Start of the failure from which the job is catching up."""
     downtime_s: float = 0.0
@@ -64,55 +52,39 @@ class Outages:
     @property
     def under_way(self) -> bool:
         """Whether the job is down or catching up."""
-        return self.down_s is not None or self.began_s is not None
+        return self.downtimes.down_s is not None or self.began_s is not None
 
 
-def fold(outages: Outages, record: Record) -> Outages:
+def fold(outages: Outages, record: Record, served: Served = lambda _: None) -> Outages:
     """Return the outages after one more record."""
+    before = outages.downtimes
+    downtimes = fold_downtimes(before, record, outages.interval_s, served)
+    if downtimes is not before:
+        outages = replace(outages, downtimes=downtimes)
     match record:
         case Run():
             interval = record.spec.checkpoint_interval_s
             return replace(outages, interval_s=interval if interval and math.isfinite(interval) else 0.0)
         case Intent():
             # A change during a catch-up lengthens it, so this recovery does not count.
-            return replace(outages, changing=True, began_s=None, down_s=None)
-        case IntentEnd():
-            return replace(outages, changing=False)
+            return replace(outages, began_s=None)
         case Decision() if not outages.under_way and PREDICTED in record.evidence:
             predicted = record.evidence[PREDICTED]
             return replace(outages, predicted_s=predicted if math.isfinite(predicted) else None)
-        case Observation() if not outages.changing:
-            return _add_window(outages, record)
+        case Observation() if not downtimes.changing:
+            if downtimes.down_s is not None:
+                return replace(outages, began_s=None)  # it fails again
+            if downtimes.seen_s > before.seen_s:
+                seconds = downtimes.restarts[-1].downtime_s
+                outages = replace(outages, began_s=downtimes.seen_s - seconds, downtime_s=seconds, looks=())
+            return _note_recovery(outages, record)
     return outages
 
 
-def _add_window(outages: Outages, window: Observation) -> Outages:
-    lag, at = window.lag_s, window.at_s
-    if lag is None or not math.isfinite(lag) or not math.isfinite(at):
-        return outages
-    if window.status is Status.DOWN:
-        return replace(outages, down_s=at, lag_s=max(lag, 0.0), began_s=None)
-    if outages.down_s is not None:
-        return _note_recovery(_note_resumption(outages, window), window, lag)
-    return _note_recovery(outages, window, lag) if outages.began_s is not None else outages
-
-
-def _note_resumption(outages: Outages, window: Observation) -> Outages:
-    """Store the downtime in the first window in which the job is up again."""
-    assert outages.down_s is not None
-    resumed_s = window.at_s - window.uptime_s
-    away_s = outages.lag_s + resumed_s - outages.down_s
-    over = replace(outages, down_s=None)
-    if not (outages.down_s - 1.0 <= resumed_s <= window.at_s and 0 <= away_s <= LONGEST_S):
-        return over  # the clock jumped
-    downtime = max(away_s - 0.5 * outages.interval_s, 0.0)
-    downtimes = outages.downtimes.with_restart(downtime, state_of(window))
-    return replace(over, downtimes=downtimes, began_s=resumed_s - downtime, downtime_s=downtime, looks=())
-
-
-def _note_recovery(outages: Outages, window: Observation, lag_s: float) -> Outages:
+def _note_recovery(outages: Outages, window: Observation) -> Outages:
     """Store the end of a recovery: between two windows it is where the falling backlog reaches zero."""
-    if outages.began_s is None:
+    lag_s = window.lag_s
+    if outages.began_s is None or lag_s is None or not (math.isfinite(lag_s) and math.isfinite(window.at_s)):
         return outages
     if lag_s > NORMAL_LAG_S:
         if window.backlog is None:

@@ -9,7 +9,7 @@ workloads", ICWS 2022.
 | M_L (III-D) | `latency_surface.py` |
 | M_R, R, c(n) (III-B) | `model/recovery.py` |
 | I | the engine's checkpoint interval |
-| D | `downtime_s`: a constant, known beforehand |
+| D | `downtime_s`: a constant, known beforehand; the paper does not state it, 110 s was chosen by its savings |
 | RC_tar | `target_s`, or `SLO.max_recovery_s` |
 | E, H_max | `evaluation_s`, `horizon_s` |
 | averaging bins | `projected_load` |
@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from rheostat.job.frozen import check_number, check_whole
 from rheostat.model.recovery import Course, recovery_time_s
 from rheostat.policy.explanation import rate
 from rheostat.policy.phoebe.capacity import CapacityLine
-from rheostat.policy.phoebe.forecasting import At, IntervalPolicy
+from rheostat.policy.phoebe.forecasting import At, IntervalPolicy, Refresh
 from rheostat.policy.phoebe.knowledge import allowed_sizes, forecast_rates, load_course
 from rheostat.policy.phoebe.outage import PREDICTED
 
@@ -49,13 +49,15 @@ class Phoebe(IntervalPolicy):
     name: ClassVar[str] = "phoebe"
 
     downtime_s: float = 110.0
-    """D: seconds from a failure until records are processed again, a constant."""
+    """D: seconds from a failure until records are processed again, a constant; the default is fitted to the paper."""
     target_s: float | None = None
     """RC_tar: longest recovery time, in seconds; default: the SLO's max_recovery_s, else 180."""
     bins: int = 5
     """Averaging bins over the forecast."""
-    refresh: Literal["full", "never"] = "full"
+    refresh: Refresh = "full"
     """What corrects the profile: windows in which the job is at its capacity, or nothing."""
+    latency: bool = True
+    """Whether a size must also have a normal latency by the latency model."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -86,7 +88,7 @@ class Phoebe(IntervalPolicy):
         path = forecast_rates(situation, self.forecast, self.horizon_s)
         course, load = load_course(knowledge, path), projected_load(path, self.bins)
         target_s = self.target_s or situation.slo.max_recovery_s or TARGET_S
-        surface = knowledge.latency(self.refresh)
+        surface = knowledge.latency(self.refresh) if self.latency else None
         choices = allowed_sizes(situation, self.smallest, self.largest)
         size, target = choices[-1]
         recovery, met = self.recovery_s(situation, capacity, course, size), False

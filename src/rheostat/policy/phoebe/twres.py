@@ -2,6 +2,7 @@
 
 Hu, Kang, Zheng: "Stream data load prediction for resource scaling using online support vector regression", Algorithms
 2019, as Phoebe's section IV-C describes it: the same profile, forecast and interval as Phoebe, without recovery times.
+The capacities are corrected by the running job as Phoebe's are.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import ClassVar
 from rheostat.job.decision import Decision, Reason, changes, direction
 from rheostat.job.frozen import check_number
 from rheostat.policy.explanation import rate, sustains
-from rheostat.policy.phoebe.forecasting import At, IntervalPolicy
+from rheostat.policy.phoebe.forecasting import At, IntervalPolicy, Refresh
 from rheostat.policy.phoebe.knowledge import allowed_sizes, forecast_rates, scale_out
 from rheostat.policy.phoebe.policy import projected_load
 
@@ -25,6 +26,8 @@ class TWRES(IntervalPolicy):
 
     max_latency_s: float = 2.0
     """Latency limit, in seconds; the paper's is 2000 ms."""
+    refresh: Refresh = "full"
+    """What corrects the profile: windows in which the job is at its capacity, or nothing."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -38,7 +41,7 @@ class TWRES(IntervalPolicy):
         if window.at_s < (due_s := self.due_s(situation)):
             sentence = f"twres: the next evaluation is in {due_s - window.at_s:.0f} s"
             return Decision.hold(Reason.WAITING, sentence, memo=situation.memo)
-        capacity = knowledge.capacity("never")
+        capacity = knowledge.capacity(self.refresh)
         if capacity is None or knowledge.load.newest is None:
             sentence = "twres: the job's capacity is not known yet: there is no profile and no busy window"
             return Decision.hold(Reason.WAITING, sentence, memo=situation.memo)

@@ -1,14 +1,14 @@
 """Six hours on the simulator: every method and seed is a replica of one fleet, with the recorded failures.
 
 The profile is made once, on a testbed, and every method that needs one gets it as records of its journal, as in the
-paper. The testbed of Top Speed is the profile-only plant: the recorded profile overstates the capacity of the runs
-(kappa).
+paper; a method that is drilled gets the drill's records, too. The testbed of Top Speed is the profile-only plant: the
+recorded profile overstates the capacity of the runs (kappa).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from rheostat.engine.testbed.loads import Load, Sine
 from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Measurement
 from rheostat.journal.memory import MemoryJournal
+from rheostat.lab.drills import Drill, drill_simulated
 from rheostat.lab.jobs.phoebe import FAILURES_S, top_speed, ysb
 from rheostat.lab.papers.phoebe.recordings import DURATION_S, RECORDED_EVERY_S, Floats, displayed, recovery_s, vehicles
 from rheostat.lab.papers.play import Player, by_method, look_after
@@ -34,6 +35,8 @@ CAUGHT_UP_S = 1.0
 """Seconds of lag that count as caught up: an undisturbed job has less."""
 START = 12
 """Workers at the start of a scaled run."""
+DRILL = Drill(START, 60e3)
+"""Three failures at half the mean load of YSB."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,19 @@ class Experiment:
     load: Load
 
 
-def experiment(name: str, folder: Path) -> Experiment:
-    """Return TSW on the vehicles trace, or YSB on the noisy sine."""
+def experiment(name: str, folder: Path, resumed_after_s: float | None = None) -> Experiment:
+    """Return TSW on the vehicles trace, or YSB on the noisy sine; where it is given, with another mean downtime."""
     if name == "tsw":
-        return Experiment(name, top_speed(), top_speed(1.0), vehicles(folder))
-    return Experiment(name, ysb(), ysb(), Sine(100e3, 100e3, 7200.0, noise=0.1))
+        own = Experiment(name, top_speed(), top_speed(1.0), vehicles(folder))
+    else:
+        own = Experiment(name, ysb(), ysb(), Sine(100e3, 100e3, 7200.0, noise=0.1))
+    if resumed_after_s is None:
+        return own
+    plant, testbed = (
+        replace(plant, failure=replace(plant.failure, resumed_after_s=resumed_after_s))
+        for plant in (own.plant, own.testbed)
+    )
+    return replace(own, plant=plant, testbed=testbed)
 
 
 @dataclass(frozen=True)
@@ -60,6 +71,8 @@ class Method:
     name: str
     make: Callable[[], Policy[Any]] | None = None
     workers: int = START
+    drilled: bool = False
+    """Whether the testbed was drilled before the run."""
 
 
 @dataclass(frozen=True)
@@ -102,15 +115,23 @@ def profile(name: str, folder: Path) -> tuple[Measurement, ...]:
     return measure_profiles(Profiling(), experiment(name, folder).testbed, (0,))[0]
 
 
-def play(name: str, folder: Path, methods: Sequence[Method], seeds: Sequence[int]) -> dict[str, list[Run]]:
+def play(
+    name: str, folder: Path, methods: Sequence[Method], seeds: Sequence[int], resumed_after_s: float | None = None
+) -> dict[str, list[Run]]:
     """Run methods x seeds for six hours."""
-    own = experiment(name, folder)
+    own = experiment(name, folder, resumed_after_s)
     runs = [(method, seed) for method in methods for seed in seeds]
     loads, start = [own.load] * len(runs), [Allocation({"job": method.workers}) for method, _ in runs]
     seeded = [seed for _, seed in runs]
     fleet = Fleet(own.plant, loads, seeded, start=start, failures_s=FAILURES_S, trace=True)
     players = {
-        r: _Predictor(fleet, r, method.make(), seed, profile(name, folder))
+        r: _Predictor(
+            fleet,
+            r,
+            method.make(),
+            seed,
+            [*profile(name, folder), *(drill_simulated(own.testbed, DRILL, seed) if method.drilled else ())],
+        )
         for r, (method, seed) in enumerate(runs)
         if method.make is not None
     }

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from rheostat.lab.papers.phoebe import measures, paper
 from rheostat.lab.papers.phoebe.measures import missed, near_optimal, saving
 from rheostat.lab.papers.phoebe.recordings import AFTER_S, BEFORE_S, recorded, recovery_errors, throughput_errors
-from rheostat.lab.papers.phoebe.runs import Found, phoebe_row
+from rheostat.lab.papers.phoebe.runs import (
+    DRILLED,
+    NARROW_PRIORS_S,
+    NO_LATENCY,
+    PRIOR_S,
+    TWRES_NEVER,
+    Found,
+    Runs,
+    phoebe_row,
+    prior_row,
+)
 from rheostat.lab.papers.table import Cell, Table
 
 COLUMNS = tuple(f"#{k}" for k in range(1, 9))
@@ -40,8 +49,9 @@ def simulator(found: Found) -> Iterator[Cell]:
 def experiments(found: Found) -> Iterator[Cell]:
     """Yield all tables, experiment by experiment."""
     for name in paper.EXPERIMENTS:
-        for table in (table_2, targets, prediction, resources, latencies, sensitivity):
+        for table in (table_2, targets, prediction, resources, latencies, downtimes, models, priors):
             yield from table(found, name)
+    yield from other_downtimes(found)
 
 
 def table_2(found: Found, name: str) -> Iterator[Cell]:
@@ -51,7 +61,8 @@ def table_2(found: Found, name: str) -> Iterator[Cell]:
         table = Table(f"II {title}, {what}", "s")
         for row in paper.ROWS:
             printed = paper.RECOVERY[name].get(row) if what == SHOWN else None
-            fitted = name == paper.TSW and row in (paper.S24, paper.S12) and what == SHOWN
+            # Both plants are fitted to these runs.
+            fitted = row in (paper.S24, paper.S12) and what == SHOWN
             for k, column in enumerate(COLUMNS):
                 seconds = [run.failures[k].shown_s if what == SHOWN else run.failures[k].took_s for run in runs[row]]
                 capped = [min(value, paper.LONG_S) for value in seconds]
@@ -87,12 +98,12 @@ def targets(found: Found, name: str) -> Iterator[Cell]:
 def prediction(found: Found, name: str) -> Iterator[Cell]:
     """Yield the errors of predicted recovery times, and the errors that cannot be avoided."""
     runs, table = found.experiments[name], Table(f"{paper.TITLES[name]}, prediction error of recovery", "%")
-    rows = ((paper.PHOEBE, "as displayed", measures.shown), (paper.PHOEBE, "by offsets", measures.took))
-    for row, how, measured in (*rows, (paper.OURS, "by offsets", measures.took)):
-        off = measures.errors(runs[row], measured, measures.predicted)
-        printed = paper.ERROR[name] if (row, how) == (paper.PHOEBE, "as displayed") else None
-        yield from _errors(table, f"{row}, {how}", off)
-        yield table.cell(f"{row}, {how}", "means", 100 * off.of_means, printed)
+    shown = measures.errors(runs[paper.PHOEBE], measures.shown, measures.predicted)
+    yield from _errors(table, f"{paper.PHOEBE}, as displayed", shown)
+    # Errors of both signs cancel in it: it is printed because the paper's number is one.
+    yield table.cell(f"{paper.PHOEBE}, as displayed", "of means", 100 * shown.of_means, paper.ERROR[name])
+    for row in (paper.OURS, DRILLED):
+        yield from _errors(table, f"{row}, by offsets", measures.errors(runs[row], measures.took, measures.predicted))
     yield from _errors(table, "All known but the downtime drawn", measures.unpredictable(found, name, paper.OURS))
     yield from _errors(table, "All known", measures.equation(found, name, paper.OURS))
 
@@ -105,14 +116,22 @@ def _errors(table: Table, row: str, off: measures.Errors) -> Iterator[Cell]:
 def resources(found: Found, name: str) -> Iterator[Cell]:
     """Yield Figures 6e and 6f, and slot-seconds against the oracle that meets the same targets."""
     runs, title = found.experiments[name], paper.TITLES[name]
-    table, cost = Table(f"{title}, resources saved against static 24", "%"), found.profile_slot_seconds[name]
-    for row in paper.ROWS[1:]:
-        printed = paper.SAVING[name] if row == paper.PHOEBE else None
+    table = Table(f"{title}, resources saved against static 24", "%")
+    whole, windows = found.profile_slot_seconds[name], found.windows_slot_seconds[name]
+    for row in (*paper.ROWS[1:], DRILLED):
+        is_paper = row == paper.PHOEBE
         # D is chosen by Phoebe's savings.
-        yield table.median(row, "saved", [100 * v for v in saving(runs, row)], printed, row == paper.PHOEBE)
+        yield table.median(
+            row, "saved", _percent(saving(runs, row)), paper.SAVING[name] if is_paper else None, is_paper
+        )
         if row in (paper.PHOEBE, paper.TWRES, paper.OURS):
-            printed = paper.SAVING_PROFILED[name] if row == paper.PHOEBE else None
-            yield table.median(row, "with profiling", [100 * v for v in saving(runs, row, cost)], printed)
+            for column, extra, printed in (
+                ("with profiling, its measuring windows", windows, paper.SAVING_PROFILED),
+                ("the same after a day", windows / paper.DAYS, paper.SAVING_DAY),
+                ("with profiling as paid", whole, None),
+            ):
+                theirs = printed[name] if printed and is_paper else None
+                yield table.median(row, column, _percent(saving(runs, row, extra)), theirs)
     # Below one a method does not meet the objective.
     table = Table(f"{title}, slot-seconds over the oracle's")
     for row in paper.ROWS:
@@ -130,16 +149,55 @@ def latencies(found: Found, name: str) -> Iterator[Cell]:
             yield table.median(row, f"{q:.0%} below, s", [float(np.quantile(r.latency_s, q)) for r in runs[row]])
 
 
-def sensitivity(found: Found, name: str) -> Iterator[Cell]:
-    """Yield the effect of D, and of a profile that is never corrected, on Phoebe."""
+def downtimes(found: Found, name: str) -> Iterator[Cell]:
+    """Yield the effect of D on Phoebe."""
     runs, table = found.experiments[name], Table(f"{paper.TITLES[name]}, Phoebe's D decides")
-    for refreshed, d in product((True, False), paper.DOWNTIMES):
-        row = phoebe_row(d, refreshed)
+    for d in paper.DOWNTIMES:
+        if (row := phoebe_row(d)) in runs:
+            yield from _outcome(found, name, table, f"D = {d:g}", runs, row)
+
+
+def models(found: Found, name: str) -> Iterator[Cell]:
+    """Yield the effect of the latency model, and of a profile that is never corrected."""
+    runs, table = found.experiments[name], Table(f"{paper.TITLES[name]}, what matters in the models")
+    for row in (paper.PHOEBE, NO_LATENCY, phoebe_row(paper.MAIN_D, False), paper.TWRES, TWRES_NEVER):
         if row in runs:
-            label = f"D = {d:g}" + ("" if refreshed else ", profile never corrected")
-            yield table.median(label, "saved, %", [100 * v for v in saving(runs, row)])
-            yield table.median(label, "changes", [float(run.changes) for run in runs[row]])
-            yield table.median(label, "over the oracle", measures.over_oracle(found, name, row, True))
-            yield table.cell(label, "missed, %", 100 * missed(runs, row).share)
-            off = measures.errors(runs[row], measures.shown, measures.predicted)
-            yield table.cell(label, "error of means as displayed, %", 100 * off.of_means)
+            yield from _outcome(found, name, table, row, runs, row)
+
+
+def priors(found: Found, name: str) -> Iterator[Cell]:
+    """Yield the effect of what ours assumes before the first failure, and what not knowing the downtime costs."""
+    runs, table = found.experiments[name], Table(f"{paper.TITLES[name]}, before the first failure")
+    rows = [(paper.OURS, "unknown"), (DRILLED, "drilled")]
+    rows += [(prior_row(d), f"{d:g} s, as if seen once") for d in NARROW_PRIORS_S if prior_row(d) in runs]
+    for row, label in rows:
+        yield from _outcome(found, name, table, label, runs, row)
+        off = measures.errors(runs[row], measures.took, measures.predicted)
+        yield table.median(label, "prediction error, %", _percent(off.by_seed))
+    known, unknown = saving(runs, DRILLED), saving(runs, paper.OURS)
+    yield table.mean("unknown", "costs, % of static 24", [100 * (a - b) for a, b in zip(known, unknown, strict=True)])
+
+
+def other_downtimes(found: Found) -> Iterator[Cell]:
+    """Yield ours on plants with other downtimes, with its wide prior and with a narrow one of 60 s."""
+    table = Table("TSW, plants with other downtimes")
+    for downtime_s, runs in found.others.items():
+        for row, label in ((paper.OURS, "unknown"), (prior_row(PRIOR_S), f"{PRIOR_S:g} s, as if seen once")):
+            each = missed(runs, row)
+            name = f"{downtime_s:g} s: {label}"
+            yield table.mean(name, "missed, %", _percent(each.by_seed))
+            yield table.median(name, "saved, %", _percent(saving(runs, row)))
+            yield table.cell(name, "infeasible, %", 100 * each.infeasible / each.failures)
+
+
+def _outcome(found: Found, name: str, table: Table, label: str, runs: Runs, row: str) -> Iterator[Cell]:
+    """Yield what a method saves and misses, and how often it changes."""
+    largest = {row: runs[row], paper.S24: runs[paper.S24][: len(runs[row])]}
+    yield table.median(label, "saved, %", _percent(saving(largest, row)))
+    yield table.mean(label, "missed, %", _percent(missed(largest, row).by_seed))
+    yield table.median(label, "changes", [float(run.changes) for run in runs[row]])
+    yield table.median(label, "over the oracle", measures.over_oracle(found, name, row, True))
+
+
+def _percent(shares: Iterable[float]) -> list[float]:
+    return [100 * share for share in shares]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -14,7 +16,9 @@ from rheostat.job.frozen import check_number
 from rheostat.job.graph import JobSpec
 from rheostat.job.plan import Choice, Estimate, NextMeasurement, Plan
 from rheostat.planner.configuration_optimizer import MANY, OperatorCapacity, bids2, operator_capacities
+from rheostat.planner.evidence import Evidence
 from rheostat.planner.failures import drop_doubtful, find_doubtful
+from rheostat.planner.memory import regimes
 from rheostat.planner.scaling import Floats, Scaling
 
 FAR = 25.0
@@ -82,38 +86,47 @@ def make_plan(
     rate_per_s: float,
     *,
     headroom: float = 0.1,
-    memories_mb: Sequence[int | None] = (None,),
+    memories_mb: Sequence[int | None] = (),
     prices: Prices | None = None,
     most_slots: int | None = None,
     at_s: float = 0.0,
     seed: int = 0,
 ) -> Plan:
-    """Return the cheapest memory profile's plan; NotPlannable if there is no usable measurement."""
+    """Return the cheapest measured memory profile's plan; NotPlannable if none of the profiles was measured.
+
+    Without `memories_mb` all measured profiles are candidates.
+    """
     check_number("rate_per_s", rate_per_s, least=1e-9)
     check_number("headroom", headroom)
     good = drop_doubtful(estimates)
     if not good:
         raise NotPlannable(_why_no_plan(estimates))
-    scaling = Scaling.fit(good, seed)
-    least = sum(a.least for a in operator_capacities(spec, {}, {}))
+    bounds = operator_capacities(spec, {}, {})
+    least = sum(a.least for a in bounds)
     wanted = rate_per_s * (1 + headroom)
-    crashed = crashed_memories(estimates)
-    memories = [m for m in memories_mb if m not in crashed] or [good[-1].memory_mb]
-    choices = []
-    for memory in memories:
-        slots = slots_for_rate(scaling, wanted, memory, least)
-        price = _price(prices, memory)
-        cost = None if price is None or math.isinf(slots.middle) else price * slots.middle
-        choices.append(Choice(memory, slots, cost))
-    cheapest = min(choices, key=lambda c: (c.cost_per_hour or 0.0, c.slots.middle, c.memory_mb or 0))
-    largest = int(scaling.runs.slots.max())
-    warnings = list(_warnings(estimates, good, crashed))
+    groups = regimes(good)
+    every = list(dict.fromkeys(e.memory_mb for group in groups for e in group))
+    requested = list(memories_mb) or every
+    profiles = [
+        Profile.of(Scaling.fit(group, seed), estimates, good, memory, wanted, least, spec)
+        for group in groups
+        for memory in requested
+        if any(e.memory_mb == memory for e in group)
+    ]
+    if not profiles:
+        names = ", ".join(f"{memory} MB" for memory in requested)
+        raise NotPlannable(f"no run with {names} gave a rate: a profile that was not measured is not planned")
+    choices = [(one, one.choice(_price(prices, one.memory_mb))) for one in profiles]
+    priced = any(choice.cost_per_hour is not None for _, choice in choices)
+    chosen, cheapest = min(choices, key=lambda pair: _preference(pair[1], priced))
+    scaling, largest = chosen.scaling, max(e.slots for e in good if e.memory_mb == chosen.memory_mb)
+    warnings = list(_warnings(estimates, good))
+    warnings += [_unplanned(estimates, memory) for memory in requested if memory not in every]
+    warnings += [text for group, next_ in pairwise(groups) if (text := _collapse(group, next_))]
     if math.isinf(cheapest.slots.middle):
-        grid = np.unique(np.round(np.geomspace(least, largest * BEYOND, 48)))
-        size = int(grid[int(np.argmax(scaling.rates(grid, cheapest.memory_mb)[:, 1]))])
-        most = scaling.rate_per_s(size, cheapest.memory_mb)
+        size, most = chosen.best(least)
         warnings.append(
-            f"no number of slots is expected to sustain {wanted:,.0f}/s: the maximum is {most.middle:,.0f}/s, "
+            f"no number of slots is expected to sustain {wanted:,.0f}/s: the maximum is {most:,.0f}/s, "
             f"at {size} slots; further slots reduce it"
         )
     else:
@@ -121,23 +134,24 @@ def make_plan(
     split = bids2(fitted_capacities(scaling, spec, bounded=False), max(_whole_executors(size, spec), least))
     warnings += [
         f"the plan gives {a.name} {split.tasks[a.name]} tasks, and the job allows it at most {a.most}"
-        for a in operator_capacities(spec, {}, {})
+        for a in bounds
         if split.tasks[a.name] > a.most
     ]
-    capacity = scaling.rate_per_s(sum(split.tasks.values()), cheapest.memory_mb)
-    smallest = scaling.rate_per_s(least, cheapest.memory_mb)
-    if wanted <= smallest.middle:
+    size = sum(split.tasks.values())
+    capacity = chosen.capacity(size)
+    smallest = chosen.capacity(least)
+    if wanted <= smallest.middle and size == least:
         warnings.append(
             f"the smallest size already sustains {smallest.middle:,.0f}/s, more than {wanted:,.0f}/s: "
             "the plan has the fewest tasks that the job allows"
         )
-    reach = sum(split.tasks.values()) / largest
+    reach = size / largest
     if reach > FAR:
         warnings.append(f"the plan is {reach:.0f} times the largest measured size: it is a rough extrapolation")
     width = capacity.high / capacity.low
     if width > WIDE:
         warnings.append(
-            f"the rate that {sum(split.tasks.values())} slots sustain is only known within a factor of {width:.1f}: "
+            f"the rate that {size} slots sustain is only known within a factor of {width:.1f}: "
             "the measured sizes leave open how the job scales"
         )
     if math.isinf(cheapest.slots.high) and math.isfinite(cheapest.slots.middle):
@@ -148,20 +162,81 @@ def make_plan(
         spec.name,
         rate_per_s,
         headroom,
-        Allocation(dict(split.tasks), cheapest.memory_mb),
+        Allocation(dict(split.tasks), chosen.memory_mb),
         cheapest.slots,
         capacity,
-        tuple(choices),
+        tuple(choice for _, choice in sorted(choices, key=lambda pair: requested.index(pair[0].memory_mb))),
         cheapest.cost_per_hour,
         largest,
         reach,
         tuple(warnings),
         scaling.weights(),
-        next_measurement(scaling, float(sum(split.tasks.values())), cheapest.memory_mb, within),
+        next_measurement(scaling, float(size), chosen.memory_mb, within),
         len(estimates),
         sum(e.seconds for e in estimates) / 60,
         sum(e.slot_seconds for e in estimates) / 3600,
     )
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One measured memory profile: the model of its regime, its own measurements, and its slots for the rate."""
+
+    memory_mb: int | None
+    scaling: Scaling
+    evidence: Evidence
+    slots: Interval
+
+    @staticmethod
+    def of(
+        scaling: Scaling,
+        estimates: Sequence[Estimate],
+        good: Sequence[Estimate],
+        memory_mb: int | None,
+        wanted: float,
+        least: int,
+        spec: JobSpec,
+    ) -> Profile:
+        """Size one profile by the model, and by what its measurements leave of it."""
+        evidence = Evidence.of(estimates, good, memory_mb)
+        modelled = slots_for_rate(scaling, wanted, memory_mb, least)
+
+        def reaching(size: int) -> float:
+            return slots_for_rate(scaling, wanted, memory_mb, size).middle
+
+        size = evidence.size(modelled.middle, wanted, reaching)
+        if math.isfinite(size):
+            size = float(_whole_executors(int(size), spec))
+        slots = Interval(min(modelled.low, size), size, max(modelled.high, size))
+        return Profile(memory_mb, scaling, evidence, slots)
+
+    def choice(self, price: float | None) -> Choice:
+        """Return the slots with their price; a rate that no size sustains has none."""
+        cost = None if price is None or math.isinf(self.slots.middle) else price * self.slots.middle
+        return Choice(self.memory_mb, self.slots, cost)
+
+    def capacity(self, slots: int) -> Interval:
+        """Return the rate of one size; where it was measured, the interval holds the measured mean."""
+        modelled = self.scaling.rate_per_s(slots, self.memory_mb)
+        measured = self.evidence.rates_per_s.get(slots)
+        if measured is None or slots in self.evidence.lower_bounds or modelled.holds(measured):
+            return modelled
+        return Interval(min(modelled.low, measured), measured, max(modelled.high, measured))
+
+    def best(self, least: int) -> tuple[int, float]:
+        """Return the size with the highest rate, and the rate."""
+        grid = np.unique(np.round(np.geomspace(least, float(self.scaling.runs.slots.max()) * BEYOND, 48)))
+        rates = self.scaling.rates(grid, self.memory_mb)[:, 1]
+        sizes = {int(s): float(r) for s, r in zip(grid, rates, strict=True) if s < self.evidence.top}
+        sizes |= self.evidence.rates_per_s
+        return max(((s, r) for s, r in sizes.items() if s not in self.evidence.failed), key=lambda pair: pair[1])
+
+
+def _preference(choice: Choice, priced: bool) -> tuple[bool, bool, float, float, int]:
+    """Return the order of choices: a size that suffices, then a known price, then the lower one."""
+    unknown = priced and choice.cost_per_hour is None
+    impossible = math.isinf(choice.slots.middle)
+    return impossible, unknown, choice.cost_per_hour or 0.0, choice.slots.middle, choice.memory_mb or 0
 
 
 def _whole_executors(size: int, spec: JobSpec) -> int:
@@ -176,11 +251,26 @@ def _price(prices: Prices | None, memory_mb: int | None) -> float | None:
     return prices.get(memory_mb, prices.get(None))
 
 
-def crashed_memories(estimates: Sequence[Estimate]) -> tuple[int, ...]:
-    """Return the memory profiles with which every run failed."""
-    tried = {e.memory_mb for e in estimates if e.memory_mb is not None}
-    ran = {e.memory_mb for e in estimates if e.problem is None}
-    return tuple(sorted(m for m in tried - ran if m is not None))
+def _unplanned(estimates: Sequence[Estimate], memory_mb: int | None) -> str:
+    """Return why a requested profile is not planned."""
+    own = [e for e in estimates if e.memory_mb == memory_mb]
+    if own and all(e.problem is not None for e in own):
+        return f"with {memory_mb} MB every run failed: left out"
+    return f"with {memory_mb} MB nothing was measured: left out"
+
+
+def _collapse(more: Sequence[Estimate], less: Sequence[Estimate]) -> str:
+    """Return the change of the rate between two regimes in words; "" if no size was measured in both."""
+    common = {e.slots for e in more} & {e.slots for e in less}
+    if not common:
+        return ""
+    with_more, with_less = (
+        max(e.middle_per_s for e in group if e.slots == max(common)) for group in (more, less)
+    )  # fmt: skip
+    return (
+        f"{max(common)} slots sustained {with_less:,.0f}/s with {less[0].memory_mb} MB and {with_more:,.0f}/s with "
+        f"{more[-1].memory_mb} MB: these profiles are planned apart"
+    )
 
 
 def _why_no_plan(estimates: Sequence[Estimate]) -> str:
@@ -195,7 +285,7 @@ def _why_no_plan(estimates: Sequence[Estimate]) -> str:
     return f"no size sustained any rate: {estimates[-1].problem}"
 
 
-def _warnings(estimates: Sequence[Estimate], good: Sequence[Estimate], crashed: Sequence[int]) -> Sequence[str]:
+def _warnings(estimates: Sequence[Estimate], good: Sequence[Estimate]) -> Sequence[str]:
     warnings = []
     if limited := [e for e in estimates if e.limited_by == "injector"]:
         sizes = ", ".join(str(size) for size in sorted({e.slots for e in limited}))
@@ -203,7 +293,6 @@ def _warnings(estimates: Sequence[Estimate], good: Sequence[Estimate], crashed: 
     if doubtful := find_doubtful(estimates):
         sizes = ", ".join(str(e.slots) for e in doubtful)
         warnings.append(f"runs at {sizes} slots gave less than half of the rate that other sizes suggest: left out")
-    warnings += [f"with {memory} MB every run failed: left out" for memory in crashed]
     for memory in dict.fromkeys(e.memory_mb for e in good):
         means: dict[int, list[float]] = {}
         for e in good:

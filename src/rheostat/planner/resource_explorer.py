@@ -24,7 +24,8 @@ from rheostat.errors import InvalidValue
 from rheostat.job.plan import Estimate
 from rheostat.model.joint import JointGP, expected_improvement
 from rheostat.planner.extrapolation import Points, best_family
-from rheostat.planner.failures import TRIES, run_to_repeat
+from rheostat.planner.failures import TRIES, drop_doubtful, run_to_repeat
+from rheostat.planner.memory import regime_of
 
 SMALLER = 1.4
 """Ratio by which the largest size shrinks when the injector cannot saturate it."""
@@ -209,14 +210,14 @@ class Geometric:
         return ordered + [(size, "sizes at equal ratios distinguish exponents") for size in inner]
 
     def _narrow(self, done: Sequence[Estimate]) -> bool:
-        good = [e for e in done if e.usable]
+        memory = self.main_memory(done)
+        good = regime_of(drop_doubtful(done), memory)
         if self.enough is None or not good:
             return False
         from rheostat.planner.plan import slots_for_rate
         from rheostat.planner.scaling import Scaling
 
         scaling = Scaling.fit(good)
-        memory = self.main_memory(done)
         size = float(self.space.most)
         if self.rate_per_s is not None:
             slots = slots_for_rate(scaling, self.rate_per_s, memory, self.space.least)

@@ -1,13 +1,13 @@
 """Our model of capacity over (memory, slots): power-law capacities per operator, and the losses of the job as a whole.
 
-    log R = log η(Π) + g log2(M / M0) + log B(Π) + noise
+    log R = log η(Π) + g(M) + log B(Π) + noise
     B(Π)  = the highest rate that Π slots carry when every operator's capacity is a_i p^b_i (BIDS2)
     η(Π)  = e0                                  "steady"
           = e0 (Π / Π0)^e1                      "power"
           = e0 / (1 + k (Π - Π_min))            "per slot"
 
 The curves a_i, b_i are learned from every operator's true rate per task, η and g from the sustained rates of whole
-runs. All of them are posteriors, not point estimates:
+runs; g is a level per memory profile of one regime (`memory.py`). All of them are posteriors, not point estimates:
 
 - log true rate per task = α_i + (b_i - 1) log p + noise, with b_i - 1 ~ N(-0.06, 0.06²): draws of (a_i, b_i) from a
   conjugate regression whose noise is integrated out.
@@ -47,8 +47,8 @@ NOISES = np.geomspace(0.02, 0.5, 8)
 """Candidate noises, as a share of the rate."""
 NOISE_0, NOISE_SPREAD = 0.07, 0.8
 """Log-normal prior of the noise: about 7 %, within a factor of 2.2."""
-ETA_SD, POWER_SD, GAIN_SD = 0.25, 0.3, 0.1
-"""Prior standard deviations of log e0, e1 and g."""
+ETA_SD, POWER_SD, LEVEL_OF_MEMORY_SD = 1.0, 0.3, 0.15
+"""Prior standard deviations of log e0 (the runs determine it), e1 and g(M)."""
 PER_SLOT = np.geomspace(0.0007, 0.05, 12)
 """Candidate values of k."""
 LAWS = ("steady", "power", "per slot")
@@ -67,8 +67,8 @@ class Runs:
 
     names: tuple[str, ...]
     slots: Floats
-    memory: Floats
-    """log2 of memory, relative to the reference."""
+    profile: NDArray[np.intp]
+    """Place of the memory profile in `memories_mb`."""
     rate: Floats
     """Logarithms of the sustained rates."""
     tasks: Floats
@@ -76,7 +76,7 @@ class Runs:
     """Logarithms of records/s of one task; NaN where not measured."""
     ratio: Floats
     """Median over the runs of every operator's input relative to the sources'."""
-    reference_mb: float
+    memories_mb: tuple[int | None, ...]
 
     @staticmethod
     def of(estimates: Sequence[Estimate]) -> Runs:
@@ -95,18 +95,25 @@ class Runs:
         present = ~np.isnan(ratios).all(axis=0)
         ratio = np.full(len(names), math.nan)
         ratio[present] = np.nanmedian(ratios[:, present], axis=0)
-        memory = np.array([float(e.memory_mb or 1) for e in good])
-        reference = float(np.exp(np.median(np.log(memory))))
+        memories = tuple(sorted({e.memory_mb for e in good}, key=lambda memory: memory or 0))
         return Runs(
             names,
             np.array([float(e.slots) for e in good]),
-            np.log2(memory / reference),
+            np.array([memories.index(e.memory_mb) for e in good]),
             np.log(rate),
             tasks,
             np.log(_drop_outliers(true)),
             ratio,
-            reference,
+            memories,
         )
+
+    def profiles(self, memory_mb: int | None) -> Floats:
+        """Return the columns of one memory profile for a single size."""
+        if memory_mb not in self.memories_mb:
+            measured = ", ".join(str(memory) for memory in self.memories_mb)
+            raise InvalidValue(f"nothing was measured with {memory_mb} MB, only with {measured} MB")
+        columns: Floats = np.eye(len(self.memories_mb))[self.memories_mb.index(memory_mb)]
+        return columns
 
 
 def _from_tasks(rate: Floats, tasks: Floats) -> tuple[Floats, Floats]:
@@ -216,11 +223,11 @@ class Law:
     per_slot: float
     noise: float
 
-    def columns(self, slots: Floats, memory: Floats, first: float) -> tuple[Floats, Floats]:
-        """Return the columns of the learned parameters (e0, e1, g), and the fixed part of log η."""
+    def columns(self, slots: Floats, profiles: Floats, first: float) -> tuple[Floats, Floats]:
+        """Return the columns of the learned parameters (e0, e1, every g), and the fixed part of log η."""
         grows = np.log(slots / first) if self.name == "power" else np.zeros_like(slots)
         fixed = -np.log1p(self.per_slot * np.maximum(slots - first, 0.0))
-        return np.stack([np.ones_like(slots), grows, memory], axis=1), fixed
+        return np.column_stack([np.ones_like(slots), grows, profiles]), fixed
 
 
 @dataclass(frozen=True)
@@ -233,9 +240,9 @@ class Scaling:
     weight: Floats
     """Laws x draws."""
     mean: Floats
-    """Laws x draws x 3."""
+    """Laws x draws x parameters."""
     covariance: Floats
-    """Laws x 3 x 3: the same for every draw."""
+    """Laws x parameters x parameters: the same for every draw."""
     first: float
 
     @staticmethod
@@ -252,9 +259,10 @@ class Scaling:
         first = float(runs.slots.min())
         y = runs.rate[None, :] - curves.carried(runs.tasks)  # draws x runs
         logs, means, covariances = [], [], []
+        profiles = np.eye(len(runs.memories_mb))
+        prior = np.diag([ETA_SD**-2, POWER_SD**-2, *[LEVEL_OF_MEMORY_SD**-2] * len(profiles)])
         for law in laws:
-            columns, fixed = law.columns(runs.slots, runs.memory, first)
-            prior = np.diag([1.0 / ETA_SD**2, 1.0 / POWER_SD**2, 1.0 / GAIN_SD**2])
+            columns, fixed = law.columns(runs.slots, profiles[runs.profile], first)
             precision = prior + columns.T @ columns / law.noise**2
             covariance = np.linalg.inv(precision)
             off = y - fixed[None, :]
@@ -278,18 +286,18 @@ class Scaling:
             for name in LAWS
         }
 
-    def log_rates(self, slots: Floats, memory_mb: float | None) -> tuple[Floats, Floats]:
+    def log_rates(self, slots: Floats, memory_mb: int | None) -> tuple[Floats, Floats]:
         """Return mean and variance of log R: laws x draws x sizes, laws x sizes."""
-        memory = np.full(len(slots), 0.0 if memory_mb is None else math.log2(memory_mb / self.runs.reference_mb))
+        profiles = np.tile(self.runs.profiles(memory_mb), (len(slots), 1))
         carried = self.curves.best(slots)
         means, variances = [], []
         for k, law in enumerate(self.laws):
-            columns, fixed = law.columns(slots, memory, self.first)
+            columns, fixed = law.columns(slots, profiles, self.first)
             means.append(carried + fixed[None, :] + self.mean[k] @ columns.T)
             variances.append(((columns @ self.covariance[k]) * columns).sum(axis=1))
         return np.stack(means), np.stack(variances)
 
-    def rates(self, slots: Sequence[float] | Floats, memory_mb: float | None) -> Floats:
+    def rates(self, slots: Sequence[float] | Floats, memory_mb: int | None) -> Floats:
         """Return the 5, 50 and 95 % quantiles of the capacity at these sizes: sizes x 3."""
         sizes = np.asarray(slots, dtype=float)
         mean, variance = self.log_rates(sizes, memory_mb)
@@ -311,7 +319,7 @@ class Scaling:
         law, draw = np.divmod(main, self.weight.shape[1])
         return law, draw
 
-    def rate_per_s(self, slots: float, memory_mb: float | None) -> Interval:
+    def rate_per_s(self, slots: float, memory_mb: int | None) -> Interval:
         """Return the capacity at one size."""
         low, middle, high = (float(v) for v in self.rates([slots], memory_mb)[0])
         return Interval(low, middle, high)

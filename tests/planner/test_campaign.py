@@ -81,6 +81,20 @@ class TestStrategies:
             assert 7 <= len(done) <= 20
             assert "rose" in why or "maximum" in why
 
+    def test_the_paper_does_not_ask_for_a_failing_budget_for_ever(self) -> None:
+        class FailsAtTheTop(Drawn):
+            def measure(self, ask: Ask, done: Sequence[Estimate]) -> Estimate:
+                one = super().measure(ask, done)
+                fails = ask.memory_mb == 512 or ask.slots == 16
+                return replace(one, rate_per_s=None, problem="out of memory") if fails else one
+
+        for seed in range(4):
+            bed = FailsAtTheTop(Truth(PLANT), 0.05, np.random.default_rng(seed), 0.0)
+            done, _ = explore(Paper(Space(2, 16, (512, 4096)), seed), bed)
+            assert sum(e.usable for e in done) >= 3
+            for budget in {(e.slots, e.memory_mb) for e in done if e.problem}:
+                assert sum((e.slots, e.memory_mb) == budget for e in done) <= 2
+
     def test_whole_executors(self) -> None:
         sizes = [size for size, _ in Geometric(Space(4, 42, (None,), step=4)).design()]
         assert all(size % 4 == 0 for size in sizes)

@@ -19,11 +19,14 @@ from rheostat.job.plan import Estimate, Plan
 from rheostat.lab.jobs import job
 from rheostat.lab.papers.streambed.truth import Drawn, Truth, varied
 from rheostat.planner.campaign import OnTestbed, TestbedFailed, explore
+from rheostat.planner.configuration_optimizer import bids2, operator_capacities, readings
+from rheostat.planner.extrapolation import Points, select_fit
 from rheostat.planner.failures import drop_doubtful
 from rheostat.planner.plan import NotPlannable, Prices, make_plan
 from rheostat.planner.resource_explorer import Ask, Geometric, Paper, Space
 from rheostat.planner.rig import Feed
 from rheostat.planner.sequential_estimator import sequential
+from rheostat.planner.streambed import streambed_plan
 from rheostat.planner.verification import verify_plan
 
 CAMPAIGNS = 1000 if os.environ.get("RHEOSTAT_EVERY_K") else 100
@@ -195,3 +198,28 @@ def test_a_plan_that_sustains_150_percent_says_so() -> None:
     plan = replace(plan, rate_per_s=2e8)
     verified, _ = verify_plan(SimulatedTestbed(plant), plan, feed, observe_s=120.0)
     assert any("the plan is too small" in warning for warning in verified.warnings)
+
+
+class TestStreamBed:
+    def test_the_papers_plan_ends_with_a_pass_of_bids2_from_the_largest_run(self) -> None:
+        plant = job("streambed-q1")
+        truth = Drawn(Truth(plant), 0.02, np.random.default_rng(0), 0.0)
+        done = [truth.measure(Ask(size, memory, ""), ()) for memory in (2048, 4096) for size in (2, 5, 9, 16)]
+        plan = streambed_plan(plant.spec(), done, 5e7, memories_mb=(4096,))
+        fit = select_fit(Points.of(done))
+        assert plan.allocation.slots == fit.slots_for(5e7, 4096)
+        assert dict(plan.weights) == {fit.family: 1.0}
+        capacities = operator_capacities(plant.spec(), *readings(done[-1]))
+        unbounded = [replace(a, most=10_000) for a in capacities]
+        assert plan.allocation.tasks == bids2(unbounded, plan.allocation.slots).tasks
+
+    def test_no_size_is_a_warning_and_nothing_measured_an_error(self) -> None:
+        plant = job("streambed-q1")
+        truth = Drawn(Truth(plant), 0.0, np.random.default_rng(0), 0.0)
+        done = [truth.measure(Ask(size, 4096, ""), ()) for size in (2, 16)]
+        falls = [done[0], replace(done[1], rate_per_s=Interval(1e5, 1e5, 1e5))]
+        plan = streambed_plan(plant.spec(), falls, 5e7, prices={None: 1.0})
+        assert (math.isinf(plan.slots.middle), plan.cost_per_hour) == (True, None)
+        assert any("no number of slots" in warning for warning in plan.warnings)
+        with pytest.raises(NotPlannable):
+            streambed_plan(plant.spec(), [replace(done[0], rate_per_s=None, problem="crashed")], 5e7)

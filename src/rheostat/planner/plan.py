@@ -116,9 +116,9 @@ def make_plan(
     if not profiles:
         names = ", ".join(f"{memory} MB" for memory in requested)
         raise NotPlannable(f"no run with {names} gave a rate: a profile that was not measured is not planned")
-    choices = [(one, one.choice(_price(prices, one.memory_mb))) for one in profiles]
+    choices = [(one, one.choice(price_of(prices, one.memory_mb))) for one in profiles]
     priced = any(choice.cost_per_hour is not None for _, choice in choices)
-    chosen, cheapest = min(choices, key=lambda pair: _preference(pair[1], priced))
+    chosen, cheapest = min(choices, key=lambda pair: preference(pair[1], priced))
     scaling, largest = chosen.scaling, max(e.slots for e in good if e.memory_mb == chosen.memory_mb)
     warnings = list(_warnings(estimates, good))
     warnings += [_unplanned(estimates, memory) for memory in requested if memory not in every]
@@ -232,7 +232,7 @@ class Profile:
         return max(((s, r) for s, r in sizes.items() if s not in self.evidence.failed), key=lambda pair: pair[1])
 
 
-def _preference(choice: Choice, priced: bool) -> tuple[bool, bool, float, float, int]:
+def preference(choice: Choice, priced: bool) -> tuple[bool, bool, float, float, int]:
     """Return the order of choices: a size that suffices, then a known price, then the lower one."""
     unknown = priced and choice.cost_per_hour is None
     impossible = math.isinf(choice.slots.middle)
@@ -245,7 +245,8 @@ def _whole_executors(size: int, spec: JobSpec) -> int:
     return -(-size // step) * step
 
 
-def _price(prices: Prices | None, memory_mb: int | None) -> float | None:
+def price_of(prices: Prices | None, memory_mb: int | None) -> float | None:
+    """Return the price of a slot with this profile; None where it is not known."""
     if not prices:
         return None
     return prices.get(memory_mb, prices.get(None))

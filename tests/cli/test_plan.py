@@ -38,6 +38,7 @@ def test_a_plan_is_made_kept_and_gone_on_with(rheostat: Command, tmp_path: Path)
     assert again.code == 0
     assert f"the journal already has {len(found['measurements'])} measurements of streambed-q1" in again.out
     assert "next:" not in again.out
+    assert "the journal already has 3 runs of planned sizes" in again.out
     simulated = rheostat(
         "simulate", "--job", "streambed-q1", "--load", "constant", "--duration", "300", "--journal", journal
     )

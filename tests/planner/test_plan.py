@@ -20,11 +20,13 @@ from rheostat.lab.jobs import job
 from rheostat.lab.papers.streambed.truth import Drawn, Truth, varied
 from rheostat.planner.campaign import OnTestbed, TestbedFailed, explore
 from rheostat.planner.configuration_optimizer import bids2, operator_capacities, readings
+from rheostat.planner.evidence import Production, production_runs
 from rheostat.planner.extrapolation import Points, select_fit
 from rheostat.planner.failures import drop_doubtful
 from rheostat.planner.plan import NotPlannable, Prices, make_plan
 from rheostat.planner.resource_explorer import Ask, Geometric, Paper, Space
 from rheostat.planner.rig import Feed
+from rheostat.planner.scaling import Scaling
 from rheostat.planner.sequential_estimator import sequential
 from rheostat.planner.streambed import streambed_plan
 from rheostat.planner.verification import verify_plan
@@ -223,3 +225,47 @@ class TestStreamBed:
         assert any("no number of slots" in warning for warning in plan.warnings)
         with pytest.raises(NotPlannable):
             streambed_plan(plant.spec(), [replace(done[0], rate_per_s=None, problem="crashed")], 5e7)
+
+
+class TestProduction:
+    SPEC = job("streambed-q1").spec()
+
+    def measure(self) -> list[Estimate]:
+        truth = Drawn(Truth(job("streambed-q1")), 0.03, np.random.default_rng(1), 0.0)
+        return [truth.measure(Ask(size, 4096, ""), ()) for size in (2, 3, 5, 7, 11, 16)]
+
+    def plan(self, *production: Production) -> Plan:
+        return make_plan(self.SPEC, self.measure(), 8e7, memories_mb=(4096,), production=production)
+
+    def test_a_size_that_failed_in_production_is_not_planned_again(self) -> None:
+        alone = self.plan()
+        size = alone.allocation.slots
+        more = self.plan(Production(size, 4096, 8e7, sustained=False))
+        assert more.allocation.slots > size
+        assert more.slots.low >= alone.slots.low
+        assert self.plan(Production(size, 1024, 8e7, sustained=False)).allocation == alone.allocation
+
+    def test_a_size_that_sustained_the_rate_bounds_the_plan(self) -> None:
+        alone = self.plan()
+        size = round(0.8 * alone.allocation.slots)
+        less = self.plan(Production(size, 4096, 1.1 * 8e7, sustained=True))
+        assert less.allocation.slots <= size
+        assert less.capacity_per_s.high > 1.1 * 8e7
+
+    def test_production_moves_and_narrows_the_rate_of_other_sizes(self) -> None:
+        done = self.measure()
+        before = Scaling.fit(done).rate_per_s(200, 4096)
+        up = Scaling.fit(done, production=[Production(150, 4096, before.middle, sustained=True)])
+        down = Scaling.fit(done, production=[Production(250, 4096, before.middle, sustained=False)])
+        assert down.rate_per_s(200, 4096).middle < before.middle < up.rate_per_s(200, 4096).middle
+        both = [Production(150, 4096, before.middle, True), Production(150, 4096, 1.2 * before.middle, False)]
+        after = Scaling.fit(done, production=both).rate_per_s(200, 4096)
+        assert after.high / after.low < before.high / before.low
+
+    def test_verified_plans_are_production_runs(self) -> None:
+        plan = replace(self.plan(), verified={"100%": "sustained", "150%": "not sustained", "120%": "not run: gone"})
+        size = plan.allocation.slots
+        assert production_runs([plan]) == [
+            Production(size, 4096, 8e7, sustained=True),
+            Production(size, 4096, 1.5 * 8e7, sustained=False),
+        ]

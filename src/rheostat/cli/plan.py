@@ -113,7 +113,8 @@ def _plan(
     from rheostat.planner.campaign import OnTestbed, explore
     from rheostat.planner.capacity_estimator import dichotomic
     from rheostat.planner.configuration_optimizer import operator_capacities
-    from rheostat.planner.notebook import open_notebook, read_estimates
+    from rheostat.planner.evidence import production_runs
+    from rheostat.planner.notebook import open_notebook, read_estimates, read_plans
     from rheostat.planner.plan import make_plan
     from rheostat.planner.resource_explorer import Geometric, Paper, Space
     from rheostat.planner.sequential_estimator import sequential
@@ -142,7 +143,10 @@ def _plan(
         ours = Geometric(space, enough=NARROW, rate_per_s=rate_per_s * (1 + headroom))
         strategy = Paper(space, seed) if theirs else ours
         estimates, _ = explore(strategy, optimizer, before, save=notes.save, notify=notify, budget_s=budget_s)
-        make = streambed_plan if theirs else partial(make_plan, most_slots=space.most, seed=seed)
+        ran = production_runs(read_plans(journal, spec.name))
+        if ran:
+            notify(f"the journal already has {len(ran)} runs of planned sizes")
+        make = streambed_plan if theirs else partial(make_plan, production=ran, most_slots=space.most, seed=seed)
         made = make(
             spec, estimates, rate_per_s, headroom=headroom, memories_mb=memories, prices=prices, at_s=clock.now()
         )

@@ -16,8 +16,35 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rheostat.job.plan import Estimate
+from rheostat.job.decision import Interval
+from rheostat.job.plan import Estimate, Plan
 from rheostat.planner.failures import TRIES
+from rheostat.planner.verification import NOT_SUSTAINED, SUSTAINED
+
+
+@dataclass(frozen=True, slots=True)
+class Production:
+    """A size that ran at a rate and sustained it, or did not: a bound of its capacity."""
+
+    slots: int
+    memory_mb: int | None
+    rate_per_s: float
+    sustained: bool
+
+
+def production_runs(plans: Sequence[Plan]) -> list[Production]:
+    """Return the runs of verified plans."""
+    return [
+        Production(
+            plan.allocation.slots,
+            plan.allocation.memory_mb,
+            plan.rate_per_s * float(share.rstrip("%")) / 100,
+            verdict == SUSTAINED,
+        )
+        for plan in plans
+        for share, verdict in plan.verified.items()
+        if verdict in (SUSTAINED, NOT_SUSTAINED)
+    ]
 
 
 @dataclass(frozen=True)
@@ -32,10 +59,19 @@ class Evidence:
     """Sizes at which every run failed."""
     top: float
     """Size from which on every size failed, more than once; infinite if there is none."""
+    sustained: Mapping[int, float]
+    """Size -> highest rate that it sustained in production."""
+    refused: Mapping[int, float]
+    """Size -> lowest rate that it did not sustain in production."""
 
     @staticmethod
-    def of(estimates: Sequence[Estimate], good: Sequence[Estimate], memory_mb: int | None) -> Evidence:
-        """Return the evidence of all estimates, of which `good` are believed."""
+    def of(
+        estimates: Sequence[Estimate],
+        good: Sequence[Estimate],
+        memory_mb: int | None,
+        production: Sequence[Production] = (),
+    ) -> Evidence:
+        """Return the evidence of all estimates, of which `good` are believed, and of production runs."""
         own = [e for e in estimates if e.memory_mb == memory_mb]
         rates: dict[int, float] = {}
         limited = {e.slots: e.rate_per_s.low for e in own if e.limited_by == "injector" and e.rate_per_s is not None}
@@ -48,15 +84,47 @@ class Evidence:
             runs.setdefault(e.slots, []).append(e.problem is not None)
         failed = frozenset(slots for slots, each in runs.items() if all(each))
         beyond = [s for s in failed if s > max(rates | bounds, default=0) and len(runs[s]) >= TRIES]
-        return Evidence(rates | bounds, frozenset(bounds), failed, min(beyond, default=math.inf))
+        ran: dict[bool, dict[int, list[float]]] = {True: {}, False: {}}
+        for one in production:
+            if one.memory_mb == memory_mb:
+                ran[one.sustained].setdefault(one.slots, []).append(one.rate_per_s)
+        sustained = {slots: max(each) for slots, each in ran[True].items()}
+        refused = {slots: min(each) for slots, each in ran[False].items()}
+        top = min(beyond, default=math.inf)
+        return Evidence(rates | bounds, frozenset(bounds), failed, top, sustained, refused)
+
+    def enough(self, slots: int, wanted_per_s: float) -> bool | None:
+        """Return whether a size sustains a rate; None if nothing says so."""
+        if self.refused.get(slots, math.inf) <= wanted_per_s:
+            return False
+        if self.sustained.get(slots, 0.0) >= wanted_per_s:
+            return True
+        rate = self.rates_per_s.get(slots)
+        if rate is None or (rate < wanted_per_s and slots in self.lower_bounds):
+            return None
+        return rate >= wanted_per_s
+
+    def bound(self, slots: int, modelled: Interval) -> Interval:
+        """Return the rate of a size: it holds the measured mean, and what production showed."""
+        low, middle, high = modelled.low, modelled.middle, modelled.high
+        measured = self.rates_per_s.get(slots)
+        if measured is not None and slots not in self.lower_bounds and not modelled.holds(measured):
+            low, middle, high = min(low, measured), measured, max(high, measured)
+        least, most = self.sustained.get(slots, 0.0), self.refused.get(slots, math.inf)
+        if least > most:
+            # The same size did and did not sustain its rate: production varies as much.
+            return Interval(min(low, most), middle, max(high, least))
+        low, middle, high = (min(max(rate, least), most) for rate in (low, middle, high))
+        return Interval(low, middle, high)
 
     def size(self, modelled: float, wanted_per_s: float, reaching: Callable[[int], float]) -> float:
         """Return the size for a rate: the modelled one, moved where measurements exclude it.
 
         `reaching` returns the smallest size, from a least one on, that reaches the rate by the model.
         """
-        enough = [s for s, rate in self.rates_per_s.items() if rate >= wanted_per_s]
-        short = [s for s, rate in self.rates_per_s.items() if rate < wanted_per_s and s not in self.lower_bounds]
+        sizes = sorted({*self.rates_per_s, *self.sustained, *self.refused})
+        enough = [s for s in sizes if self.enough(s, wanted_per_s)]
+        short = [s for s in sizes if self.enough(s, wanted_per_s) is False]
         too_small = max(short, default=0)
         proved = [s for s in enough if s > too_small]
         if proved:

@@ -16,7 +16,7 @@ from rheostat.job.frozen import check_number
 from rheostat.job.graph import JobSpec
 from rheostat.job.plan import Choice, Estimate, NextMeasurement, Plan
 from rheostat.planner.configuration_optimizer import MANY, OperatorCapacity, bids2, operator_capacities
-from rheostat.planner.evidence import Evidence
+from rheostat.planner.evidence import Evidence, Production
 from rheostat.planner.failures import drop_doubtful, find_doubtful
 from rheostat.planner.memory import regimes
 from rheostat.planner.scaling import Floats, Scaling
@@ -88,6 +88,7 @@ def make_plan(
     headroom: float = 0.1,
     memories_mb: Sequence[int | None] = (),
     prices: Prices | None = None,
+    production: Sequence[Production] = (),
     most_slots: int | None = None,
     at_s: float = 0.0,
     seed: int = 0,
@@ -107,9 +108,10 @@ def make_plan(
     groups = regimes(good)
     every = list(dict.fromkeys(e.memory_mb for group in groups for e in group))
     requested = list(memories_mb) or every
+    fitted = [(group, Scaling.fit(group, seed, production=production)) for group in groups]
     profiles = [
-        Profile.of(Scaling.fit(group, seed), estimates, good, memory, wanted, least, spec)
-        for group in groups
+        Profile.of(scaling, Evidence.of(estimates, good, memory, production), memory, wanted, least, spec)
+        for group, scaling in fitted
         for memory in requested
         if any(e.memory_mb == memory for e in group)
     ]
@@ -190,15 +192,13 @@ class Profile:
     @staticmethod
     def of(
         scaling: Scaling,
-        estimates: Sequence[Estimate],
-        good: Sequence[Estimate],
+        evidence: Evidence,
         memory_mb: int | None,
         wanted: float,
         least: int,
         spec: JobSpec,
     ) -> Profile:
         """Size one profile by the model, and by what its measurements leave of it."""
-        evidence = Evidence.of(estimates, good, memory_mb)
         modelled = slots_for_rate(scaling, wanted, memory_mb, least)
 
         def reaching(size: int) -> float:
@@ -216,12 +216,8 @@ class Profile:
         return Choice(self.memory_mb, self.slots, cost)
 
     def capacity(self, slots: int) -> Interval:
-        """Return the rate of one size; where it was measured, the interval holds the measured mean."""
-        modelled = self.scaling.rate_per_s(slots, self.memory_mb)
-        measured = self.evidence.rates_per_s.get(slots)
-        if measured is None or slots in self.evidence.lower_bounds or modelled.holds(measured):
-            return modelled
-        return Interval(min(modelled.low, measured), measured, max(modelled.high, measured))
+        """Return the rate of one size by the model, and by what was measured of that size."""
+        return self.evidence.bound(slots, self.scaling.rate_per_s(slots, self.memory_mb))
 
     def best(self, least: int) -> tuple[int, float]:
         """Return the size with the highest rate, and the rate."""

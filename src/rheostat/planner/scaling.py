@@ -9,13 +9,13 @@
 The curves a_i, b_i are learned from every operator's true rate per task, η and g from the sustained rates of whole
 runs; g is a level per memory profile of one regime (`memory.py`). All of them are posteriors, not point estimates:
 
-- log true rate per task = α_i + (b_i - 1) log p + noise, with b_i - 1 ~ N(-0.06, 0.06²): draws of (a_i, b_i) from a
+- log true rate per task = α_i + (b_i - 1) log p + noise, with b_i - 1 ~ N(0, 0.1²): draws of (a_i, b_i) from a
   conjugate regression whose noise is integrated out.
 - Every draw of the curves leaves residuals log R - log B. Their probability under each of the three laws of η, with e0,
   e1, g and the noise integrated out, weighs the draw and the law (importance sampling). So the runs inform the curves,
   too, and the laws are averaged by their evidence.
 - A prediction is that mixture: its median and its 5 and 95 % quantiles. It widens beyond the measured sizes, because
-  exponents and laws differ there.
+  exponents and laws differ there, and because no law needs to hold beyond them: the exponent may drift by 0.05.
 
 Where operators' rates were not measured, the operator with the most tasks counts as the bottleneck, and its rate per
 task is the job's; the others keep their share of tasks in the largest run.
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,13 +34,17 @@ from rheostat.errors import InvalidValue
 from rheostat.job.decision import Interval
 from rheostat.job.plan import Estimate
 from rheostat.planner.configuration_optimizer import readings
+from rheostat.planner.evidence import Production
+from rheostat.planner.sequential_estimator import log_upper
 
 Floats = NDArray[np.float64]
 
 DRAWS = 160
 """Draws of the curves."""
-SLOPE, SLOPE_SD = -0.06, 0.06
-"""Prior of the slope of log(rate per task) over log(tasks): StreamBed's fitted operators have 0 to -0.1."""
+SLOPE, SLOPE_SD = 0.0, 0.1
+"""Prior of the slope of log(rate per task) over log(tasks): near DS2's linear scaling, from no job's measurements."""
+DRIFT_SD = 0.05
+"""Standard deviation of the exponents beyond the largest measured size around those up to it."""
 LEVEL_SD = 3.0
 """Prior standard deviation of the level around the samples, in logarithms: practically unbounded."""
 NOISES = np.geomspace(0.02, 0.5, 8)
@@ -223,11 +227,12 @@ class Law:
     per_slot: float
     noise: float
 
-    def columns(self, slots: Floats, profiles: Floats, first: float) -> tuple[Floats, Floats]:
-        """Return the columns of the learned parameters (e0, e1, every g), and the fixed part of log η."""
+    def columns(self, slots: Floats, profiles: Floats, first: float, last: float) -> tuple[Floats, Floats]:
+        """Return the columns of the learned parameters (e0, e1, drift, every g), and the fixed part of log η."""
         grows = np.log(slots / first) if self.name == "power" else np.zeros_like(slots)
         fixed = -np.log1p(self.per_slot * np.maximum(slots - first, 0.0))
-        return np.column_stack([np.ones_like(slots), grows, profiles]), fixed
+        beyond = np.log(np.maximum(slots / last, 1.0))
+        return np.column_stack([np.ones_like(slots), grows, beyond, profiles]), fixed
 
 
 @dataclass(frozen=True)
@@ -246,8 +251,10 @@ class Scaling:
     first: float
 
     @staticmethod
-    def fit(estimates: Sequence[Estimate], seed: int = 0, draws: int = DRAWS) -> Scaling:
-        """Fit the posterior to the usable estimates."""
+    def fit(
+        estimates: Sequence[Estimate], seed: int = 0, draws: int = DRAWS, production: Sequence[Production] = ()
+    ) -> Scaling:
+        """Fit the posterior to the usable estimates, and to production runs with their memory profiles."""
         runs = Runs.of(estimates)
         curves = draw_curves(runs, draws, np.random.default_rng([seed, len(runs.slots)]))
         laws = tuple(
@@ -256,13 +263,13 @@ class Scaling:
             for k in (PER_SLOT.tolist() if name == "per slot" else [0.0])
             for noise in NOISES
         )
-        first = float(runs.slots.min())
+        first, last = float(runs.slots.min()), float(runs.slots.max())
         y = runs.rate[None, :] - curves.carried(runs.tasks)  # draws x runs
         logs, means, covariances = [], [], []
         profiles = np.eye(len(runs.memories_mb))
-        prior = np.diag([ETA_SD**-2, POWER_SD**-2, *[LEVEL_OF_MEMORY_SD**-2] * len(profiles)])
+        prior = np.diag([ETA_SD**-2, POWER_SD**-2, DRIFT_SD**-2, *[LEVEL_OF_MEMORY_SD**-2] * len(profiles)])
         for law in laws:
-            columns, fixed = law.columns(runs.slots, profiles[runs.profile], first)
+            columns, fixed = law.columns(runs.slots, profiles[runs.profile], first, last)
             precision = prior + columns.T @ columns / law.noise**2
             covariance = np.linalg.inv(precision)
             off = y - fixed[None, :]
@@ -277,7 +284,32 @@ class Scaling:
             means.append(mean)
             covariances.append(covariance)
         flat = _normalise(np.stack(logs).ravel()).reshape(len(laws), draws)
-        return Scaling(runs, curves, laws, flat, np.stack(means), np.stack(covariances), first)
+        fitted = Scaling(runs, curves, laws, flat, np.stack(means), np.stack(covariances), first)
+        for run in production:
+            if run.memory_mb in runs.memories_mb:
+                fitted = fitted.update(run)
+        return fitted
+
+    def update(self, run: Production) -> Scaling:
+        """Return the posterior after a censored observation: a size sustained a rate, or did not.
+
+        It reweighs the components, and moves their means by moment matching. Their variances stay: too wide at most.
+        """
+        slots = np.array([float(run.slots)])
+        means, variances = self.log_rates(slots, run.memory_mb)
+        side = 1.0 if run.sustained else -1.0
+        logs, shifted = [], []
+        for k, law in enumerate(self.laws):
+            profile = self.runs.profiles(run.memory_mb)[None]
+            columns, _ = law.columns(slots, profile, self.first, float(self.runs.slots.max()))
+            sd = math.sqrt(float(variances[k, 0]) + law.noise**2)
+            z = side * (means[k, :, 0] - math.log(run.rate_per_s)) / sd
+            log_share = log_upper(-z)
+            hazard = np.exp(-0.5 * z**2 - 0.5 * math.log(2 * math.pi) - log_share)
+            shifted.append(self.mean[k] + (side * hazard / sd)[:, None] * (columns[0] @ self.covariance[k])[None, :])
+            logs.append(np.log(np.maximum(self.weight[k], 1e-300)) + log_share)
+        weight = _normalise(np.stack(logs).ravel()).reshape(self.weight.shape)
+        return replace(self, weight=weight, mean=np.stack(shifted))
 
     def weights(self) -> dict[str, float]:
         """Return the weight of every law of η."""
@@ -292,7 +324,7 @@ class Scaling:
         carried = self.curves.best(slots)
         means, variances = [], []
         for k, law in enumerate(self.laws):
-            columns, fixed = law.columns(slots, profiles, self.first)
+            columns, fixed = law.columns(slots, profiles, self.first, float(self.runs.slots.max()))
             means.append(carried + fixed[None, :] + self.mean[k] @ columns.T)
             variances.append(((columns @ self.covariance[k]) * columns).sum(axis=1))
         return np.stack(means), np.stack(variances)

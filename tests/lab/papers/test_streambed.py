@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rheostat.errors import InvalidValue
@@ -17,9 +18,11 @@ from rheostat.lab.papers.registry import suite
 from rheostat.lab.papers.result import Result
 from rheostat.lab.papers.streambed import SUITE, paper, runs
 from rheostat.lab.papers.streambed.paper import QUERIES
+from rheostat.lab.papers.streambed.production import brackets, with_other_profile
 from rheostat.lab.papers.streambed.recordings import Recorded, recorded, table_iv_points
 from rheostat.lab.papers.streambed.runs import Found, Size, by_share, explorations, replays, watch
 from rheostat.lab.papers.streambed.truth import Truth
+from rheostat.planner import scaling
 from rheostat.planner.extrapolation import Points, fit_family
 from rheostat.planner.failures import find_doubtful
 
@@ -55,6 +58,27 @@ class TestRecorded:
 
     def test_runs_that_failed_are_recognised(self) -> None:
         assert 320884 in [round(e.middle_per_s) for e in find_doubtful(recorded("q11").estimates)]
+
+
+@needs_data
+class TestProduction:
+    def test_the_small_runs_alone_meet_the_production_runs(self) -> None:
+        runs = [run for query in QUERIES for run in brackets(query, recorded(query))]
+        assert len(runs) == 16
+        assert np.mean([run.covered for run in runs]) >= 0.85
+
+    def test_a_law_without_drift_is_refuted_on_q2(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(scaling, "DRIFT_SD", 1e-6)
+        assert not any(run.covered for run in brackets("q2", recorded("q2")))
+
+    def test_the_run_of_another_profile_narrows_the_answer(self) -> None:
+        for query in QUERIES:
+            *_, alone = brackets(query, recorded(query))
+            informed = with_other_profile(query, recorded(query))
+            assert informed.high / informed.low < alone.predicted.high / alone.predicted.low
+            assert informed.low <= alone.failed_per_s
+            assert informed.high >= alone.sustained_per_s
+            assert informed.holds(alone.sustained_per_s)
 
 
 class TestTruth:

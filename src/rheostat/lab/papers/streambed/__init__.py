@@ -3,7 +3,7 @@
 | file | what |
 |---|---|
 | `paper.py`, `runs.py`, `tables.py`, `claims.py`, `figures.py` | as in every suite |
-| `recordings.py` | the paper's measurements as estimates |
+| `recordings.py`, `production.py` | the paper's measurements as estimates; its production runs as their truth |
 | `truth.py` | true capacities of the simulated queries |
 | `side_constraints.py` | BIDS2 as a mixed-integer program |
 """
@@ -19,6 +19,7 @@ from rheostat.lab.papers.streambed.tables import (
     figure_9_spread,
     figure_10,
     figure_11,
+    production,
     table_2,
     table_3,
     table_4,
@@ -55,7 +56,7 @@ SUITE = Suite(
     full=Size(20, 16, 2, whole=True),
     parts=parts,
     gather=gather,
-    tables=(table_2, table_3, table_4, extrapolation, figure_9, figure_9_spread, figure_10, figure_11),
+    tables=(table_2, table_3, table_4, extrapolation, figure_9, figure_9_spread, figure_10, figure_11, production),
     claims=CLAIMS,
     fits=FITS,
     describe=describe,

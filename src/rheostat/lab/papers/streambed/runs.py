@@ -31,6 +31,8 @@ from rheostat.planner.streambed import final_split, streambed_plan
 
 HELD = 0.95
 """Processed share from which a rate counts as sustained: the worst of q1, q2 and q11 in the paper's replays."""
+RULE = 0.99
+"""Processed share from which the paper's estimator calls a rate sustained."""
 REPLAY_S, WARM_S, SAMPLE_S = 600, 120, 5
 """Seconds of Figure 9's replays, of their warm-up, and of a sample, as in the paper."""
 RAMP_UP_S, LOOK_S = 300, 60

@@ -19,7 +19,7 @@ from rheostat.planner.configuration_optimizer import MANY, OperatorCapacity, bid
 from rheostat.planner.evidence import Evidence, Production
 from rheostat.planner.failures import drop_doubtful, find_doubtful
 from rheostat.planner.memory import regimes
-from rheostat.planner.scaling import Floats, Scaling
+from rheostat.planner.scaling import QUANTILES, Floats, Scaling
 
 FAR = 25.0
 """Ratio of the planned to the largest measured size above which the plan carries a warning."""
@@ -62,21 +62,24 @@ def slots_for_rate(scaling: Scaling, rate_per_s: float, memory_mb: int | None, l
     """Return the slots for a rate, with their 90 % interval; infinite if no size up to `BEYOND` is enough."""
     top = int(scaling.runs.slots.max()) * BEYOND
     grid = np.unique(np.round(np.geomspace(least, top, 56)))
-    rates = scaling.rates(grid, memory_mb)
+    below = scaling.share_below(grid, memory_mb, rate_per_s)
     # The optimistic quantile needs the fewest slots.
-    few, middle, many = (_smallest_reaching(grid, rates[:, k], rate_per_s) for k in (2, 1, 0))
+    few, middle, many = (_smallest_reaching(scaling, grid, below, k, memory_mb, rate_per_s) for k in (2, 1, 0))
     return Interval(few, max(few, middle), max(few, middle, many))
 
 
-def _smallest_reaching(grid: Floats, rates: Floats, rate_per_s: float) -> float:
+def _smallest_reaching(
+    scaling: Scaling, grid: Floats, below: Floats, quantile: int, memory_mb: int | None, rate_per_s: float
+) -> float:
     """Return the size at which a quantile first reaches the rate; between two sizes it follows a power law."""
-    enough = np.flatnonzero(rates >= rate_per_s)
+    enough = np.flatnonzero(below < QUANTILES[quantile])
     if not len(enough):
         return math.inf
     k = int(enough[0])
     if k == 0:
         return float(grid[0])
-    step = math.log(rate_per_s / rates[k - 1]) / math.log(rates[k] / rates[k - 1])
+    less, more = scaling.rates(grid[k - 1 : k + 1], memory_mb)[:, quantile]
+    step = math.log(rate_per_s / less) / math.log(more / less)
     return float(math.ceil(grid[k - 1] * (grid[k] / grid[k - 1]) ** step - 1e-6))
 
 

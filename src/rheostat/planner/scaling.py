@@ -344,6 +344,16 @@ class Scaling:
             quantiles[j] = np.exp(values[order][places])
         return quantiles
 
+    def share_below(self, slots: Floats, memory_mb: int | None, rate_per_s: float) -> Floats:
+        """Return the probability, size by size, that the capacity is below a rate: `rates` without sorting."""
+        mean, variance = self.log_rates(slots, memory_mb)
+        law, draw = self.main_components()
+        weight = self.weight[law, draw]
+        gap = (math.log(rate_per_s) - mean[law, draw]) / np.sqrt(variance[law])
+        spots = sum((gap > spot).astype(float) for spot in SPOTS)
+        shares: Floats = weight @ spots / (len(SPOTS) * weight.sum())
+        return shares
+
     def main_components(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the laws and draws that make up nearly all of the mixture: most components have almost no weight."""
         order = np.argsort(-self.weight.ravel())

@@ -118,19 +118,19 @@ def production(found: Found) -> Iterator[Cell]:
         runs = list(brackets(query, found.recorded[query]))
         if not runs:
             continue
-        last, chosen = runs[-1], query == "q11"
+        last = runs[-1]
         yield table.exact("sustained in production", query, last.sustained_per_s)
         yield table.exact("not sustained", query, last.failed_per_s)
         for row, rate in zip(("5 %", "median", "95 %"), _ends(last.predicted), strict=True):
-            yield table.exact(f"{paper.OURS}, {row}", query, rate, fitted=chosen)
+            yield table.exact(f"{paper.OURS}, {row}", query, rate)
         if len(runs) > 1:
             informed = with_other_profile(query, found.recorded[query])
             for row, rate in zip(("5 %", "median", "95 %"), _ends(informed), strict=True):
-                yield table.exact(f"{paper.OURS}, {row}, with the run of the next profile", query, rate, fitted=chosen)
+                yield table.exact(f"{paper.OURS}, {row}, with the run of the next profile", query, rate)
         covered = float(np.mean([run.covered for run in runs]))
-        yield Table(COVERED, "share").exact(paper.OURS, query, covered, fitted=chosen)
+        yield Table(COVERED, "share").exact(paper.OURS, query, covered)
         widths = [run.predicted.high / run.predicted.low for run in runs]
-        yield Table(WIDTH).exact(paper.OURS, query, float(np.median(widths)), fitted=chosen)
+        yield Table(WIDTH).exact(paper.OURS, query, float(np.median(widths)))
 
 
 def _ends(interval: Interval) -> tuple[float, float, float]:

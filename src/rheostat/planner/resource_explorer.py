@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -93,6 +94,12 @@ def _at_budget(done: Sequence[Estimate], slots: int, memory_mb: int | None) -> l
     return [e for e in done if e.slots == slots and e.memory_mb == memory_mb]
 
 
+@lru_cache(maxsize=256)
+def _least_error(runs: tuple[tuple[float, float, float], ...]) -> float:
+    """Return the lowest LOOCV error after runs (slots, memory, rate): every step asks for the earlier ones again."""
+    return best_family(Points(*np.array(runs).T))[1]
+
+
 def _hopeless(done: Sequence[Estimate], slots: int, memory_mb: int | None) -> bool:
     """Whether all runs of a budget, or of its whole memory profile, failed, and more than once."""
     groups = _at_budget(done, slots, memory_mb), [e for e in done if e.memory_mb == memory_mb]
@@ -128,8 +135,8 @@ class Paper:
 
     def costs(self, good: Sequence[Estimate]) -> list[float]:
         """Return the lowest LOOCV error (Eq 9) after every measurement; infinite ones count as the worst finite one."""
-        points = Points.of(good)
-        raw = [best_family(points.only(np.arange(len(points)) <= k))[1] for k in range(len(points))]
+        runs = tuple((float(e.slots), float(e.memory_mb or 1), e.middle_per_s) for e in good)
+        raw = [_least_error(runs[: k + 1]) for k in range(len(runs))]
         finite = [cost for cost in raw if math.isfinite(cost)]
         return [cost if math.isfinite(cost) else max(finite, default=1.0) for cost in raw]
 

@@ -268,6 +268,7 @@ class Scaling:
         logs, means, covariances = [], [], []
         profiles = np.eye(len(runs.memories_mb))
         prior = np.diag([ETA_SD**-2, POWER_SD**-2, DRIFT_SD**-2, *[LEVEL_OF_MEMORY_SD**-2] * len(profiles)])
+        known = float(np.log(np.diag(prior)).sum())
         for law in laws:
             columns, fixed = law.columns(runs.slots, profiles[runs.profile], first, last)
             precision = prior + columns.T @ columns / law.noise**2
@@ -277,7 +278,7 @@ class Scaling:
             mean = projected @ covariance
             fit = (off**2).sum(axis=1) / law.noise**2 - (mean * projected).sum(axis=1)
             evidence = -0.5 * fit - len(runs.slots) * math.log(law.noise)
-            evidence += 0.5 * (float(np.linalg.slogdet(covariance)[1]) + float(np.linalg.slogdet(prior)[1]))
+            evidence += 0.5 * (float(np.linalg.slogdet(covariance)[1]) + known)
             evidence -= 0.5 * (math.log(law.noise / NOISE_0) / NOISE_SPREAD) ** 2
             evidence += LOG_ODDS[law.name] - (math.log(len(PER_SLOT)) if law.name == "per slot" else 0.0)
             logs.append(evidence)

@@ -269,8 +269,9 @@ class Scaling:
         profiles = np.eye(len(runs.memories_mb))
         prior = np.diag([ETA_SD**-2, POWER_SD**-2, DRIFT_SD**-2, *[LEVEL_OF_MEMORY_SD**-2] * len(profiles)])
         known = float(np.log(np.diag(prior)).sum())
-        for law in laws:
-            columns, fixed = law.columns(runs.slots, profiles[runs.profile], first, last)
+        for k, law in enumerate(laws):
+            if k % len(NOISES) == 0:  # laws that differ in their noise only have the same columns
+                columns, fixed = law.columns(runs.slots, profiles[runs.profile], first, last)
             precision = prior + columns.T @ columns / law.noise**2
             covariance = np.linalg.inv(precision)
             off = y - fixed[None, :]
@@ -325,7 +326,8 @@ class Scaling:
         carried = self.curves.best(slots)
         means, variances = [], []
         for k, law in enumerate(self.laws):
-            columns, fixed = law.columns(slots, profiles, self.first, float(self.runs.slots.max()))
+            if k % len(NOISES) == 0:  # laws that differ in their noise only have the same columns
+                columns, fixed = law.columns(slots, profiles, self.first, float(self.runs.slots.max()))
             means.append(carried + fixed[None, :] + self.mean[k] @ columns.T)
             variances.append(((columns @ self.covariance[k]) * columns).sum(axis=1))
         return np.stack(means), np.stack(variances)

@@ -38,10 +38,19 @@ def test_a_plan_is_made_kept_and_gone_on_with(rheostat: Command, tmp_path: Path)
     assert again.code == 0
     assert f"the journal already has {len(found['measurements'])} measurements of streambed-q1" in again.out
     assert "next:" not in again.out
+    assert "the journal already has 3 runs of planned sizes" in again.out
     simulated = rheostat(
         "simulate", "--job", "streambed-q1", "--load", "constant", "--duration", "300", "--journal", journal
     )
     assert simulated.code == 0, simulated.err
+
+
+def test_the_papers_method(rheostat: Command) -> None:
+    ended = rheostat("plan", "streambed-q1", "--rate", "2e7", "--max-slots", "8", "--method", "streambed")
+    assert ended.code == 0, ended.err
+    assert "next: 2 slots of 4096 MB, a corner" in ended.out
+    assert "10.8 min" in ended.out
+    assert "90 %" not in ended.out
 
 
 def test_jobs_that_are_measured_run_by_run(rheostat: Command) -> None:
@@ -55,6 +64,7 @@ def test_jobs_that_are_measured_run_by_run(rheostat: Command) -> None:
     [
         (("q11", "--rate", "many"), "--rate must be a number, not 'many'"),
         (("q11", "--rate", "-5"), "--rate must be"),
+        (("q11", "--rate", "1e6", "--method", "streambd"), "unknown --method 'streambd'"),
         (("q11", "--rate", "1e6", "--memory", "3q"), "'3q' is not a memory size"),
         (("q11", "--rate", "1e6", "--master", "spark://here:7077"), "needs --engine spark, not simulated"),
         (("ysb", "--engine", "spark", "--rate", "1e3", "--master", "local[4]"), "local[4]"),

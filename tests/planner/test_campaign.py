@@ -81,6 +81,20 @@ class TestStrategies:
             assert 7 <= len(done) <= 20
             assert "rose" in why or "maximum" in why
 
+    def test_the_paper_does_not_ask_for_a_failing_budget_for_ever(self) -> None:
+        class FailsAtTheTop(Drawn):
+            def measure(self, ask: Ask, done: Sequence[Estimate]) -> Estimate:
+                one = super().measure(ask, done)
+                fails = ask.memory_mb == 512 or ask.slots == 16
+                return replace(one, rate_per_s=None, problem="out of memory") if fails else one
+
+        for seed in range(4):
+            bed = FailsAtTheTop(Truth(PLANT), 0.05, np.random.default_rng(seed), 0.0)
+            done, _ = explore(Paper(Space(2, 16, (512, 4096)), seed), bed)
+            assert sum(e.usable for e in done) >= 3
+            for budget in {(e.slots, e.memory_mb) for e in done if e.problem}:
+                assert sum((e.slots, e.memory_mb) == budget for e in done) <= 2
+
     def test_whole_executors(self) -> None:
         sizes = [size for size, _ in Geometric(Space(4, 42, (None,), step=4)).design()]
         assert all(size % 4 == 0 for size in sizes)
@@ -209,11 +223,6 @@ class TestPlan:
         assert plan.allocation.slots == 2
         assert any("smallest size" in warning for warning in plan.warnings)
 
-    def test_the_cheaper_profile_is_taken(self, estimates: list[Estimate]) -> None:
-        plan = make_plan(SPEC, estimates, 8e7, memories_mb=(2048, 4096), prices={2048: 0.01, 4096: 0.1})
-        assert plan.allocation.memory_mb == 2048
-        assert len(plan.choices) == 2
-
     def test_a_profile_that_crashes_is_recorded_and_left_out(self) -> None:
         bed = CrashesBelow(Truth(PLANT), 0.05, np.random.default_rng(0), 0.0)
         done, _ = explore(Geometric(Space(2, 16, (512, 4096))), bed)
@@ -254,7 +263,7 @@ class TestPlan:
         assert any("injector was the limit" in warning for warning in plan.warnings)
 
     def test_an_unreachable_rate_is_a_warning(self) -> None:
-        hurt = replace(PLANT, interference=replace(PLANT.interference, per_slot=0.5))
+        hurt = replace(PLANT, interference=replace(PLANT.interference, per_slot=0.5, reference_slots=2.0))
         bed = Drawn(Truth(hurt), 0.01, np.random.default_rng(0), 0.0)
         done, _ = explore(Geometric(SPACE), bed)
         plan = make_plan(SPEC, done, 1e9, memories_mb=(4096,))

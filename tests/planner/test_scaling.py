@@ -67,7 +67,7 @@ class TestOurs:
         needed = 178
         rate = TRUTH.capacity_per_s(needed)
         ours, theirs = [], []
-        for seed in range(8):
+        for seed in range(24):
             runs = measure(seed=seed)
             ours.append(abs(slots_for_rate(Scaling.fit(runs), rate, 4096, 2).middle / needed - 1))
             theirs.append(abs((select_fit(Points.of(runs)).slots_for(rate, 4096, 1.0) or math.inf) / needed - 1))

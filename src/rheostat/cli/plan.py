@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,11 +15,14 @@ from rheostat.cli.options import number, whole
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rheostat.job.decision import Interval
     from rheostat.job.plan import Estimate, Plan
     from rheostat.lab.testbeds import Place
     from rheostat.planner.plan import Prices
     from rheostat.planner.verification import RateCheck
 
+METHODS = ("auto", "streambed")
+"""Values of --method."""
 NARROW = 1.2
 """Width of the rate's interval, high over low, at which measuring ends."""
 
@@ -27,6 +31,9 @@ def plan(
     job: Annotated[str, typer.Argument(metavar="JOB", help="Job to plan for (see `rheostat jobs`).")],
     rate: Annotated[str, typer.Option(metavar="RECORDS_PER_S", help="Input rate to sustain, such as 2e6.")],
     engine: Annotated[str, typer.Option(metavar="simulated|spark", help="Engine of the testbed.")] = "simulated",
+    method: Annotated[
+        str, typer.Option(metavar="auto|streambed", help="Way to explore and to extrapolate: ours, or the paper's.")
+    ] = "auto",
     memory: Annotated[
         str | None, typer.Option(metavar="1g,2g", help="Memory sizes to choose from (default: the job's own).")
     ] = None,
@@ -55,10 +62,13 @@ def plan(
     """Plan capacity before a deployment: slots, memory and tasks for a rate."""
     from rheostat.cli.display import logs
     from rheostat.cli.display.output import check_writable, console, write_json, write_text
+    from rheostat.errors import InvalidValue, nearest
     from rheostat.lab.testbeds import place
 
     logs.configure(verbose)
     check_writable(json=json_file, html=html_file)
+    if method not in METHODS:
+        raise InvalidValue(f"unknown --method {method!r}, {nearest(method, METHODS)}")
     rate_per_s, headroom_share = number("--rate", rate, least=1e-9), number("--headroom", headroom or "0.1")
     budget = None if budget_minutes is None else 60.0 * number("--budget-minutes", budget_minutes)
     first_seed = whole("--seed", seed or "0")
@@ -72,7 +82,7 @@ def plan(
         out.print(text, style="dim", markup=False, soft_wrap=True)
 
     made, estimates, verified = _plan(
-        where, first_seed, rate_per_s, headroom_share, most, budget, memories, prices, verify, journal, notify
+        where, method, first_seed, rate_per_s, headroom_share, most, budget, memories, prices, verify, journal, notify
     )
     show(made, verified, out)
     if json_file is not None:
@@ -85,6 +95,7 @@ def plan(
 
 def _plan(
     where: Place,
+    method: str,
     seed: int,
     rate_per_s: float,
     headroom: float,
@@ -100,11 +111,14 @@ def _plan(
     from rheostat.cli.journals import any_journal
     from rheostat.clock import WallClock
     from rheostat.planner.campaign import OnTestbed, explore
+    from rheostat.planner.capacity_estimator import dichotomic
     from rheostat.planner.configuration_optimizer import operator_capacities
-    from rheostat.planner.notebook import open_notebook, read_estimates
+    from rheostat.planner.evidence import production_runs
+    from rheostat.planner.notebook import open_notebook, read_estimates, read_plans
     from rheostat.planner.plan import make_plan
-    from rheostat.planner.resource_explorer import Geometric, Space
+    from rheostat.planner.resource_explorer import Geometric, Paper, Space
     from rheostat.planner.sequential_estimator import sequential
+    from rheostat.planner.streambed import streambed_plan
     from rheostat.planner.verification import verify_plan
 
     clock, spec = WallClock(), where.spec
@@ -121,15 +135,21 @@ def _plan(
         least, most = sum(a.least for a in bounds), min(most, sum(a.most for a in bounds))
         step = max((tunable.quantum for tunable in spec.tunable), default=1)
         space = Space(least, most, memories, step)
+        theirs = method == "streambed"
+        search = dichotomic if theirs else sequential
         optimizer = OnTestbed(
-            testbed, spec, where.feed, where.phases, search=sequential, split_by_curves=True, now=clock.now
+            testbed, spec, where.feed, where.phases, search, split_by_curves=not theirs, now=clock.now
         )
-        strategy = Geometric(space, enough=NARROW, rate_per_s=rate_per_s * (1 + headroom))
+        ours = Geometric(space, enough=NARROW, rate_per_s=rate_per_s * (1 + headroom))
+        strategy = Paper(space, seed) if theirs else ours
         estimates, _ = explore(strategy, optimizer, before, save=notes.save, notify=notify, budget_s=budget_s)
-        made = make_plan(
-            spec, estimates, rate_per_s,
-            headroom=headroom, memories_mb=memories, prices=prices, most_slots=space.most, at_s=clock.now(), seed=seed,
-        )  # fmt: skip
+        ran = production_runs(read_plans(journal, spec.name))
+        if ran:
+            notify(f"the journal already has {len(ran)} runs of planned sizes")
+        make = streambed_plan if theirs else partial(make_plan, production=ran, most_slots=space.most, seed=seed)
+        made = make(
+            spec, estimates, rate_per_s, headroom=headroom, memories_mb=memories, prices=prices, at_s=clock.now()
+        )
         verdicts: list[RateCheck] = []
         if wants_verdict:
             notify(f"running {made.allocation} at 100, 120 and 150 % of the rate")
@@ -146,11 +166,10 @@ def show(plan: Plan, verified: Sequence[RateCheck], out: Console) -> None:
     from rich.table import Table
 
     rows = {
-        "slots": f"{plan.allocation.slots}  (90 %: {_slots(plan.slots.low)} to {_slots(plan.slots.high)})",
+        "slots": f"{plan.allocation.slots}{_between(plan.slots)}",
         "tasks": " ".join(f"{name}={count}" for name, count in plan.allocation.tasks.items()),
         "memory": "-" if plan.allocation.memory_mb is None else f"{plan.allocation.memory_mb} MB",
-        "sustains": f"{plan.capacity_per_s.middle:,.0f}/s  (90 %: {plan.capacity_per_s.low:,.0f} to "
-        f"{plan.capacity_per_s.high:,.0f})",
+        "sustains": f"{plan.capacity_per_s.middle:,.0f}/s{_between(plan.capacity_per_s)}",
         "cost per hour": "-" if plan.cost_per_hour is None else f"{plan.cost_per_hour:,.2f}",
         "beyond the testbed": f"{plan.reach:.1f} times the largest measured size, {plan.measured_slots} slots",
         "measured": f"{plan.measurements} runs, {plan.minutes:.0f} minutes, {plan.slot_hours:.1f} slot hours",
@@ -180,8 +199,14 @@ def show(plan: Plan, verified: Sequence[RateCheck], out: Console) -> None:
         out.print("careful: no size is enough for the rate; the one above is the best", style="yellow")
 
 
+def _between(interval: Interval) -> str:
+    """Return an interval in words; the paper's method has none."""
+    low, high = _slots(interval.low), _slots(interval.high)
+    return "" if interval.low == interval.high else f"  (90 %: {low} to {high})"
+
+
 def _slots(value: float) -> str:
-    return "none is enough" if value == float("inf") else f"{value:.0f}"
+    return "none is enough" if value == float("inf") else f"{value:,.0f}"
 
 
 def _megabytes(text: str) -> int:

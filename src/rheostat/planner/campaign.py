@@ -18,6 +18,7 @@ from rheostat.job.plan import Estimate
 from rheostat.planner.capacity_estimator import Phases, Search, dichotomic, estimate
 from rheostat.planner.configuration_optimizer import OperatorCapacity, bids2, operator_capacities, readings
 from rheostat.planner.failures import drop_doubtful
+from rheostat.planner.memory import regime_of, regimes
 from rheostat.planner.resource_explorer import HELPER, Ask, Stop, Strategy
 from rheostat.planner.rig import Feed
 from rheostat.ports import Testbed
@@ -67,21 +68,22 @@ class OnTestbed:
             return self._estimate(single, None, why)
         if ask.slots == single.slots:
             return self._estimate(single, None, ask.why)
-        split = bids2(self.capacities(usable), ask.slots)
+        split = bids2(self.capacities(usable, ask.memory_mb), ask.slots)
         return self._estimate(Allocation(dict(split.tasks), ask.memory_mb), split.rate_per_s, ask.why)
 
     def single(self, memory_mb: int | None) -> Allocation:
         """Return the smallest allocation."""
         return Allocation({a.name: a.least for a in operator_capacities(self.spec, {}, {})}, memory_mb)
 
-    def capacities(self, estimates: Sequence[Estimate]) -> Sequence[OperatorCapacity]:
+    def capacities(self, estimates: Sequence[Estimate], memory_mb: int | None) -> Sequence[OperatorCapacity]:
         """Return the operators' capacities by which the optimizer splits."""
         measured = [e for e in estimates if readings(e)[0]]
         if self.split_by_curves and len({e.slots for e in measured}) > 1:
             from rheostat.planner.plan import fitted_capacities
             from rheostat.planner.scaling import Scaling
 
-            return fitted_capacities(Scaling.fit(drop_doubtful(measured)), self.spec)
+            good = drop_doubtful(measured)
+            return fitted_capacities(Scaling.fit(regime_of(good, memory_mb) or regimes(good)[0]), self.spec)
         if not measured:
             equal = dict.fromkeys(self.spec.tunable_names, 1.0)
             return operator_capacities(self.spec, equal, equal)

@@ -76,8 +76,8 @@ def _log_allowed(estimate: Estimate) -> float:
 
 
 def _confirmed(estimate: Estimate, good: Sequence[Estimate]) -> bool:
-    """Whether another run of the same allocation gave the same rate."""
-    same = [e for e in good if e is not estimate and e.allocation == estimate.allocation]
+    """Whether another run of the same budget gave the same rate."""
+    same = [e for e in good if e is not estimate and (e.slots, e.memory_mb) == (estimate.slots, estimate.memory_mb)]
     return any(abs(math.log(e.middle_per_s / estimate.middle_per_s)) < CONFIRMS for e in same)
 
 

@@ -23,6 +23,11 @@ def read_estimates(journal: Journal, job: str) -> list[Estimate]:
     return [e.record for e in journal.read(job, kinds=("estimate",)) if isinstance(e.record, Estimate)]
 
 
+def read_plans(journal: Journal, job: str) -> list[Plan]:
+    """Return the earlier plans of a job, with their verdicts."""
+    return [e.record for e in journal.read(job, kinds=("plan",)) if isinstance(e.record, Plan)]
+
+
 def read_profile(journal: Journal, job: str) -> list[Measurement]:
     """Return the successful measurements of a job's earlier profile."""
     records = (e.record for e in journal.read(job, kinds=("measurement",)))

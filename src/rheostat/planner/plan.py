@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -14,8 +16,10 @@ from rheostat.job.frozen import check_number
 from rheostat.job.graph import JobSpec
 from rheostat.job.plan import Choice, Estimate, NextMeasurement, Plan
 from rheostat.planner.configuration_optimizer import MANY, OperatorCapacity, bids2, operator_capacities
+from rheostat.planner.evidence import Evidence, Production
 from rheostat.planner.failures import drop_doubtful, find_doubtful
-from rheostat.planner.scaling import Floats, Scaling
+from rheostat.planner.memory import regimes
+from rheostat.planner.scaling import QUANTILES, Floats, Scaling
 
 FAR = 25.0
 """Ratio of the planned to the largest measured size above which the plan carries a warning."""
@@ -58,21 +62,24 @@ def slots_for_rate(scaling: Scaling, rate_per_s: float, memory_mb: int | None, l
     """Return the slots for a rate, with their 90 % interval; infinite if no size up to `BEYOND` is enough."""
     top = int(scaling.runs.slots.max()) * BEYOND
     grid = np.unique(np.round(np.geomspace(least, top, 56)))
-    rates = scaling.rates(grid, memory_mb)
+    below = scaling.share_below(grid, memory_mb, rate_per_s)
     # The optimistic quantile needs the fewest slots.
-    few, middle, many = (_smallest_reaching(grid, rates[:, k], rate_per_s) for k in (2, 1, 0))
+    few, middle, many = (_smallest_reaching(scaling, grid, below, k, memory_mb, rate_per_s) for k in (2, 1, 0))
     return Interval(few, max(few, middle), max(few, middle, many))
 
 
-def _smallest_reaching(grid: Floats, rates: Floats, rate_per_s: float) -> float:
+def _smallest_reaching(
+    scaling: Scaling, grid: Floats, below: Floats, quantile: int, memory_mb: int | None, rate_per_s: float
+) -> float:
     """Return the size at which a quantile first reaches the rate; between two sizes it follows a power law."""
-    enough = np.flatnonzero(rates >= rate_per_s)
+    enough = np.flatnonzero(below < QUANTILES[quantile])
     if not len(enough):
         return math.inf
     k = int(enough[0])
     if k == 0:
         return float(grid[0])
-    step = math.log(rate_per_s / rates[k - 1]) / math.log(rates[k] / rates[k - 1])
+    less, more = scaling.rates(grid[k - 1 : k + 1], memory_mb)[:, quantile]
+    step = math.log(rate_per_s / less) / math.log(more / less)
     return float(math.ceil(grid[k - 1] * (grid[k] / grid[k - 1]) ** step - 1e-6))
 
 
@@ -82,38 +89,49 @@ def make_plan(
     rate_per_s: float,
     *,
     headroom: float = 0.1,
-    memories_mb: Sequence[int | None] = (None,),
+    memories_mb: Sequence[int | None] = (),
     prices: Prices | None = None,
+    production: Sequence[Production] = (),
     most_slots: int | None = None,
     at_s: float = 0.0,
     seed: int = 0,
 ) -> Plan:
-    """Return the cheapest memory profile's plan; NotPlannable if there is no usable measurement."""
+    """Return the cheapest measured memory profile's plan; NotPlannable if none of the profiles was measured.
+
+    Without `memories_mb` all measured profiles are candidates.
+    """
     check_number("rate_per_s", rate_per_s, least=1e-9)
     check_number("headroom", headroom)
     good = drop_doubtful(estimates)
     if not good:
         raise NotPlannable(_why_no_plan(estimates))
-    scaling = Scaling.fit(good, seed)
-    least = sum(a.least for a in operator_capacities(spec, {}, {}))
+    bounds = operator_capacities(spec, {}, {})
+    least = sum(a.least for a in bounds)
     wanted = rate_per_s * (1 + headroom)
-    crashed = crashed_memories(estimates)
-    memories = [m for m in memories_mb if m not in crashed] or [good[-1].memory_mb]
-    choices = []
-    for memory in memories:
-        slots = slots_for_rate(scaling, wanted, memory, least)
-        price = _price(prices, memory)
-        cost = None if price is None or math.isinf(slots.middle) else price * slots.middle
-        choices.append(Choice(memory, slots, cost))
-    cheapest = min(choices, key=lambda c: (c.cost_per_hour or 0.0, c.slots.middle, c.memory_mb or 0))
-    largest = int(scaling.runs.slots.max())
-    warnings = list(_warnings(estimates, good, crashed))
+    groups = regimes(good)
+    every = list(dict.fromkeys(e.memory_mb for group in groups for e in group))
+    requested = list(memories_mb) or every
+    fitted = [(group, Scaling.fit(group, seed, production=production)) for group in groups]
+    profiles = [
+        Profile.of(scaling, Evidence.of(estimates, good, memory, production), memory, wanted, least, spec)
+        for group, scaling in fitted
+        for memory in requested
+        if any(e.memory_mb == memory for e in group)
+    ]
+    if not profiles:
+        names = ", ".join(f"{memory} MB" for memory in requested)
+        raise NotPlannable(f"no run with {names} gave a rate: a profile that was not measured is not planned")
+    choices = [(one, one.choice(price_of(prices, one.memory_mb))) for one in profiles]
+    priced = any(choice.cost_per_hour is not None for _, choice in choices)
+    chosen, cheapest = min(choices, key=lambda pair: preference(pair[1], priced))
+    scaling, largest = chosen.scaling, max(e.slots for e in good if e.memory_mb == chosen.memory_mb)
+    warnings = list(_warnings(estimates, good))
+    warnings += [_unplanned(estimates, memory) for memory in requested if memory not in every]
+    warnings += [text for group, next_ in pairwise(groups) if (text := _collapse(group, next_))]
     if math.isinf(cheapest.slots.middle):
-        grid = np.unique(np.round(np.geomspace(least, largest * BEYOND, 48)))
-        size = int(grid[int(np.argmax(scaling.rates(grid, cheapest.memory_mb)[:, 1]))])
-        most = scaling.rate_per_s(size, cheapest.memory_mb)
+        size, most = chosen.best(least)
         warnings.append(
-            f"no number of slots is expected to sustain {wanted:,.0f}/s: the maximum is {most.middle:,.0f}/s, "
+            f"no number of slots is expected to sustain {wanted:,.0f}/s: the maximum is {most:,.0f}/s, "
             f"at {size} slots; further slots reduce it"
         )
     else:
@@ -121,23 +139,24 @@ def make_plan(
     split = bids2(fitted_capacities(scaling, spec, bounded=False), max(_whole_executors(size, spec), least))
     warnings += [
         f"the plan gives {a.name} {split.tasks[a.name]} tasks, and the job allows it at most {a.most}"
-        for a in operator_capacities(spec, {}, {})
+        for a in bounds
         if split.tasks[a.name] > a.most
     ]
-    capacity = scaling.rate_per_s(sum(split.tasks.values()), cheapest.memory_mb)
-    smallest = scaling.rate_per_s(least, cheapest.memory_mb)
-    if wanted <= smallest.middle:
+    size = sum(split.tasks.values())
+    capacity = chosen.capacity(size)
+    smallest = chosen.capacity(least)
+    if wanted <= smallest.middle and size == least:
         warnings.append(
             f"the smallest size already sustains {smallest.middle:,.0f}/s, more than {wanted:,.0f}/s: "
             "the plan has the fewest tasks that the job allows"
         )
-    reach = sum(split.tasks.values()) / largest
+    reach = size / largest
     if reach > FAR:
         warnings.append(f"the plan is {reach:.0f} times the largest measured size: it is a rough extrapolation")
     width = capacity.high / capacity.low
     if width > WIDE:
         warnings.append(
-            f"the rate that {sum(split.tasks.values())} slots sustain is only known within a factor of {width:.1f}: "
+            f"the rate that {size} slots sustain is only known within a factor of {width:.1f}: "
             "the measured sizes leave open how the job scales"
         )
     if math.isinf(cheapest.slots.high) and math.isfinite(cheapest.slots.middle):
@@ -148,20 +167,75 @@ def make_plan(
         spec.name,
         rate_per_s,
         headroom,
-        Allocation(dict(split.tasks), cheapest.memory_mb),
+        Allocation(dict(split.tasks), chosen.memory_mb),
         cheapest.slots,
         capacity,
-        tuple(choices),
+        tuple(choice for _, choice in sorted(choices, key=lambda pair: requested.index(pair[0].memory_mb))),
         cheapest.cost_per_hour,
         largest,
         reach,
         tuple(warnings),
         scaling.weights(),
-        next_measurement(scaling, float(sum(split.tasks.values())), cheapest.memory_mb, within),
+        next_measurement(scaling, float(size), chosen.memory_mb, within),
         len(estimates),
         sum(e.seconds for e in estimates) / 60,
         sum(e.slot_seconds for e in estimates) / 3600,
     )
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One measured memory profile: the model of its regime, its own measurements, and its slots for the rate."""
+
+    memory_mb: int | None
+    scaling: Scaling
+    evidence: Evidence
+    slots: Interval
+
+    @staticmethod
+    def of(
+        scaling: Scaling,
+        evidence: Evidence,
+        memory_mb: int | None,
+        wanted: float,
+        least: int,
+        spec: JobSpec,
+    ) -> Profile:
+        """Size one profile by the model, and by what its measurements leave of it."""
+        modelled = slots_for_rate(scaling, wanted, memory_mb, least)
+
+        def reaching(size: int) -> float:
+            return slots_for_rate(scaling, wanted, memory_mb, size).middle
+
+        size = evidence.size(modelled.middle, wanted, reaching)
+        if math.isfinite(size):
+            size = float(_whole_executors(int(size), spec))
+        slots = Interval(min(modelled.low, size), size, max(modelled.high, size))
+        return Profile(memory_mb, scaling, evidence, slots)
+
+    def choice(self, price: float | None) -> Choice:
+        """Return the slots with their price; a rate that no size sustains has none."""
+        cost = None if price is None or math.isinf(self.slots.middle) else price * self.slots.middle
+        return Choice(self.memory_mb, self.slots, cost)
+
+    def capacity(self, slots: int) -> Interval:
+        """Return the rate of one size by the model, and by what was measured of that size."""
+        return self.evidence.bound(slots, self.scaling.rate_per_s(slots, self.memory_mb))
+
+    def best(self, least: int) -> tuple[int, float]:
+        """Return the size with the highest rate, and the rate."""
+        grid = np.unique(np.round(np.geomspace(least, float(self.scaling.runs.slots.max()) * BEYOND, 48)))
+        rates = self.scaling.rates(grid, self.memory_mb)[:, 1]
+        sizes = {int(s): float(r) for s, r in zip(grid, rates, strict=True) if s < self.evidence.top}
+        sizes |= self.evidence.rates_per_s
+        return max(((s, r) for s, r in sizes.items() if s not in self.evidence.failed), key=lambda pair: pair[1])
+
+
+def preference(choice: Choice, priced: bool) -> tuple[bool, bool, float, float, int]:
+    """Return the order of choices: a size that suffices, then a known price, then the lower one."""
+    unknown = priced and choice.cost_per_hour is None
+    impossible = math.isinf(choice.slots.middle)
+    return impossible, unknown, choice.cost_per_hour or 0.0, choice.slots.middle, choice.memory_mb or 0
 
 
 def _whole_executors(size: int, spec: JobSpec) -> int:
@@ -170,17 +244,33 @@ def _whole_executors(size: int, spec: JobSpec) -> int:
     return -(-size // step) * step
 
 
-def _price(prices: Prices | None, memory_mb: int | None) -> float | None:
+def price_of(prices: Prices | None, memory_mb: int | None) -> float | None:
+    """Return the price of a slot with this profile; None where it is not known."""
     if not prices:
         return None
     return prices.get(memory_mb, prices.get(None))
 
 
-def crashed_memories(estimates: Sequence[Estimate]) -> tuple[int, ...]:
-    """Return the memory profiles with which every run failed."""
-    tried = {e.memory_mb for e in estimates if e.memory_mb is not None}
-    ran = {e.memory_mb for e in estimates if e.problem is None}
-    return tuple(sorted(m for m in tried - ran if m is not None))
+def _unplanned(estimates: Sequence[Estimate], memory_mb: int | None) -> str:
+    """Return why a requested profile is not planned."""
+    own = [e for e in estimates if e.memory_mb == memory_mb]
+    if own and all(e.problem is not None for e in own):
+        return f"with {memory_mb} MB every run failed: left out"
+    return f"with {memory_mb} MB nothing was measured: left out"
+
+
+def _collapse(more: Sequence[Estimate], less: Sequence[Estimate]) -> str:
+    """Return the change of the rate between two regimes in words; "" if no size was measured in both."""
+    common = {e.slots for e in more} & {e.slots for e in less}
+    if not common:
+        return ""
+    with_more, with_less = (
+        max(e.middle_per_s for e in group if e.slots == max(common)) for group in (more, less)
+    )  # fmt: skip
+    return (
+        f"{max(common)} slots sustained {with_less:,.0f}/s with {less[0].memory_mb} MB and {with_more:,.0f}/s with "
+        f"{more[-1].memory_mb} MB: these profiles are planned apart"
+    )
 
 
 def _why_no_plan(estimates: Sequence[Estimate]) -> str:
@@ -195,7 +285,7 @@ def _why_no_plan(estimates: Sequence[Estimate]) -> str:
     return f"no size sustained any rate: {estimates[-1].problem}"
 
 
-def _warnings(estimates: Sequence[Estimate], good: Sequence[Estimate], crashed: Sequence[int]) -> Sequence[str]:
+def _warnings(estimates: Sequence[Estimate], good: Sequence[Estimate]) -> Sequence[str]:
     warnings = []
     if limited := [e for e in estimates if e.limited_by == "injector"]:
         sizes = ", ".join(str(size) for size in sorted({e.slots for e in limited}))
@@ -203,7 +293,6 @@ def _warnings(estimates: Sequence[Estimate], good: Sequence[Estimate], crashed: 
     if doubtful := find_doubtful(estimates):
         sizes = ", ".join(str(e.slots) for e in doubtful)
         warnings.append(f"runs at {sizes} slots gave less than half of the rate that other sizes suggest: left out")
-    warnings += [f"with {memory} MB every run failed: left out" for memory in crashed]
     for memory in dict.fromkeys(e.memory_mb for e in good):
         means: dict[int, list[float]] = {}
         for e in good:

@@ -4,7 +4,8 @@ A strategy is a pure function of the estimates so far, so an interrupted explora
 
 `Paper`: four corners, then Bayesian optimisation with expected improvement over (memory, slots), whose cost is the
 lowest LOOCV error of the three families (Eq 9); at least 3 further measurements, at most 20, and an end when the error
-worsens by more than 10 %. Single-task runs count as corners, and a budget may be measured again.
+worsens by more than 10 %. Single-task runs count as corners, and a budget may be measured again. Ours: a budget or a
+profile whose runs all failed is not asked for a third time.
 
 `Geometric`, ours: a few sizes at equal ratios from the smallest to the largest, which distinguishes exponents best,
 then repeats of the largest; other memory profiles twice, at the largest size. Failed runs are detected and repeated. It
@@ -16,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -24,7 +26,8 @@ from rheostat.errors import InvalidValue
 from rheostat.job.plan import Estimate
 from rheostat.model.joint import JointGP, expected_improvement
 from rheostat.planner.extrapolation import Points, best_family
-from rheostat.planner.failures import TRIES, run_to_repeat
+from rheostat.planner.failures import TRIES, drop_doubtful, run_to_repeat
+from rheostat.planner.memory import regime_of
 
 SMALLER = 1.4
 """Ratio by which the largest size shrinks when the injector cannot saturate it."""
@@ -91,6 +94,18 @@ def _at_budget(done: Sequence[Estimate], slots: int, memory_mb: int | None) -> l
     return [e for e in done if e.slots == slots and e.memory_mb == memory_mb]
 
 
+@lru_cache(maxsize=256)
+def _least_error(runs: tuple[tuple[float, float, float], ...]) -> float:
+    """Return the lowest LOOCV error after runs (slots, memory, rate): every step asks for the earlier ones again."""
+    return best_family(Points(*np.array(runs).T))[1]
+
+
+def _hopeless(done: Sequence[Estimate], slots: int, memory_mb: int | None) -> bool:
+    """Whether all runs of a budget, or of its whole memory profile, failed, and more than once."""
+    groups = _at_budget(done, slots, memory_mb), [e for e in done if e.memory_mb == memory_mb]
+    return any(len(group) >= TRIES and all(e.problem is not None for e in group) for group in groups)
+
+
 @dataclass(frozen=True)
 class Paper:
     """StreamBed's exploration."""
@@ -116,19 +131,23 @@ class Paper:
             return Stop(f"the error rose by {costs[-1] / costs[-2] - 1:.0%} with the last measurement")
         if not good:
             return Stop("no corner could be measured")
-        return self._best_improvement(good, costs)
+        return self._best_improvement(done, good, costs)
 
     def costs(self, good: Sequence[Estimate]) -> list[float]:
         """Return the lowest LOOCV error (Eq 9) after every measurement; infinite ones count as the worst finite one."""
-        points = Points.of(good)
-        raw = [best_family(points.only(np.arange(len(points)) <= k))[1] for k in range(len(points))]
+        runs = tuple((float(e.slots), float(e.memory_mb or 1), e.middle_per_s) for e in good)
+        raw = [_least_error(runs[: k + 1]) for k in range(len(runs))]
         finite = [cost for cost in raw if math.isfinite(cost)]
         return [cost if math.isfinite(cost) else max(finite, default=1.0) for cost in raw]
 
-    def _best_improvement(self, good: Sequence[Estimate], costs: Sequence[float]) -> Ask:
+    def _best_improvement(
+        self, done: Sequence[Estimate], good: Sequence[Estimate], costs: Sequence[float]
+    ) -> Ask | Stop:
         measured = np.array([[e.slots, e.memory_mb or 1] for e in good], dtype=float)
         values = -np.array(costs) / max(float(np.max(costs)), 1e-300)
-        budgets = self.space.budgets()
+        budgets = [(slots, memory) for slots, memory in self.space.budgets() if not _hopeless(done, slots, memory)]
+        if not budgets:
+            return Stop("every budget that is left failed")
         rows = np.array([[slots, memory or 1] for slots, memory in budgets], dtype=float)
         mean, sd = JointGP.fit(measured, values).predict(rows)
         gain = expected_improvement(mean, sd, float(values.max()), 0.0)
@@ -209,14 +228,14 @@ class Geometric:
         return ordered + [(size, "sizes at equal ratios distinguish exponents") for size in inner]
 
     def _narrow(self, done: Sequence[Estimate]) -> bool:
-        good = [e for e in done if e.usable]
+        memory = self.main_memory(done)
+        good = regime_of(drop_doubtful(done), memory)
         if self.enough is None or not good:
             return False
         from rheostat.planner.plan import slots_for_rate
         from rheostat.planner.scaling import Scaling
 
         scaling = Scaling.fit(good)
-        memory = self.main_memory(done)
         size = float(self.space.most)
         if self.rate_per_s is not None:
             slots = slots_for_rate(scaling, self.rate_per_s, memory, self.space.least)

@@ -1,21 +1,21 @@
 """Our model of capacity over (memory, slots): power-law capacities per operator, and the losses of the job as a whole.
 
-    log R = log η(Π) + g log2(M / M0) + log B(Π) + noise
+    log R = log η(Π) + g(M) + log B(Π) + noise
     B(Π)  = the highest rate that Π slots carry when every operator's capacity is a_i p^b_i (BIDS2)
     η(Π)  = e0                                  "steady"
           = e0 (Π / Π0)^e1                      "power"
           = e0 / (1 + k (Π - Π_min))            "per slot"
 
 The curves a_i, b_i are learned from every operator's true rate per task, η and g from the sustained rates of whole
-runs. All of them are posteriors, not point estimates:
+runs; g is a level per memory profile of one regime (`memory.py`). All of them are posteriors, not point estimates:
 
-- log true rate per task = α_i + (b_i - 1) log p + noise, with b_i - 1 ~ N(-0.06, 0.06²): draws of (a_i, b_i) from a
+- log true rate per task = α_i + (b_i - 1) log p + noise, with b_i - 1 ~ N(0, 0.1²): draws of (a_i, b_i) from a
   conjugate regression whose noise is integrated out.
 - Every draw of the curves leaves residuals log R - log B. Their probability under each of the three laws of η, with e0,
   e1, g and the noise integrated out, weighs the draw and the law (importance sampling). So the runs inform the curves,
   too, and the laws are averaged by their evidence.
 - A prediction is that mixture: its median and its 5 and 95 % quantiles. It widens beyond the measured sizes, because
-  exponents and laws differ there.
+  exponents and laws differ there, and because no law needs to hold beyond them: the exponent may drift by 0.05.
 
 Where operators' rates were not measured, the operator with the most tasks counts as the bottleneck, and its rate per
 task is the job's; the others keep their share of tasks in the largest run.
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,21 +34,25 @@ from rheostat.errors import InvalidValue
 from rheostat.job.decision import Interval
 from rheostat.job.plan import Estimate
 from rheostat.planner.configuration_optimizer import readings
+from rheostat.planner.evidence import Production
+from rheostat.planner.sequential_estimator import log_upper
 
 Floats = NDArray[np.float64]
 
 DRAWS = 160
 """Draws of the curves."""
-SLOPE, SLOPE_SD = -0.06, 0.06
-"""Prior of the slope of log(rate per task) over log(tasks): StreamBed's fitted operators have 0 to -0.1."""
+SLOPE, SLOPE_SD = 0.0, 0.1
+"""Prior of the slope of log(rate per task) over log(tasks): near DS2's linear scaling, from no job's measurements."""
+DRIFT_SD = 0.05
+"""Standard deviation of the exponents beyond the largest measured size around those up to it."""
 LEVEL_SD = 3.0
 """Prior standard deviation of the level around the samples, in logarithms: practically unbounded."""
 NOISES = np.geomspace(0.02, 0.5, 8)
 """Candidate noises, as a share of the rate."""
 NOISE_0, NOISE_SPREAD = 0.07, 0.8
 """Log-normal prior of the noise: about 7 %, within a factor of 2.2."""
-ETA_SD, POWER_SD, GAIN_SD = 0.25, 0.3, 0.1
-"""Prior standard deviations of log e0, e1 and g."""
+ETA_SD, POWER_SD, LEVEL_OF_MEMORY_SD = 1.0, 0.3, 0.15
+"""Prior standard deviations of log e0 (the runs determine it), e1 and g(M)."""
 PER_SLOT = np.geomspace(0.0007, 0.05, 12)
 """Candidate values of k."""
 LAWS = ("steady", "power", "per slot")
@@ -67,8 +71,8 @@ class Runs:
 
     names: tuple[str, ...]
     slots: Floats
-    memory: Floats
-    """log2 of memory, relative to the reference."""
+    profile: NDArray[np.intp]
+    """Place of the memory profile in `memories_mb`."""
     rate: Floats
     """Logarithms of the sustained rates."""
     tasks: Floats
@@ -76,7 +80,7 @@ class Runs:
     """Logarithms of records/s of one task; NaN where not measured."""
     ratio: Floats
     """Median over the runs of every operator's input relative to the sources'."""
-    reference_mb: float
+    memories_mb: tuple[int | None, ...]
 
     @staticmethod
     def of(estimates: Sequence[Estimate]) -> Runs:
@@ -95,18 +99,25 @@ class Runs:
         present = ~np.isnan(ratios).all(axis=0)
         ratio = np.full(len(names), math.nan)
         ratio[present] = np.nanmedian(ratios[:, present], axis=0)
-        memory = np.array([float(e.memory_mb or 1) for e in good])
-        reference = float(np.exp(np.median(np.log(memory))))
+        memories = tuple(sorted({e.memory_mb for e in good}, key=lambda memory: memory or 0))
         return Runs(
             names,
             np.array([float(e.slots) for e in good]),
-            np.log2(memory / reference),
+            np.array([memories.index(e.memory_mb) for e in good]),
             np.log(rate),
             tasks,
             np.log(_drop_outliers(true)),
             ratio,
-            reference,
+            memories,
         )
+
+    def profiles(self, memory_mb: int | None) -> Floats:
+        """Return the columns of one memory profile for a single size."""
+        if memory_mb not in self.memories_mb:
+            measured = ", ".join(str(memory) for memory in self.memories_mb)
+            raise InvalidValue(f"nothing was measured with {memory_mb} MB, only with {measured} MB")
+        columns: Floats = np.eye(len(self.memories_mb))[self.memories_mb.index(memory_mb)]
+        return columns
 
 
 def _from_tasks(rate: Floats, tasks: Floats) -> tuple[Floats, Floats]:
@@ -216,11 +227,12 @@ class Law:
     per_slot: float
     noise: float
 
-    def columns(self, slots: Floats, memory: Floats, first: float) -> tuple[Floats, Floats]:
-        """Return the columns of the learned parameters (e0, e1, g), and the fixed part of log η."""
+    def columns(self, slots: Floats, profiles: Floats, first: float, last: float) -> tuple[Floats, Floats]:
+        """Return the columns of the learned parameters (e0, e1, drift, every g), and the fixed part of log η."""
         grows = np.log(slots / first) if self.name == "power" else np.zeros_like(slots)
         fixed = -np.log1p(self.per_slot * np.maximum(slots - first, 0.0))
-        return np.stack([np.ones_like(slots), grows, memory], axis=1), fixed
+        beyond = np.log(np.maximum(slots / last, 1.0))
+        return np.column_stack([np.ones_like(slots), grows, beyond, profiles]), fixed
 
 
 @dataclass(frozen=True)
@@ -233,14 +245,16 @@ class Scaling:
     weight: Floats
     """Laws x draws."""
     mean: Floats
-    """Laws x draws x 3."""
+    """Laws x draws x parameters."""
     covariance: Floats
-    """Laws x 3 x 3: the same for every draw."""
+    """Laws x parameters x parameters: the same for every draw."""
     first: float
 
     @staticmethod
-    def fit(estimates: Sequence[Estimate], seed: int = 0, draws: int = DRAWS) -> Scaling:
-        """Fit the posterior to the usable estimates."""
+    def fit(
+        estimates: Sequence[Estimate], seed: int = 0, draws: int = DRAWS, production: Sequence[Production] = ()
+    ) -> Scaling:
+        """Fit the posterior to the usable estimates, and to production runs with their memory profiles."""
         runs = Runs.of(estimates)
         curves = draw_curves(runs, draws, np.random.default_rng([seed, len(runs.slots)]))
         laws = tuple(
@@ -249,12 +263,15 @@ class Scaling:
             for k in (PER_SLOT.tolist() if name == "per slot" else [0.0])
             for noise in NOISES
         )
-        first = float(runs.slots.min())
+        first, last = float(runs.slots.min()), float(runs.slots.max())
         y = runs.rate[None, :] - curves.carried(runs.tasks)  # draws x runs
         logs, means, covariances = [], [], []
-        for law in laws:
-            columns, fixed = law.columns(runs.slots, runs.memory, first)
-            prior = np.diag([1.0 / ETA_SD**2, 1.0 / POWER_SD**2, 1.0 / GAIN_SD**2])
+        profiles = np.eye(len(runs.memories_mb))
+        prior = np.diag([ETA_SD**-2, POWER_SD**-2, DRIFT_SD**-2, *[LEVEL_OF_MEMORY_SD**-2] * len(profiles)])
+        known = float(np.log(np.diag(prior)).sum())
+        for k, law in enumerate(laws):
+            if k % len(NOISES) == 0:  # laws that differ in their noise only have the same columns
+                columns, fixed = law.columns(runs.slots, profiles[runs.profile], first, last)
             precision = prior + columns.T @ columns / law.noise**2
             covariance = np.linalg.inv(precision)
             off = y - fixed[None, :]
@@ -262,14 +279,39 @@ class Scaling:
             mean = projected @ covariance
             fit = (off**2).sum(axis=1) / law.noise**2 - (mean * projected).sum(axis=1)
             evidence = -0.5 * fit - len(runs.slots) * math.log(law.noise)
-            evidence += 0.5 * (float(np.linalg.slogdet(covariance)[1]) + float(np.linalg.slogdet(prior)[1]))
+            evidence += 0.5 * (float(np.linalg.slogdet(covariance)[1]) + known)
             evidence -= 0.5 * (math.log(law.noise / NOISE_0) / NOISE_SPREAD) ** 2
             evidence += LOG_ODDS[law.name] - (math.log(len(PER_SLOT)) if law.name == "per slot" else 0.0)
             logs.append(evidence)
             means.append(mean)
             covariances.append(covariance)
         flat = _normalise(np.stack(logs).ravel()).reshape(len(laws), draws)
-        return Scaling(runs, curves, laws, flat, np.stack(means), np.stack(covariances), first)
+        fitted = Scaling(runs, curves, laws, flat, np.stack(means), np.stack(covariances), first)
+        for run in production:
+            if run.memory_mb in runs.memories_mb:
+                fitted = fitted.update(run)
+        return fitted
+
+    def update(self, run: Production) -> Scaling:
+        """Return the posterior after a censored observation: a size sustained a rate, or did not.
+
+        It reweighs the components, and moves their means by moment matching. Their variances stay: too wide at most.
+        """
+        slots = np.array([float(run.slots)])
+        means, variances = self.log_rates(slots, run.memory_mb)
+        side = 1.0 if run.sustained else -1.0
+        logs, shifted = [], []
+        for k, law in enumerate(self.laws):
+            profile = self.runs.profiles(run.memory_mb)[None]
+            columns, _ = law.columns(slots, profile, self.first, float(self.runs.slots.max()))
+            sd = math.sqrt(float(variances[k, 0]) + law.noise**2)
+            z = side * (means[k, :, 0] - math.log(run.rate_per_s)) / sd
+            log_share = log_upper(-z)
+            hazard = np.exp(-0.5 * z**2 - 0.5 * math.log(2 * math.pi) - log_share)
+            shifted.append(self.mean[k] + (side * hazard / sd)[:, None] * (columns[0] @ self.covariance[k])[None, :])
+            logs.append(np.log(np.maximum(self.weight[k], 1e-300)) + log_share)
+        weight = _normalise(np.stack(logs).ravel()).reshape(self.weight.shape)
+        return replace(self, weight=weight, mean=np.stack(shifted))
 
     def weights(self) -> dict[str, float]:
         """Return the weight of every law of η."""
@@ -278,18 +320,19 @@ class Scaling:
             for name in LAWS
         }
 
-    def log_rates(self, slots: Floats, memory_mb: float | None) -> tuple[Floats, Floats]:
+    def log_rates(self, slots: Floats, memory_mb: int | None) -> tuple[Floats, Floats]:
         """Return mean and variance of log R: laws x draws x sizes, laws x sizes."""
-        memory = np.full(len(slots), 0.0 if memory_mb is None else math.log2(memory_mb / self.runs.reference_mb))
+        profiles = np.tile(self.runs.profiles(memory_mb), (len(slots), 1))
         carried = self.curves.best(slots)
         means, variances = [], []
         for k, law in enumerate(self.laws):
-            columns, fixed = law.columns(slots, memory, self.first)
+            if k % len(NOISES) == 0:  # laws that differ in their noise only have the same columns
+                columns, fixed = law.columns(slots, profiles, self.first, float(self.runs.slots.max()))
             means.append(carried + fixed[None, :] + self.mean[k] @ columns.T)
             variances.append(((columns @ self.covariance[k]) * columns).sum(axis=1))
         return np.stack(means), np.stack(variances)
 
-    def rates(self, slots: Sequence[float] | Floats, memory_mb: float | None) -> Floats:
+    def rates(self, slots: Sequence[float] | Floats, memory_mb: int | None) -> Floats:
         """Return the 5, 50 and 95 % quantiles of the capacity at these sizes: sizes x 3."""
         sizes = np.asarray(slots, dtype=float)
         mean, variance = self.log_rates(sizes, memory_mb)
@@ -304,6 +347,16 @@ class Scaling:
             quantiles[j] = np.exp(values[order][places])
         return quantiles
 
+    def share_below(self, slots: Floats, memory_mb: int | None, rate_per_s: float) -> Floats:
+        """Return the probability, size by size, that the capacity is below a rate: `rates` without sorting."""
+        mean, variance = self.log_rates(slots, memory_mb)
+        law, draw = self.main_components()
+        weight = self.weight[law, draw]
+        gap = (math.log(rate_per_s) - mean[law, draw]) / np.sqrt(variance[law])
+        spots = sum((gap > spot).astype(float) for spot in SPOTS)
+        shares: Floats = weight @ spots / (len(SPOTS) * weight.sum())
+        return shares
+
     def main_components(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the laws and draws that make up nearly all of the mixture: most components have almost no weight."""
         order = np.argsort(-self.weight.ravel())
@@ -311,7 +364,7 @@ class Scaling:
         law, draw = np.divmod(main, self.weight.shape[1])
         return law, draw
 
-    def rate_per_s(self, slots: float, memory_mb: float | None) -> Interval:
+    def rate_per_s(self, slots: float, memory_mb: int | None) -> Interval:
         """Return the capacity at one size."""
         low, middle, high = (float(v) for v in self.rates([slots], memory_mb)[0])
         return Interval(low, middle, high)

@@ -87,7 +87,7 @@ class Belief:
             self.weight = self.weight - spread * (0.5 * scatter / NOISES**2 + (n - 1) * np.log(NOISES))
         if full.any():
             sd = np.sqrt(NOISES[None, :] ** 2 + doubt**2)
-            above = _log_upper((top - gap) / sd)
+            above = log_upper((top - gap) / sd)
             # Consecutive full samples are nearly the same observation, so they count with the root of their number.
             self.weight = self.weight + math.sqrt(float(full.sum())) * above
 
@@ -180,7 +180,7 @@ def _lag_one_correlation(values: Floats) -> float:
     return min(max(raw - 1.0 / math.sqrt(len(values)), 0.0), 0.9)
 
 
-def _log_upper(z: Floats) -> Floats:
+def log_upper(z: Floats) -> Floats:
     """Return log P(Z > z) of a standard normal, accurate in the tail."""
     t = 1.0 / (1.0 + 0.2316419 * np.abs(z))
     series = ((((1.330274429 * t - 1.821255978) * t + 1.781477937) * t - 0.356563782) * t + 0.319381530) * t

@@ -16,6 +16,8 @@ from rheostat.ports import Testbed
 
 SHARES = (1.0, 1.2, 1.5)
 """Shares of the requested rate, as in Figure 11."""
+TOO_BIG = 1.5
+"""Share of the rate at which a plan that sustains it is too big, as in the paper."""
 SUSTAINED, NOT_SUSTAINED = "sustained", "not sustained"
 PROCESSED = 0.99
 """Least share of the rate that is processed if it is sustained."""
@@ -59,4 +61,18 @@ def verify_plan(
         small = (backlog or 0.0) <= BACKLOG_S * rate
         sustained = processed is not None and processed >= (PROCESSED if small else FALLS) * rate
         checks.append(RateCheck(share, rate, processed, backlog, SUSTAINED if sustained else NOT_SUSTAINED))
-    return replace(plan, verified={f"{check.share:.0%}": check.verdict for check in checks}), checks
+    verdicts = {f"{check.share:.0%}": check.verdict for check in checks}
+    return replace(plan, verified=verdicts, warnings=(*plan.warnings, *_warnings(plan, checks))), checks
+
+
+def _warnings(plan: Plan, checks: Sequence[RateCheck]) -> list[str]:
+    """Return what the verdicts say about the size."""
+    warnings = [
+        f"{plan.allocation.slots} slots do not sustain {c.rate_per_s:,.0f}/s: the plan is too small"
+        for c in checks
+        if c.share <= 1.0 and c.verdict == NOT_SUSTAINED
+    ]
+    most = max((c.share for c in checks if c.verdict == SUSTAINED), default=0.0)
+    if most >= TOO_BIG:
+        warnings.append(f"{plan.allocation.slots} slots sustain {most:.0%} of the rate: the plan is too big")
+    return warnings

@@ -12,6 +12,7 @@ from rheostat.planner.configuration_optimizer import readings
 from rheostat.planner.extrapolation import FAMILIES, fit_family
 from rheostat.planner.extrapolation import Points as Runs
 from rheostat.planner.failures import drop_doubtful, find_doubtful
+from rheostat.planner.memory import regime_of
 from rheostat.planner.scaling import Scaling
 from rheostat.report import words
 from rheostat.report.chart.figure import Area, Axis, Figure, Heat, Line, Panel, Points, Trace
@@ -104,10 +105,9 @@ def _measurements(estimates: Sequence[Estimate]) -> Table:
 def surface_figure(estimates: Sequence[Estimate], memories: Sequence[int | None], plan: Plan) -> Figure:
     """Return the expected rate over slots and memory as a heat map, with the measured sizes on it."""
     good = drop_doubtful(estimates)
-    scaling = Scaling.fit(good)
     top = max(2.0 * plan.allocation.slots, 4.0 * plan.measured_slots)
-    slots = np.unique(np.round(np.geomspace(float(scaling.runs.slots.min()), top, 30)))
-    rates = np.array([scaling.rates(slots, memory)[:, 1] for memory in memories])
+    slots = np.unique(np.round(np.geomspace(min(e.slots for e in good), top, 30)))
+    rates = np.array([Scaling.fit(regime_of(good, memory)).rates(slots, memory)[:, 1] for memory in memories])
     size = plan.allocation
     # A measured memory that is not among the choices has a row without cells.
     every = dict.fromkeys([*memories, *(e.memory_mb for e in good), size.memory_mb])
@@ -179,7 +179,7 @@ def scaling_figure(
 ) -> Figure:
     """Return rate over slots on two log axes."""
     good = drop_doubtful(estimates)
-    scaling, points = Scaling.fit(good), Runs.of(good)
+    scaling, points = Scaling.fit(regime_of(good, memory_mb)), Runs.of(good)
     top = max(needed * 2 if np.isfinite(needed) else 0.0, float(points.slots.max()) * 30)
     slots = np.unique(np.round(np.geomspace(float(points.slots.min()), top, 40)))
     low, middle, high = scaling.rates(slots, memory_mb).T

@@ -25,7 +25,7 @@ SMALL: dict[str, tuple[str, tuple[Any, ...]]] = {
     "conttune": ("quick", (1, 1, 1, 4, 1)),
     "dragster": ("quick", (1, 1, 1, 40, 10)),
     "autrascale": ("quick", (1, 1, 1)),
-    "phoebe": ("full", (1, True)),
+    "phoebe": ("full", (1, True, 1)),
     "streambed": ("quick", (1, 1, 1)),
 }
 """One run of everything; of the full sizes only Phoebe's has parts that the quick one lacks."""
@@ -55,12 +55,8 @@ def test_a_suite_runs_from_its_parts_to_its_verdicts(name: str, monkeypatch: pyt
     assert isinstance(result, Result)
     check_result(suite, result)
     if name == "phoebe":
-        # The quick size has the same parts, without the profiles that are never corrected.
-        fewer = {
-            part: ({row: own for row, own in runs.items() if "never" not in row}, cost)
-            for part, (runs, cost) in done.items()
-        }
-        quick = paper.result(paper.gather(type(paper.quick)(1, False), fewer))
+        # The quick size has the same parts, without the ablations and the priors.
+        quick = paper.result(paper.gather(type(paper.quick)(1, False), done))
         assert len(quick.cells) < len(result.cells)
         check_result(suite, quick)
 

@@ -16,12 +16,15 @@ import numpy as np
 
 from rheostat.engine.simulated.plant import Plant
 from rheostat.engine.testbed.simulated import SimulatedTestbed
+from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
 from rheostat.lab.bench.measure import Measure
 from rheostat.lab.experiment.trial import Progress
 from rheostat.lab.jobs import job
 from rheostat.lab.papers.parallel import Task, run_tasks
 from rheostat.lab.papers.streambed.paper import QUERIES, SIMPLE_QUERIES
+from rheostat.lab.papers.streambed.production import brackets
+from rheostat.lab.papers.streambed.recordings import recorded
 from rheostat.lab.papers.streambed.truth import Drawn, Truth, varied
 from rheostat.planner.campaign import explore
 from rheostat.planner.capacity_estimator import dichotomic, estimate
@@ -152,8 +155,28 @@ def planner(quick: bool, progress: Progress) -> list[Measure]:
     measures.append(
         Measure("planner", "interval_coverage", float(np.mean(covered)), "share", ">= 0.85", "higher", note)
     )
+    measures += _of_production()
     for noise in NOISES:
         measures += _of_estimates(noise, results[f"estimates at noise {noise:g}"])
+    return measures
+
+
+def _of_production() -> list[Measure]:
+    """Return how often our intervals from the recorded small runs meet the paper's production runs."""
+    try:
+        runs = {query: list(brackets(query, recorded(query))) for query in QUERIES}
+    except InvalidValue:
+        return []
+    every = [run for each in runs.values() for run in each]
+    covered = float(np.mean([run.covered for run in every]))
+    note = f"of {len(every)} production runs (Table IV's sizes), from the recorded small runs alone"
+    measures = [Measure("planner", "real_coverage", covered, "share", ">= 0.85", "higher", note)]
+    for query, each in runs.items():
+        width = float(np.median([run.predicted.high / run.predicted.low for run in each]))
+        goal = "<= 1.5" if query in SIMPLE_QUERIES else ""
+        measures.append(
+            Measure("planner", f"real_width_{query}", width, "times", goal, "lower", "upper over lower end")
+        )
     return measures
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from rheostat.engine.testbed.simulated import SimulatedTestbed
+from rheostat.engine.simulated.fleet import Fleet
+from rheostat.engine.testbed.simulated import PhaseLoad, SimulatedTestbed, trial_seed
 from rheostat.errors import InvalidValue
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Trial
 from rheostat.job.observation import Observation
 from rheostat.job.plan import Estimate, Plan
 from rheostat.lab.jobs import job
@@ -22,17 +22,25 @@ from rheostat.lab.papers.streambed.paper import GB, QUERIES
 from rheostat.lab.papers.streambed.recordings import Recorded, recorded
 from rheostat.lab.papers.streambed.truth import Truth
 from rheostat.planner.campaign import OnTestbed, explore
-from rheostat.planner.capacity_estimator import dichotomic, estimate
-from rheostat.planner.configuration_optimizer import bids2
-from rheostat.planner.extrapolation import Points, select_fit
+from rheostat.planner.capacity_estimator import dichotomic
 from rheostat.planner.plan import make_plan
-from rheostat.planner.resource_explorer import HELPER, Geometric, Paper, Space
+from rheostat.planner.resource_explorer import HELPER, Ask, Geometric, Paper, Space
 from rheostat.planner.rig import Feed
 from rheostat.planner.sequential_estimator import sequential
+from rheostat.planner.streambed import final_split, streambed_plan
 
 HELD = 0.95
 """Processed share from which a rate counts as sustained: the worst of q1, q2 and q11 in the paper's replays."""
-REPLAY_S, WARM_S = 600.0, 120.0
+RULE = 0.99
+"""Processed share from which the paper's estimator calls a rate sustained."""
+REPLAY_S, WARM_S, SAMPLE_S = 600, 120, 5
+"""Seconds of Figure 9's replays, of their warm-up, and of a sample, as in the paper."""
+RAMP_UP_S, LOOK_S = 300, 60
+"""Seconds of the ramp-up of Figure 11's runs, as in the paper, and of a sample."""
+SHARES = (1.0, 1.2, 1.5)
+BLOCK = 10
+"""Explorations of one part: their plans run together."""
+TABLE_IV = "Table IV's slots"
 WAYS = (paper.RULE, paper.OURS)
 ESTIMATORS = {paper.DICHOTOMIC: dichotomic, paper.SEQUENTIAL: sequential}
 
@@ -46,6 +54,18 @@ class Size:
     """Number of Figure 9's sixteen budgets per query."""
     repeats: int
     """Replays of every budget."""
+    whole: bool
+    """Whether Figure 11's runs last as long as the paper's; else ten minutes."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """One run of Figure 11."""
+
+    processed: float
+    """Share of the requested rate."""
+    pending_s: float
+    """Pending records at the end, in seconds of the rate."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +77,9 @@ class Explored:
     family: str
     slots: Mapping[float, float]
     """GB per slot -> slots for the request; infinite if none suffice."""
-    plan: Plan | None = None
-    verified: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Plan -> share of the request -> processed over requested."""
+    plan: Plan
+    verified: Mapping[str, Mapping[str, Verified]] = field(default_factory=dict)
+    """Plan -> share of the request -> its run."""
 
     @property
     def minutes(self) -> float:
@@ -76,8 +96,10 @@ class Replayed:
     minutes: float
     share: float | None
     share_150: float | None
-    useful: Mapping[str, tuple[int, float]]
-    """Operator -> tasks and useful share at 100 % (Figure 10)."""
+    deviation: float
+    """Standard deviation of the share of 100 % over its samples."""
+    useful: Mapping[str, tuple[int, tuple[float, ...]]]
+    """Operator -> tasks, and useful shares at 100 %, sample by sample (Figure 10)."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +110,8 @@ class Found:
     explored: Mapping[str, Mapping[str, list[Explored]]]
     """Query -> way -> exploration per seed."""
     replayed: Mapping[str, Mapping[str, list[Replayed]]]
-    verified: Mapping[str, Mapping[str, Mapping[str, list[float]]]]
-    """Query -> plan -> share of the request -> processed over requested, by seed."""
+    verified: Mapping[str, Mapping[str, Mapping[str, list[Verified]]]]
+    """Query -> plan -> share of the request -> runs by seed."""
     needed: Mapping[str, Mapping[float, float]]
     """Query -> GB -> slots needed on the simulator, with the paper's 110 %."""
     recorded: Mapping[str, Recorded]
@@ -99,26 +121,47 @@ def parts(size: Size) -> list[Task]:
     """Return the parts, query by query."""
     tasks: list[Task] = []
     for query in QUERIES:
-        tasks += [(f"{query} {way} {k}", exploration, (query, way, k)) for way in WAYS for k in range(size.seeds)]
+        for way in WAYS:
+            tasks += [
+                (f"{query} {way} {seeds.start}", explorations, (query, way, seeds, size.whole))
+                for seeds in blocks(size)
+            ]
         tasks += [(f"{query} replay {way}", replays, (query, way, size.budgets, size.repeats)) for way in ESTIMATORS]
+        tasks.append((f"{query} needed", needed, (query,)))
     return tasks
+
+
+def blocks(size: Size) -> list[range]:
+    """Return the seeds part by part."""
+    return [range(k, min(k + BLOCK, size.seeds)) for k in range(0, size.seeds, BLOCK)]
 
 
 def gather(size: Size, done: Mapping[str, Any]) -> Found:
     """Return the runs by query, with the slots needed and the recorded measurements."""
-    explored = {q: {way: [done[f"{q} {way} {k}"] for k in range(size.seeds)] for way in WAYS} for q in QUERIES}
-    replayed = {q: {way: done[f"{q} replay {way}"] for way in ESTIMATORS} for q in QUERIES}
-    verified = {q: by_share([run.verified for run in explored[q][paper.OURS]]) for q in QUERIES}
-    needed = {
-        q: {gb: Truth(job(p.job)).slots_for(1.1 * p.rate_per_s, round(1024 * gb)) for gb in p.gb}
-        for q, p in QUERIES.items()
+    explored = {
+        q: {way: [one for seeds in blocks(size) for one in done[f"{q} {way} {seeds.start}"]] for way in WAYS}
+        for q in QUERIES
     }
-    return Found(size, explored, replayed, verified, needed, {q: recorded_or_none(q) for q in QUERIES})
+    replayed = {q: {way: done[f"{q} replay {way}"] for way in ESTIMATORS} for q in QUERIES}
+    verified = {q: by_share(explored[q]) for q in QUERIES}
+    slots = {q: done[f"{q} needed"] for q in QUERIES}
+    return Found(size, explored, replayed, verified, slots, {q: recorded_or_none(q) for q in QUERIES})
 
 
-def by_share(runs: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, list[float]]]:
-    """Return the processed shares of all seeds: plan -> share of the request -> seed."""
-    return {plan: {share: [run[plan][share] for run in runs] for share in shares} for plan, shares in runs[0].items()}
+def by_share(ways: Mapping[str, Sequence[Explored]]) -> dict[str, dict[str, list[Verified]]]:
+    """Return the runs of all seeds: plan -> share of the request -> seed."""
+    return {
+        plan: {share: [run.verified[plan][share] for run in runs] for share in shares}
+        for runs in ways.values()
+        for plan, shares in runs[0].verified.items()
+    }
+
+
+def needed(query: str) -> dict[float, float]:
+    """Return the slots needed on the simulator for 110 % of the request: GB -> slots."""
+    settings = QUERIES[query]
+    truth = Truth(job(settings.job))
+    return {gb: truth.slots_with_bursts(1.1 * settings.rate_per_s, round(1024 * gb)) for gb in settings.gb}
 
 
 def recorded_or_none(query: str) -> Recorded:
@@ -127,6 +170,30 @@ def recorded_or_none(query: str) -> Recorded:
         return recorded(query)
     except InvalidValue:
         return Recorded(job(QUERIES[query].job).spec(), (), ())
+
+
+def explorations(query: str, way: str, seeds: range, whole: bool) -> list[Explored]:
+    """Explore one query on the simulator, once per seed, and run what was planned."""
+    runs = [exploration(query, way, seed) for seed in seeds]
+    settings = QUERIES[query]
+    sizes: list[tuple[int, str, Allocation]] = []
+    for k, run in enumerate(runs):
+        sizes.append((k, f"{way}'s plan", run.plan.allocation))
+        if way == paper.RULE:
+            spec = job(settings.job).spec()
+            split = final_split(spec, run.estimates, settings.slots[4.0], 4096)
+            sizes.append((k, TABLE_IV, Allocation(dict(split.tasks), 4096)))
+    trials = [(tasks, settings.rate_per_s * share, 77 + seeds[k]) for k, _, tasks in sizes for share in SHARES]
+    seconds = 60 * settings.minutes_11 if whole else REPLAY_S
+    watched = iter(watch(query, trials, RAMP_UP_S if whole else WARM_S, seconds, LOOK_S))
+    found: list[dict[str, dict[str, Verified]]] = [{} for _ in runs]
+    for k, plan, _ in sizes:
+        for share in SHARES:
+            windows, rate = next(watched), settings.rate_per_s * share
+            pending_s = (windows[-1].backlog or 0.0) / rate
+            processed = Verified(float(np.mean(processed_shares(windows, rate))), pending_s)
+            found[k].setdefault(plan, {})[f"{100 * share:.0f} %"] = processed
+    return [replace(run, verified=each) for run, each in zip(runs, found, strict=True)]
 
 
 def exploration(query: str, way: str, seed: int) -> Explored:
@@ -139,68 +206,94 @@ def exploration(query: str, way: str, seed: int) -> Explored:
     space = Space(settings.least, settings.most, memories)
     if way == paper.RULE:
         done, _ = explore(Paper(space, seed), OnTestbed(bed, spec, feed, settings.phases))
-        helpers = [e for e in done if e.why.startswith(HELPER)]
-        fit = select_fit(Points.of([e for e in done if e not in helpers]))
-        slots = {gb: float(fit.slots_for(settings.rate_per_s, 1024 * gb) or math.inf) for gb in settings.gb}
-        return Explored(tuple(done), len(done) - len(helpers), fit.family, slots)
-    optimizer = OnTestbed(bed, spec, feed, settings.phases, sequential, split_by_curves=True)
-    done, _ = explore(Geometric(Space(settings.least, settings.most, (memories[0], memories[-1]))), optimizer)
-    plan = make_plan(spec, done, settings.rate_per_s, memories_mb=memories, most_slots=settings.most)
+        plan = streambed_plan(spec, done, settings.rate_per_s, memories_mb=memories)
+        calls_co = sum(not e.why.startswith(HELPER) for e in done)
+    else:
+        optimizer = OnTestbed(bed, spec, feed, settings.phases, sequential, split_by_curves=True)
+        done, _ = explore(Geometric(Space(settings.least, settings.most, (memories[0], memories[-1]))), optimizer)
+        plan = make_plan(
+            spec, done, settings.rate_per_s, memories_mb=(memories[0], memories[-1]), most_slots=settings.most
+        )  # fmt: skip
+        calls_co = len(done)
     top = max(plan.weights, key=lambda name: plan.weights[name])
     slots = {(c.memory_mb or 0) / 1024: c.slots.middle for c in plan.choices}
-    return Explored(tuple(done), len(done), top, slots, plan, verifications(query, plan, seed))
+    return Explored(tuple(done), calls_co, top, slots, plan)
 
 
 def replays(query: str, way: str, count: int, repeats: int) -> list[Replayed]:
-    """Estimate budgets of Figure 9 and replay each estimate at 100 and at 150 %."""
+    """Estimate budgets of Figure 9, split as the way splits them, and replay each at 100 and at 150 %."""
     settings = QUERIES[query]
     plant = job(settings.job)
     feed = Feed.of(plant.graph.sources)
-    truth = Truth(plant)
     budgets = [(slots, gb) for gb in GB for slots in settings.small]
     budgets = budgets if count >= len(budgets) else budgets[::5][:count]
+    bed = SimulatedTestbed(plant, 1000)
+    ours = way == paper.SEQUENTIAL
+    optimizer = OnTestbed(bed, plant.spec(), feed, settings.phases, ESTIMATORS[way], split_by_curves=ours)
+    done: list[Estimate] = []
+    measured: list[Estimate] = []
+    for slots, gb in budgets * repeats:
+        ask = Ask(slots, round(1024 * gb), "")
+        while True:
+            done.append(optimizer.measure(ask, done))
+            if not done[-1].why.startswith(HELPER):
+                break
+        measured.append(done[-1])
+    return replay_all(query, budgets * repeats, measured)
+
+
+def replay_all(query: str, budgets: Sequence[tuple[int, float]], measured: Sequence[Estimate]) -> list[Replayed]:
+    """Replay the estimates of budgets at 100 and at 150 %."""
+    trials = [
+        (mst.allocation, share * mst.middle_per_s, 2000 + 2 * k + int(share > 1))
+        for k, mst in enumerate(measured)
+        if mst.usable
+        for share in (1.0, 1.5)
+    ]
+    watched = iter(watch(query, trials, WARM_S, REPLAY_S, SAMPLE_S))
     replayed = []
-    for k, (slots, gb) in enumerate(budgets * repeats):
-        memory = round(1024 * gb)
-        bed = SimulatedTestbed(plant, 1000 + k)
-        tasks = Allocation(dict(bids2(truth.capacities(memory), slots).tasks), memory)
-        mst = estimate(bed, tasks, feed, settings.phases, ESTIMATORS[way])
+    for (slots, gb), mst in zip(budgets, measured, strict=True):
         if not mst.usable:
-            replayed.append(Replayed(slots, gb, mst.seconds / 60, None, None, {}))
+            replayed.append(Replayed(slots, gb, mst.seconds / 60, None, None, 0.0, {}))
             continue
-        (share, window), (share_150, _) = replay(bed, tasks, feed, [mst.middle_per_s, 1.5 * mst.middle_per_s])
-        useful = {n: (c, window.operator(n).useful_share or 0.0) for n, c in tasks.tasks.items()}
-        replayed.append(Replayed(slots, gb, mst.seconds / 60, share, share_150, useful))
+        rate = mst.middle_per_s
+        whole, more = next(watched), next(watched)
+        shares, shares_150 = processed_shares(whole, rate), processed_shares(more, 1.5 * rate)
+        useful = {
+            name: (count, tuple(window.operator(name).useful_share or 0.0 for window in whole))
+            for name, count in mst.allocation.tasks.items()
+        }
+        share, share_150 = float(np.mean(shares)), float(np.mean(shares_150))
+        replayed.append(Replayed(slots, gb, mst.seconds / 60, share, share_150, float(np.std(shares)), useful))
     return replayed
 
 
-def replay(
-    bed: SimulatedTestbed, tasks: Allocation, feed: Feed, rates_per_s: Sequence[float]
-) -> list[tuple[float, Observation]]:
-    """Run an allocation at each rate for ten minutes; return the processed shares, and the windows."""
-    phases = [(feed.phase(WARM_S, rate), feed.phase(REPLAY_S, rate, True)) for rate in rates_per_s]
-    replayed = []
-    for rate, measured in zip(
-        rates_per_s, bed.measure_all([Trial("replay", tasks, each) for each in phases]), strict=True
-    ):
-        assert measured.observation is not None
-        replayed.append(((measured.observation.throughput_per_s or 0.0) / rate, measured.observation))
-    return replayed
+def processed_shares(windows: Sequence[Observation], rate_per_s: float) -> list[float]:
+    """Return the processed share of a rate, sample by sample."""
+    return [(window.throughput_per_s or 0.0) / rate_per_s for window in windows]
 
 
-def verifications(query: str, plan: Plan, seed: int) -> dict[str, dict[str, float]]:
-    """Run Table IV's size and ours at 100, 120 and 150 % of the request, with 4 GB."""
-    settings = QUERIES[query]
-    plant = job(settings.job)
-    feed, truth, memory = Feed.of(plant.graph.sources), Truth(plant), 4096
-    sizes = {"Table IV's slots": settings.slots[4.0], f"{paper.OURS}'s plan": plan.allocation.slots}
-    rates = {f"{100 * share:.0f} %": settings.rate_per_s * share for share in (1.0, 1.2, 1.5)}
-    shares: dict[str, dict[str, float]] = {}
-    for name, slots in sizes.items():
-        tasks = Allocation(dict(bids2(truth.capacities(memory), slots).tasks), memory)
-        replayed = replay(SimulatedTestbed(plant, 77 + seed), tasks, feed, list(rates.values()))
-        shares[name] = {at: share for at, (share, _) in zip(rates, replayed, strict=True)}
-    return shares
+def watch(
+    query: str, trials: Sequence[tuple[Allocation, float, int]], warm_up_s: int, seconds: float, sample_s: int
+) -> list[list[Observation]]:
+    """Run allocations at rates, with a seed each, side by side; return the samples after the warm-up."""
+    if not trials:
+        return []
+    plant = job(QUERIES[query].job)
+    feed = Feed.of(plant.graph.sources)
+    shown = replace(
+        plant.metrics, window_s=float(sample_s), min_window_s=1.0, settle_s=0.0, display_lag_s=0.0, stale=0.0
+    )  # fmt: skip
+    loads = [PhaseLoad((feed.phase(warm_up_s + seconds, rate),), plant.graph.sources) for _, rate, _ in trials]
+    seeds = [trial_seed(seed, 1) for _, _, seed in trials]
+    fleet = Fleet(replace(plant, metrics=shown), loads, seeds, start=[tasks for tasks, _, _ in trials])
+    fleet.advance(warm_up_s)
+    watched: list[list[Observation]] = [[] for _ in trials]
+    for _ in range(round(seconds / sample_s)):
+        fleet.advance(sample_s)
+        for k, samples in enumerate(watched):
+            samples.append(fleet.engine(k).observe())
+    return watched
 
 
 def median(values: list[float]) -> float:

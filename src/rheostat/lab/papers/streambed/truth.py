@@ -10,12 +10,14 @@ import numpy as np
 
 from rheostat.engine.simulated.curves import Power
 from rheostat.engine.simulated.plant import Plant
+from rheostat.engine.testbed.simulated import measure_together
 from rheostat.job.allocation import Allocation
-from rheostat.job.decision import Interval
+from rheostat.job.decision import Interval, Trial
 from rheostat.job.observation import Observation, OperatorReading, SourceReading
 from rheostat.job.plan import Estimate
 from rheostat.planner.configuration_optimizer import OperatorCapacity, bids2
 from rheostat.planner.resource_explorer import Ask
+from rheostat.planner.rig import Feed
 
 EXPONENT_SD, INTERFERENCE_SD = 0.03, 0.3
 """Deviations of a varied query from the fitted one: of exponents, and of the logarithm of interference."""
@@ -25,6 +27,8 @@ FLOOR = 0.06
 """Share of the true rate that a failed run measures."""
 LEAST_NOISE = 0.02
 MOST_SLOTS = 20_000
+MOST_SIMULATED, SIDE_BY_SIDE, REFINEMENTS = 2000, 24, 3
+"""Largest simulated size, sizes that run side by side, and how often they are placed between two of them again."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,38 @@ class Truth:
             else:
                 low = middle
         return float(high)
+
+    def slots_with_bursts(self, rate_per_s: float, memory_mb: int) -> float:
+        """Return the fewest slots that sustain a rate where windows leave in bursts; infinite if none do.
+
+        A window that fires takes no input until its results have left. So the best splits run on the simulator, without
+        noise, with more records than they can take.
+        """
+        if not any(o.emits_every_s for o in self.plant.operators):
+            return self.slots_for(rate_per_s, memory_mb)
+        least, most = len(self.capacities()), MOST_SIMULATED
+        for _ in range(REFINEMENTS):
+            sizes = sorted({round(float(s)) for s in np.geomspace(least, most, SIDE_BY_SIDE)})
+            enough = [
+                s for s, rate in zip(sizes, self.saturated_per_s(sizes, memory_mb), strict=True) if rate >= rate_per_s
+            ]
+            if not enough:
+                return math.inf
+            below = [s for s in sizes if s < enough[0]]
+            if not below or enough[0] - below[-1] <= 1:
+                break
+            least, most = below[-1], enough[0]
+        return float(enough[0])
+
+    def saturated_per_s(self, sizes: Sequence[int], memory_mb: int) -> list[float]:
+        """Return what the best split of every size takes of more records than it can process."""
+        quiet = replace(self.plant, operators=tuple(replace(o, noise=0.0) for o in self.plant.operators))
+        feed = Feed.of(quiet.graph.sources)
+        splits = [Allocation(dict(bids2(self.capacities(memory_mb), size).tasks), memory_mb) for size in sizes]
+        top = 2.0 * max(self.sustained_per_s(tasks) for tasks in splits)
+        phases = (feed.phase(60.0, top), feed.phase(120.0, top, True))
+        measured = measure_together(quiet, [Trial("saturated", tasks, phases) for tasks in splits], [0] * len(splits))
+        return [(m.observation.throughput_per_s or 0.0) if m.observation else 0.0 for m in measured]
 
 
 def varied(plant: Plant, rng: np.random.Generator) -> Plant:

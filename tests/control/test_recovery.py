@@ -20,7 +20,7 @@ from rheostat.job.guards import Guards
 from rheostat.job.observation import Observation, Status
 from rheostat.job.record import Run
 from rheostat.job.slo import SLO, Bounds
-from rheostat.model.downtime import PRIORS, Downtimes, Kind
+from rheostat.model.downtime import PRIORS, Downtimes, Kind, prior_of
 from rheostat.model.recovery import Course, recovery_time_s
 from rheostat.policy.phoebe import outage
 from rheostat.policy.phoebe.outage import Outages
@@ -239,6 +239,20 @@ def test_before_the_first_failure_the_floor_provides_for_what_may_be_and_names_t
     assert "`rheostat drill` measures it" in wide.why
     assert wide.downtime_s > 110.0 > older.downtime_s
     assert wide.tasks["job"] > older.tasks["job"]
+
+
+def test_a_downtime_that_the_user_knows_takes_the_place_of_the_wide_prior() -> None:
+    window_now = window(JOB, 30e3, 12, PER_TASK)
+    needed = []
+    for known_s in (None, 60.0):
+        state = fold(known(downtimes=()), run_record(prior_of(known_s)), JOB)
+        found = recovery_floor(limits(JOB, OBJECTIVES), JOB, OBJECTIVES, window_now, state, None)
+        assert found is not None
+        assert ("slo.downtime_s" in found.why) == (known_s is None)
+        needed.append(found.tasks["job"])
+    assert needed[0] > 1.4 * needed[1]
+    state = fold(fold(known(downtimes=()), run_record(prior_of(60.0)), JOB), after_failure(30.0, downtime_s=100.0), JOB)
+    assert state.downtimes.expected_s() > 75.0
 
 
 def test_a_drill_before_the_first_run_is_remembered() -> None:

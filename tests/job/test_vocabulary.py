@@ -45,6 +45,8 @@ def test_an_allocation_cannot_be_changed() -> None:
         ({"max_lag_s": math.nan}, "slo.max_lag_s"),
         ({"max_recovery_s": math.inf}, "slo.max_recovery_s"),
         ({"recovery_quantile": 0.95}, "needs slo.max_recovery_s"),
+        ({"downtime_s": 60}, "needs slo.max_recovery_s"),
+        ({"downtime_s": 0, "max_recovery_s": 60}, "slo.downtime_s"),
         ({"recovery_quantile": 1.0, "max_recovery_s": 60}, "slo.recovery_quantile"),
         ({"headroom": -0.1}, "slo.headroom"),
         ({"headroom": 20}, r"slo.headroom is 20, .* for 20 % write 0.2"),

@@ -45,7 +45,7 @@ from rheostat.job.guards import UNGUARDED, Guards
 from rheostat.job.observation import Observation
 from rheostat.job.record import RETENTION_S, Intent, IntentStep, Record, Run
 from rheostat.job.slo import SLO
-from rheostat.model.downtime import PRIORS, Kind
+from rheostat.model.downtime import prior_of
 from rheostat.policy.registry import file_of
 from rheostat.ports import Clock, Engine, Journal, Lease, Policy, Testbed
 
@@ -495,7 +495,7 @@ class Controller(Generic[K]):
             self._settings,
             self.foresight,
             file_of(mind.policy),
-            PRIORS[Kind.RESTART] if mind.slo.max_recovery_s is not None else None,
+            None if mind.slo.max_recovery_s is None else prior_of(mind.slo.downtime_s),
         )
 
     def _retain(self, number: int, now_s: float) -> None:

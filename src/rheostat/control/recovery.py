@@ -41,7 +41,7 @@ ROOM = 0.05
 """Extra growth as a share of the need, so that a load that varies by a few per cent costs no restart a minute."""
 SPARE = 0.15
 """Share of the running tasks that must be spare before the job shrinks."""
-GUESSED = " (no failure yet: `rheostat drill` measures it)"
+GUESSED = " (no failure yet: say slo.downtime_s where you know it; `rheostat drill` measures it)"
 UNBOUNDED_TASKS = 200
 """Fewest sizes to consider where an operator has no upper bound; twice the running tasks where that is more."""
 

@@ -85,6 +85,8 @@ class SLO:
     """Longest time from a failure until the backlog is back to normal, in seconds."""
     recovery_quantile: float | None = None
     """Share of failures that must be over by then; left out, 0.9."""
+    downtime_s: float | None = None
+    """Seconds for which a failure stops the job, where you know it; left out, failures and drills teach it."""
     headroom: float | None = None
     """Spare capacity as a share of the demand; left out, 0.2 (20 %) unless the policy sets a factor of its own."""
     budget: Budget | None = None
@@ -95,7 +97,7 @@ class SLO:
     """Fewest and most tasks of single operators."""
 
     def __post_init__(self) -> None:
-        for name in ("max_latency_s", "max_lag_s", "max_recovery_s"):
+        for name in ("max_latency_s", "max_lag_s", "max_recovery_s", "downtime_s"):
             value = getattr(self, name)
             check_number(f"slo.{name}", value, least=1e-9)
             if value is not None and value > DAY_S:
@@ -108,6 +110,8 @@ class SLO:
             raise InvalidValue(
                 "slo.recovery_quantile needs slo.max_recovery_s: it is the share of failures that are over by then"
             )
+        if self.downtime_s is not None and self.max_recovery_s is None:
+            raise InvalidValue("slo.downtime_s needs slo.max_recovery_s: a recovery begins after that downtime")
         check_number("slo.headroom", self.headroom)
         if self.headroom is not None and self.headroom > MOST_HEADROOM:
             raise InvalidValue(

@@ -69,6 +69,11 @@ LEGACY_PRIOR = 60.0, SCATTER
 """The prior of journals without one: as if one failure of 60 s had been seen."""
 
 
+def prior_of(known_s: float | None) -> tuple[float, float]:
+    """Return the prior of a restart: that of a downtime that the user knows, or the wide one."""
+    return PRIORS[Kind.RESTART] if known_s is None else (known_s, SCATTER)
+
+
 @dataclass(frozen=True, slots=True)
 class Restart:
     """One failure: seconds without progress, the state that had to be restored, where it is known, and its kind."""

@@ -358,6 +358,27 @@ class TestRecall:
         assert wanted is not None
         assert wanted["count"] == 14  # 2000 words of 150 per task
 
+    def test_a_size_whose_capacity_has_fallen_is_not_recalled(self) -> None:
+        experience, slower = self.solved(), {**RATES, "count": 150.0}
+        for _ in range(4):
+            now = replace(window(WORDS, 300.0, {"split": 4, "count": 12}, slower), latency=Latency(*(0.3,) * 6))
+            experience = fold(experience, now)
+        faster = replace(window(WORDS, 400.0, {"split": 4, "count": 12}, slower), latency=Latency(*(0.9,) * 6))
+        decision = AuTraScale().decide(at(faster, experience, memo=self.moved()))
+        assert "(Eq 3)" in decision.sentence
+        wanted = asked(decision)
+        assert wanted is not None
+        assert wanted["count"] == 14  # 2000 words of 150 per task
+
+    def test_a_change_to_a_recalled_size_must_save_a_tenth_of_the_tasks(self) -> None:
+        experience = self.solved()
+        for running, changes in (({"split": 5, "count": 11}, False), ({"split": 5, "count": 14}, True)):
+            there = experience
+            for _ in range(3):
+                there = fold(there, look(400.0, running, 0.3))
+            decision = AuTraScale().decide(at(look(400.0, running, 0.3), there, memo=self.moved()))
+            assert (asked(decision) is not None) == changes
+
     def test_a_steady_size_that_misses_its_target_is_not_recalled_itself(self) -> None:
         policy, experience, tasks = AuTraScale(), self.solved(), {"split": 5, "count": 10}
         back = policy.decide(at(look(400.0, {"split": 3, "count": 6}), experience, memo=self.moved()))

@@ -9,15 +9,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rheostat.job.allocation import Allocation
 from rheostat.job.decision import Decision, changes
-from rheostat.model.capacity import CapacityCurve
 from rheostat.model.experience import AllocationSample, task_rows
-from rheostat.model.registry import MODELS
 from rheostat.policy.autrascale.box import Box
+from rheostat.policy.autrascale.capacities import by_capacity, capacity_curves
 from rheostat.policy.autrascale.latency import LatencySettings, change, evaluate, give_up, look_again, settle
 from rheostat.policy.autrascale.latency_model import DecomposedLatency, Network
-from rheostat.policy.autrascale.space import as_allocation, as_row, box_of
+from rheostat.policy.autrascale.space import as_allocation, as_row
 from rheostat.policy.autrascale.stage import At, Stage
 from rheostat.policy.demand import demand, measured_selectivity
 
@@ -90,34 +88,3 @@ def latency_model(situation: At, box: Box, samples: Sequence[AllocationSample]) 
     )
     tasks = task_rows(samples, names).astype(np.int64)
     return DecomposedLatency.fit(network, tasks.tolist(), [s.latency_s or 0.0 for s in samples])
-
-
-def by_capacity(situation: At, target_per_s: float) -> Allocation:
-    """Return the fewest tasks whose measured capacities serve a throughput, within the bounds.
-
-    An operator of a wasteful steady allocation may get fewer tasks than it has: the restart happens anyway.
-    """
-    load = situation.window.load_per_s or target_per_s
-    needed = {name: per_s * target_per_s / load for name, per_s in demand(situation).items()}
-    box = box_of(situation, dict.fromkeys(situation.spec.tunable_names, 1))
-    tops = [int(each[-1]) for each in box.choices]
-    wanted: dict[str, float] = {}
-    curves = capacity_curves(situation, tops)
-    for name, curve, top in zip(situation.spec.tunable_names, curves, tops, strict=True):
-        sufficient = np.flatnonzero(curve.capacity_per_s >= needed[name])
-        wanted[name] = int(sufficient[0]) + 1 if len(sufficient) else top
-    return situation.fit(wanted)
-
-
-def capacity_curves(situation: At, most: Sequence[int]) -> list[CapacityCurve]:
-    """Return the capacity of 1, 2, 3 ... tasks of every operator, from all its samples."""
-    curves = []
-    for name, top in zip(situation.spec.tunable_names, most, strict=True):
-        samples = situation.knowledge.capacities.samples(name)
-        if samples:
-            curves.append(MODELS["loglog"](samples).curve(top))
-            continue
-        per_task = situation.window.operator(name).true_rate_per_s or 1e12
-        flat = per_task * np.arange(1.0, top + 1.0)
-        curves.append(CapacityCurve(flat, np.zeros(top), np.zeros(top)))
-    return curves

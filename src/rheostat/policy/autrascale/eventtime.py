@@ -30,7 +30,7 @@ from rheostat.model.capacity import Floats
 from rheostat.model.experience import KEEPS_UP, AllocationSample, task_rows
 from rheostat.model.joint import JointGP
 from rheostat.policy.autrascale.benefit import nearness
-from rheostat.policy.autrascale.decomposed import by_capacity
+from rheostat.policy.autrascale.capacities import by_capacity
 from rheostat.policy.autrascale.latency import propose
 from rheostat.policy.autrascale.space import as_row, as_tuple, bootstrapping, box_of, trials
 from rheostat.policy.autrascale.stage import At, Stage

@@ -29,10 +29,13 @@ from rheostat.model.experience import KEEPS_UP, AllocationSample, Base, is_settl
 from rheostat.model.joint import JointGP, Surrogate, expected_improvement
 from rheostat.policy.autrascale.benefit import Transferred, benefit, enough, feasible, traditional
 from rheostat.policy.autrascale.box import Box, Ints, maximise
+from rheostat.policy.autrascale.capacities import serves
 from rheostat.policy.autrascale.space import as_allocation, as_row, as_tuple, bootstrapping, box_of, trials
 from rheostat.policy.autrascale.stage import At, Search, Stage
 from rheostat.policy.explanation import rate, sustains
 
+WORTHWHILE = 0.1
+"""Least share of the tasks whose saving is worth a change to a recalled size (ours)."""
 WORTH = 1e-6
 """Least expected improvement of a proposal."""
 SURE, LOOKS = 0.9, 4
@@ -272,7 +275,8 @@ def _transferred(situation: At, turn: Turn, at: LatencySettings, old: Old) -> Su
 def recall(situation: At, stage: Stage, at: LatencySettings) -> Stage | Decision:
     """Return to the best sample of this rate that is probably feasible, before any search.
 
-    A rate that was solved before has its π^t; without one there is nothing to recall.
+    A rate that was solved before has its π^t; without one there is nothing to recall. A size whose capacity has fallen
+    since then is not recalled.
     """
     load = stage.load_per_s(situation)
     base = situation.knowledge.base(load)
@@ -289,11 +293,15 @@ def recall(situation: At, stage: Stage, at: LatencySettings) -> Stage | Decision
         and s.latency_s is not None
         and feasible([s.latency_s] * s.count, at.target_s) >= sure_after(s.count)
         and situation.fit(s.tasks).tasks == s.tasks
+        and serves(situation, s.tasks)
     ]
     scores = score_all(situation, good, row, at) if good else np.zeros(0)
     if not len(scores) or scores.max() < enough(at.alpha, at.waste):  # Eq 8
         return stage
     best = good[int(np.argmax(scores))]
+    here = next((s for s in good if s.tasks == situation.running.tasks), best)
+    if sum(here.tasks.values()) <= (1 + WORTHWHILE) * sum(best.tasks.values()):
+        best = here
     solved = {"load_per_s": base.load_per_s, "tasks": dict(base.tasks)}
     # One window more does not outweigh the earlier ones.
     looks = (best.latency_s or 0.0,) * min(best.count, LOOKS - 1)

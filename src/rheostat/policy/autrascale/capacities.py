@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from rheostat.job.allocation import Allocation
 from rheostat.model.capacity import CapacityCurve
+from rheostat.model.experience import AllocationSample
 from rheostat.model.registry import MODELS
 from rheostat.policy.autrascale.space import box_of
 from rheostat.policy.autrascale.stage import At
@@ -48,8 +49,11 @@ def capacity_curves(situation: At, most: Sequence[int]) -> list[CapacityCurve]:
     return curves
 
 
-def serves(situation: At, tasks: Mapping[str, int]) -> bool:
-    """Whether an allocation serves this window's load as far as the capacities are known now: they may have fallen."""
+def serving(situation: At, samples: Sequence[AllocationSample]) -> list[AllocationSample]:
+    """Return the samples whose allocation serves this window's load by the capacities of now: they may have fallen."""
+    if not samples:
+        return []
     names, needed = situation.spec.tunable_names, demand(situation)
-    curves = capacity_curves(situation, [tasks[name] for name in names])
-    return all(curve.capacity_per_s[-1] >= SPARE * needed[name] for name, curve in zip(names, curves, strict=True))
+    curves = capacity_curves(situation, [max(s.tasks[name] for s in samples) for name in names])
+    able = dict(zip(names, (curve.capacity_per_s for curve in curves), strict=True))
+    return [s for s in samples if all(able[name][s.tasks[name] - 1] >= SPARE * needed[name] for name in names)]

@@ -29,7 +29,7 @@ from rheostat.model.experience import KEEPS_UP, AllocationSample, Base, is_settl
 from rheostat.model.joint import JointGP, Surrogate, expected_improvement
 from rheostat.policy.autrascale.benefit import Transferred, benefit, enough, feasible, traditional
 from rheostat.policy.autrascale.box import Box, Ints, maximise
-from rheostat.policy.autrascale.capacities import serves
+from rheostat.policy.autrascale.capacities import serving
 from rheostat.policy.autrascale.space import as_allocation, as_row, as_tuple, bootstrapping, box_of, trials
 from rheostat.policy.autrascale.stage import At, Search, Stage
 from rheostat.policy.explanation import rate, sustains
@@ -293,8 +293,8 @@ def recall(situation: At, stage: Stage, at: LatencySettings) -> Stage | Decision
         and s.latency_s is not None
         and feasible([s.latency_s] * s.count, at.target_s) >= sure_after(s.count)
         and situation.fit(s.tasks).tasks == s.tasks
-        and serves(situation, s.tasks)
     ]
+    good = serving(situation, good)
     scores = score_all(situation, good, row, at) if good else np.zeros(0)
     if not len(scores) or scores.max() < enough(at.alpha, at.waste):  # Eq 8
         return stage

@@ -8,7 +8,7 @@ import numpy as np
 
 from rheostat.lab.papers.conttune import paper
 from rheostat.lab.papers.conttune.runs import FITTED_WITH_RULE, Found
-from rheostat.lab.papers.conttune.tables import per_tuning
+from rheostat.lab.papers.conttune.tables import by_query, per_tuning, saved_shares
 from rheostat.lab.papers.table import Cell, Table
 
 ROWS = (paper.DS2, paper.DS2_RULE, paper.ALPHA_3)
@@ -26,7 +26,7 @@ def sensitivity(found: Found) -> Iterator[Cell]:
         table, saving = Table(named(variant), "per tuning"), Table(f"{named(variant)}, saved", "%")
         means: dict[str, list[float]] = {}
         for row in ROWS:
-            values = {q: [per_tuning(q, levels, False) for levels in runs[row]] for q, runs in queries.items()}
+            values = by_query(queries, per_tuning, row)
             means[row] = [float(mean) for mean in np.mean(list(values.values()), axis=0)]
             fitted = variant == FITTED_WITH_RULE and row == paper.DS2_RULE
             published = paper.RECONFIGURATIONS[paper.DS2 if row in AGAINST else row]
@@ -34,5 +34,5 @@ def sensitivity(found: Found) -> Iterator[Cell]:
                 yield table.mean(row, query, each, theirs if fitted else None, fitted)
             yield table.mean(row, "mean", means[row], paper.MEANS[paper.DS2] if fitted else None, fitted)
         for linear in AGAINST:
-            shares = [100.0 * (1 - a / b) for a, b in zip(means[paper.ALPHA_3], means[linear], strict=True)]
+            shares = saved_shares(means[paper.ALPHA_3], means[linear])
             yield saving.mean(paper.ALPHA_3, f"against {linear}", shares)

@@ -27,7 +27,7 @@ from rheostat.lab.papers.conttune.methods import (
     named,
     ran,
 )
-from rheostat.lab.papers.conttune.runs import Found
+from rheostat.lab.papers.conttune.runs import Found, Runs
 from rheostat.lab.papers.table import Cell, Table
 from rheostat.lab.papers.tuning import Tuned, cores
 
@@ -141,13 +141,18 @@ def query_rows(
     """Yield a table's cells: a column per query, and their mean."""
     titled_table = Table(titled(table.name, stop, big), table.unit)
     for row in rows:
-        cells = row_cells(titled_table, row, by_query(found, metric, named(row, stop, big), big))
+        cells = row_cells(titled_table, row, by_query(found.queries, metric, named(row, stop, big), big))
         yield from cells if over is None else _extremes(cells, over)
 
 
-def by_query(found: Found, metric: Metric, name: str, count: bool) -> dict[str, list[float]]:
+def by_query(queries: Mapping[str, Runs], metric: Metric, name: str, count: bool = False) -> dict[str, list[float]]:
     """Return a number of every permutation, by query; `count` says whether Big's changes count."""
-    return {query: [metric(query, levels, count) for levels in runs[name]] for query, runs in found.queries.items()}
+    return {query: [metric(query, levels, count) for levels in runs[name]] for query, runs in queries.items()}
+
+
+def saved_shares(few: Sequence[float], many: Sequence[float]) -> list[float]:
+    """Return how much smaller one number is than another, in per cent, permutation by permutation."""
+    return [100.0 * (1.0 - a / b) for a, b in zip(few, many, strict=True)]
 
 
 def rows_with_big(
@@ -156,7 +161,7 @@ def rows_with_big(
     """Yield the rows of ContTune as published: Big answers back pressure, and its changes count or do not."""
     for row in CONTTUNES:
         for count, suffix in ((False, NOT_COUNTED), (True, COUNTED)):
-            cells = row_cells(table, row + suffix, by_query(found, metric, row + BIG, count), of=row)
+            cells = row_cells(table, row + suffix, by_query(found.queries, metric, row + BIG, count), of=row)
             yield from cells if over is None else _extremes(cells, over)
 
 
@@ -241,10 +246,10 @@ def saved(found: Found) -> Iterator[Cell]:
     """Yield the share of reconfigurations that ContTune saves against each DS2 (section 7.2)."""
     table = Table("4a, saved", "%")
     for row, theirs in paper.SAVED.items():
-        ours = np.mean(list(by_query(found, per_tuning, row, False).values()), axis=0)
+        ours = np.mean(list(by_query(found.queries, per_tuning, row).values()), axis=0)
         for linear in (paper.DS2, paper.DS2_RULE):
-            before = np.mean(list(by_query(found, per_tuning, linear, False).values()), axis=0)
-            yield table.mean(row, f"against {linear}", list(100.0 * (1.0 - ours / before)), theirs)
+            before = np.mean(list(by_query(found.queries, per_tuning, linear).values()), axis=0)
+            yield table.mean(row, f"against {linear}", saved_shares(ours, before), theirs)
 
 
 # -- tables 7 and 8, figures 5 and 7 -----------------------------------------------------------------------------
@@ -304,5 +309,4 @@ def figure_7(found: Found) -> Iterator[Cell]:
                 continue
             printed = paper.REAL_CHANGES.get(row)
             theirs = None if printed is None else 100.0 * (1.0 - printed[k] / paper.REAL_CHANGES[paper.DS2][k])
-            saved = [100.0 * (1.0 - a / b) for a, b in zip(totals, linear, strict=True)]
-            yield saving.mean(row, trace, saved, theirs)
+            yield saving.mean(row, trace, saved_shares(totals, linear), theirs)
